@@ -1,0 +1,355 @@
+//! A kernel as data: what a loop does, before any width, size or machine is chosen.
+
+use std::fmt;
+
+use crate::draw::Distribution;
+
+/// One kernel. Code, truth and blocks are all derived from this and nothing else.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Description {
+    /// What users type.
+    pub name: String,
+    /// What it does, in a sentence.
+    pub about: String,
+    /// Paper and section it comes from, or who else uses it.
+    pub source: String,
+    /// Bytes of a vector element: 8 (double) or 4 (float).
+    pub element: u64,
+    /// The widths it exists in.
+    pub widths: Widths,
+    /// Copies of the body per iteration of the loop.
+    pub unroll: u64,
+    /// Numbers the user may set.
+    pub parameters: Vec<Parameter>,
+    /// The buffers it walks over.
+    pub streams: Vec<Stream>,
+    /// Registers that hold a value before the loop begins.
+    pub registers: Vec<Register>,
+    /// What threads do.
+    pub shape: Shape,
+}
+
+/// In which widths a kernel makes sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Widths {
+    /// All vector widths.
+    All,
+    /// 256 bits and wider: it needs halves.
+    Halved,
+    /// It has no vector operation: there is one version only.
+    ScalarOnly,
+}
+
+/// A number the user may set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    /// Its name, written `$name` in the body.
+    pub name: String,
+    /// Value unless set.
+    pub default: u64,
+}
+
+/// How threads divide the work.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Shape {
+    /// Every thread runs the body over buffers of its own.
+    Private(Vec<Op>),
+    /// Two threads in turn over one buffer, a few lines per step: the first body, then the second.
+    Turns {
+        /// What the first thread does to each line.
+        first: Vec<Op>,
+        /// What the second thread does to each line.
+        second: Vec<Op>,
+        /// Lines per step.
+        lines: Amount,
+    },
+    /// Rows of one upper-triangular matrix (the first stream) are divided over the threads in equal numbers;
+    /// the body is one row's inner loop over columns, the second stream is the vector, the third the result.
+    Triangle(Vec<Op>),
+}
+
+/// A buffer and the way it is walked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stream {
+    /// Its name in the body.
+    pub name: String,
+    /// The way it is walked.
+    pub pattern: Pattern,
+}
+
+/// The way a stream is walked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Pattern {
+    /// From front to back; `None` means one vector after the other.
+    Sequential {
+        /// Bytes from one access to the next.
+        stride: Option<u64>,
+    },
+    /// The same place each time.
+    Fixed,
+    /// A random single cycle of pointers, one in every stride.
+    Cycle {
+        /// Bytes per pointer: a line, or a page to strain address translation.
+        stride: u64,
+    },
+    /// Elements drawn from a distribution.
+    Drawn {
+        /// Which one.
+        distribution: Distribution,
+        /// Bytes per element.
+        element: u64,
+    },
+    /// Elements in steps of a stride that shares no factor with their number.
+    Coprime {
+        /// Bytes per element.
+        element: u64,
+        /// Equal parts, all accessed at the same index.
+        buffers: u64,
+    },
+}
+
+/// A register that lives across iterations.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Register {
+    /// Its name in the body.
+    pub name: String,
+    /// What it holds at first.
+    pub start: Start,
+    /// How it lives.
+    pub life: Life,
+}
+
+/// First value of a register; decides whether it is a vector or an integer register.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Start {
+    /// Every element of a vector register.
+    Float(f64),
+    /// An integer register.
+    Integer(i64),
+    /// The address where a stream begins.
+    AddressOf(usize),
+}
+
+/// How a register lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Life {
+    /// Never written.
+    Constant,
+    /// One per copy of the body: copies do not wait for each other; the result is their sum.
+    Lanes,
+    /// One for all: each operation waits for the one before.
+    Chain,
+}
+
+/// A number in the body: written out, or a parameter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    /// Written out.
+    Is(u64),
+    /// Index into [`Description::parameters`].
+    Parameter(usize),
+}
+
+/// Where an operation touches memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Index into [`Description::streams`].
+    pub stream: usize,
+    /// Bytes added to the address.
+    pub offset: i64,
+    /// Integer register that holds the element number, for drawn and coprime streams.
+    pub index: Option<String>,
+}
+
+/// The second operand of an arithmetic operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Operand {
+    /// A vector register.
+    Register(String),
+    /// Straight from memory.
+    Memory(Place),
+}
+
+/// Arithmetic on vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// Addition.
+    Add,
+    /// Multiplication.
+    Mul,
+    /// Division.
+    Div,
+}
+
+/// Arithmetic on integers. Both take a register as their second operand: newer cores fold immediate additions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntegerOp {
+    /// Addition, one cycle.
+    Add,
+    /// Multiplication, three cycles.
+    Mul,
+}
+
+/// One operation of a loop body.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Op {
+    /// `x = load A`
+    Load {
+        /// Vector register.
+        to: String,
+        /// Where from.
+        from: Place,
+    },
+    /// `x = load-halves A`: lower half, then the upper half inserted.
+    LoadHalves {
+        /// Vector register.
+        to: String,
+        /// Where from.
+        from: Place,
+    },
+    /// `store A, x`, or `store-nt A, x` past the caches.
+    Store {
+        /// Where to.
+        to: Place,
+        /// Vector register.
+        from: String,
+        /// Without allocating in any cache.
+        non_temporal: bool,
+    },
+    /// `x = add y, z`, `mul`, `div`; the last operand may be `[A]`.
+    Arithmetic {
+        /// Which.
+        kind: Arithmetic,
+        /// Vector register.
+        to: String,
+        /// First operand.
+        left: String,
+        /// Second operand.
+        right: Operand,
+    },
+    /// `x = fma a, b, c`: a · b + c; b may be `[A]`. Two instructions where the width has no fused form.
+    Fma {
+        /// Vector register.
+        to: String,
+        /// First factor.
+        a: String,
+        /// Second factor.
+        b: Operand,
+        /// What is added.
+        c: String,
+    },
+    /// `p = deref p`: the pointer moves on to where it points.
+    Deref {
+        /// Integer register.
+        pointer: String,
+    },
+    /// `v = iload8 S`, `v = iload4 S[i]`.
+    IntLoad {
+        /// Integer register.
+        to: String,
+        /// Where from.
+        from: Place,
+        /// 4 or 8.
+        bytes: u64,
+    },
+    /// `istore8 S, v`, `istore4 S+4, v`.
+    IntStore {
+        /// Where to.
+        to: Place,
+        /// Integer register.
+        from: String,
+        /// 4 or 8.
+        bytes: u64,
+    },
+    /// `rmw8 S[i]`: adds one in place; on a stream of several buffers, in each of them.
+    Rmw {
+        /// Where.
+        place: Place,
+        /// 4 or 8.
+        bytes: u64,
+    },
+    /// `chain imul p, one, $n`: p ← p · one, n times, each waiting for the one before.
+    Chain {
+        /// Which.
+        kind: IntegerOp,
+        /// Integer register.
+        to: String,
+        /// Second operand.
+        by: String,
+        /// How often.
+        times: Amount,
+    },
+    /// `spread imul one, $n`: n operations over registers of their own, waiting for nothing else.
+    Spread {
+        /// Which.
+        kind: IntegerOp,
+        /// Second operand.
+        by: String,
+        /// How often.
+        times: Amount,
+    },
+    /// `i = draw S`: an element of a drawn stream.
+    Draw {
+        /// Integer register.
+        to: String,
+        /// Index into [`Description::streams`].
+        stream: usize,
+    },
+    /// `i = step S`: the next element of a coprime stream.
+    Step {
+        /// Integer register, of life [`Life::Chain`].
+        to: String,
+        /// Index into [`Description::streams`].
+        stream: usize,
+    },
+    /// `nops $n`: a counted loop of n empty operations.
+    Nops {
+        /// How many.
+        times: Amount,
+    },
+    /// `coin heads, tails, by`: a fair random branch; adds `by` to one of the two registers.
+    Coin {
+        /// Integer register.
+        heads: String,
+        /// Integer register.
+        tails: String,
+        /// What is added.
+        by: String,
+    },
+}
+
+impl Description {
+    /// The operations of every thread's body, first to last.
+    pub fn ops(&self) -> impl Iterator<Item = &Op> {
+        let (a, b): (&[Op], &[Op]) = match &self.shape {
+            Shape::Private(body) | Shape::Triangle(body) => (body, &[]),
+            Shape::Turns { first, second, .. } => (first, second),
+        };
+        a.iter().chain(b)
+    }
+
+    /// A register declared by name.
+    pub fn register(&self, name: &str) -> Option<&Register> {
+        self.registers.iter().find(|register| register.name == name)
+    }
+
+    /// How many threads it needs, if that is not the user's choice.
+    pub fn fixed_threads(&self) -> Option<usize> {
+        matches!(self.shape, Shape::Turns { .. }).then_some(2)
+    }
+
+    /// Whether it touches no memory at all, and so has no size.
+    pub fn is_register_only(&self) -> bool {
+        self.streams.is_empty()
+    }
+}
+
+impl fmt::Display for Widths {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::All => "all widths",
+            Self::Halved => "avx2, avx512",
+            Self::ScalarOnly => "one version",
+        })
+    }
+}

@@ -1,0 +1,34 @@
+//! Known work. One description gives machine code, truth and blocks, so that what a kernel does is known by
+//! construction wherever it runs.
+//!
+//! - [`description`]: a kernel as data; [`parse`] reads it from a file, [`catalogue`] holds those that come
+//!   with memwall.
+//! - [`program`]: the machine code of one thread; [`truth`]: what it does; [`walk`]: the order and the
+//!   addresses in which it does it.
+//! - [`workload`]: the same code on this machine, in pinned threads, on placed buffers.
+#![deny(unsafe_code)]
+
+pub mod catalogue;
+pub mod cycle;
+pub mod description;
+pub mod draw;
+mod emit;
+pub mod executable;
+mod forms;
+pub mod geometry;
+pub mod kernel;
+mod lower;
+pub mod memory;
+pub mod parse;
+pub mod program;
+pub mod team;
+pub mod traffic;
+pub mod truth;
+pub mod walk;
+pub mod workload;
+
+pub use catalogue::Catalogue;
+pub use kernel::Kernel;
+pub use lower::assemble;
+pub use memory::PagePolicy;
+pub use workload::{Request, Workload};

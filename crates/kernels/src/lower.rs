@@ -1,0 +1,296 @@
+//! From a description, a width and a geometry to machine code.
+
+mod integer;
+mod registers;
+mod triangle;
+mod vector;
+
+use iced_x86::{Code, IcedError, Instruction, MemoryOperand, Register};
+use machine::Width;
+
+use self::registers::Registers;
+use crate::{
+    description::{Description, Op, Operand, Pattern, Place, Shape},
+    emit::{ARGUMENTS, Condition, END, Emitter, Memory, PASSES, POSITION, SCRATCH},
+    forms::Form,
+    geometry::Geometry,
+    kernel::Kernel,
+    program::{Access, Action, AssembleError, Location, Node, Program, Saved, Times, offsets},
+};
+
+/// The code of one thread. `role` chooses the body where threads take turns.
+pub fn assemble(
+    kernel: &Kernel,
+    width: Width,
+    geometry: &Geometry,
+    role: usize,
+) -> Result<Program, AssembleError> {
+    let body = match (&kernel.description().shape, role) {
+        (Shape::Private(body) | Shape::Triangle(body), _) => body,
+        (Shape::Turns { first, .. }, 0) => first,
+        (Shape::Turns { second, .. }, _) => second,
+    };
+    let registers = Registers::allocate(kernel, body)?;
+    let lower = |pad| {
+        let emitter = Emitter::new()?;
+        Lower { kernel, body, width, form: Form::of(width), geometry, registers: &registers, emitter }
+            .run(pad)
+    };
+    let encoding = |source| AssembleError::Encoding { kernel: kernel.name().to_owned(), source };
+    // The first round tells how far the loop is from a boundary, the second moves it there.
+    let (_, missing) = lower(0).map_err(encoding)?;
+    let (program, _) = lower(missing).map_err(encoding)?;
+    Ok(program)
+}
+
+/// One round of lowering.
+struct Lower<'a> {
+    kernel: &'a Kernel,
+    body: &'a [Op],
+    width: Width,
+    form: Form,
+    geometry: &'a Geometry,
+    registers: &'a Registers,
+    emitter: Emitter,
+}
+
+impl Lower<'_> {
+    fn description(&self) -> &Description {
+        self.kernel.description()
+    }
+
+    fn run(mut self, pad: usize) -> Result<(Program, usize), IcedError> {
+        let prologue = self.emitter.begin_piece()?;
+        let values = self.prologue()?;
+        self.emitter.pad(pad)?;
+        let triangle = matches!(self.description().shape, Shape::Triangle(_));
+        let (loops, aligned) = if triangle { self.rows()? } else { self.passes()? };
+        let epilogue = self.emitter.begin_piece()?;
+        let results = self.epilogue()?;
+        let node = |piece| Node::Piece { piece, skips: None };
+        let (width, element) = (self.width, self.description().element);
+        let (code, pieces, missing) = self.emitter.finish(aligned)?;
+        let flow = vec![node(prologue), loops, node(epilogue)];
+        Ok((Program { code, pieces, flow, results, values, width, element }, missing))
+    }
+
+    /// Saves registers and loads what the loop needs. Gives the first values of vector registers.
+    fn prologue(&mut self) -> Result<Vec<f64>, IcedError> {
+        for (slot, &register) in self.registers.saved.iter().enumerate() {
+            self.emitter.push(register, slot as u64 + 1)?;
+        }
+        self.load_argument(END, offsets::END)?;
+        self.load_argument(PASSES, offsets::PASSES)?;
+        for (register, offset) in self.registers.arguments.clone() {
+            self.load_argument(register, offset)?;
+        }
+        for (register, value) in self.registers.integers.clone() {
+            self.emitter.plain(Instruction::with2(Code::Mov_r64_imm64, register, value as u64))?;
+        }
+        let mut values = Vec::new();
+        for (number, value) in self.registers.floats.clone() {
+            let memory = Memory::argument(offsets::VALUES + 64 * values.len() as u64);
+            self.load_vector(self.form, number, memory)?;
+            values.push(value);
+        }
+        Ok(values)
+    }
+
+    fn load_argument(&mut self, register: Register, offset: u64) -> Result<(), IcedError> {
+        let memory = Memory::argument(offset);
+        let instruction = Instruction::with2(Code::Mov_r64_rm64, register, memory.operand);
+        self.emitter.touches(instruction, memory.at, 8, Access::Read, 0)
+    }
+
+    /// The passes over the loop, and the piece where the loop begins.
+    fn passes(&mut self) -> Result<(Node, usize), IcedError> {
+        let outer = self.emitter.begin_piece()?;
+        self.clear(POSITION)?;
+        self.emitter.action(Action::Rewind);
+        let first = self.emitter.begin_piece()?;
+        let mut nodes = Vec::new();
+        let mut current = first;
+        for copy in 0..self.description().unroll {
+            for op in self.body {
+                self.op(op, copy, &mut current, &mut nodes)?;
+            }
+        }
+        self.advance_and_repeat(self.geometry.step, first)?;
+        nodes.push(Node::Piece { piece: current, skips: None });
+        let tail = self.emitter.begin_piece()?;
+        self.emitter.plain(Instruction::with1(Code::Dec_rm64, PASSES))?;
+        self.emitter.jump_back(Condition::NotZero, outer)?;
+        let inner = Node::Loop { times: Times::Iterations, body: nodes };
+        let body =
+            vec![Node::Piece { piece: outer, skips: None }, inner, Node::Piece { piece: tail, skips: None }];
+        Ok((Node::Loop { times: Times::Passes, body }, first))
+    }
+
+    fn clear(&mut self, register: Register) -> Result<(), IcedError> {
+        let low = register.full_register32();
+        self.emitter.plain(Instruction::with2(Code::Xor_r32_rm32, low, low))
+    }
+
+    /// Moves the position on and jumps back while it is below the end.
+    fn advance_and_repeat(&mut self, bytes: u64, first: usize) -> Result<(), IcedError> {
+        let code = if bytes < 128 { Code::Add_rm64_imm8 } else { Code::Add_rm64_imm32 };
+        self.emitter.plain(Instruction::with2(code, POSITION, bytes as i32))?;
+        self.emitter.action(Action::Advance(bytes));
+        self.emitter.plain(Instruction::with2(Code::Cmp_r64_rm64, POSITION, END))?;
+        self.emitter.jump_back(Condition::Below, first)
+    }
+
+    /// One operation of copy `copy`. Operations with branches end the current piece and begin another.
+    fn op(
+        &mut self,
+        op: &Op,
+        copy: u64,
+        current: &mut usize,
+        nodes: &mut Vec<Node>,
+    ) -> Result<(), IcedError> {
+        match op {
+            Op::Load { .. }
+            | Op::LoadHalves { .. }
+            | Op::Store { .. }
+            | Op::Arithmetic { .. }
+            | Op::Fma { .. } => self.vector_op(op, self.form, copy),
+            Op::Nops { times } => self.nop_loop(self.kernel.amount(*times), current, nodes),
+            Op::Coin { heads, tails, by } => self.coin([heads, tails, by], current, nodes),
+            other => self.integer_op(other, copy),
+        }
+    }
+
+    /// A counted loop of nops, as helm2019 §4.3.1 writes it.
+    fn nop_loop(&mut self, times: u64, current: &mut usize, nodes: &mut Vec<Node>) -> Result<(), IcedError> {
+        if times == 0 {
+            return Ok(());
+        }
+        self.emitter.plain(Instruction::with2(
+            Code::Mov_r32_imm32,
+            SCRATCH.full_register32(),
+            times as i32,
+        ))?;
+        nodes.push(Node::Piece { piece: *current, skips: None });
+        let piece = self.emitter.begin_piece()?;
+        self.emitter.plain(Ok(Instruction::with(Code::Nopd)))?;
+        self.emitter.plain(Instruction::with1(Code::Dec_rm64, SCRATCH))?;
+        self.emitter.jump_back(Condition::NotZero, piece)?;
+        nodes.push(Node::Loop { times: Times::Fixed(times), body: vec![Node::Piece { piece, skips: None }] });
+        *current = self.emitter.begin_piece()?;
+        Ok(())
+    }
+
+    /// A branch on the top bit of the random sequence.
+    fn coin(
+        &mut self,
+        names: [&String; 3],
+        current: &mut usize,
+        nodes: &mut Vec<Node>,
+    ) -> Result<(), IcedError> {
+        let [heads, tails, by] = names.map(|name| self.registers.integer(name));
+        let random = self.next_random()?;
+        self.emitter.plain(Instruction::with2(Code::Bt_rm64_imm8, random, 63))?;
+        let (on_tails, after) = (self.emitter.label(), self.emitter.label());
+        self.emitter.jump(Condition::Carry, on_tails)?;
+        nodes.push(Node::Piece { piece: *current, skips: None });
+        let heads_piece = self.emitter.begin_piece()?;
+        self.emitter.plain(Instruction::with2(Code::Add_r64_rm64, heads, by))?;
+        self.emitter.jump(Condition::Always, after)?;
+        let tails_piece = self.emitter.begin_piece_at(on_tails)?;
+        self.emitter.plain(Instruction::with2(Code::Add_r64_rm64, tails, by))?;
+        nodes.push(Node::Coin { heads: heads_piece, tails: tails_piece });
+        *current = self.emitter.begin_piece_at(after)?;
+        Ok(())
+    }
+
+    /// Saves results, restores registers and returns.
+    fn epilogue(&mut self) -> Result<Vec<Saved>, IcedError> {
+        let mut results = Vec::new();
+        for (name, number) in self.registers.vector_results.clone() {
+            let memory = Memory::argument(offsets::RESULTS + 64 * results.len() as u64);
+            self.store_vector(self.form, memory, number)?;
+            results.push(Saved { name, vector: true });
+        }
+        for (name, register) in self.registers.integer_results.clone() {
+            let memory = Memory::argument(offsets::RESULTS + 64 * results.len() as u64);
+            self.store_integer(memory, register, 8)?;
+            results.push(Saved { name, vector: false });
+        }
+        if let Some(random) = &self.registers.random {
+            self.store_integer(Memory::argument(offsets::RANDOM), random.state, 8)?;
+        }
+        if self.body.iter().any(|op| matches!(op, Op::Store { non_temporal: true, .. })) {
+            self.emitter.plain(Ok(Instruction::with(Code::Sfence)))?;
+        }
+        if matches!(self.form, Form::Ymm | Form::Zmm) {
+            self.emitter.plain(Ok(Instruction::with(Code::VEX_Vzeroupper)))?;
+        }
+        for (slot, &register) in self.registers.saved.iter().enumerate().rev() {
+            self.emitter.pop(register, slot as u64 + 1)?;
+        }
+        self.emitter.ret()?;
+        Ok(results)
+    }
+
+    /// Where a place of copy `copy` is; `buffer` counts the parts of a coprime stream.
+    fn memory(&self, place: &Place, copy: u64, buffer: u64) -> Memory {
+        let Place { stream, offset, index } = place;
+        let (stream, offset) = (*stream, *offset as u64);
+        let base = self.registers.bases[stream].unwrap_or(ARGUMENTS);
+        let triangle = matches!(self.description().shape, Shape::Triangle(_));
+        match self.description().streams[stream].pattern {
+            Pattern::Sequential { .. } => {
+                let offset = copy * self.geometry.stride + offset;
+                let operand =
+                    MemoryOperand::with_base_index_scale_displ_size(base, POSITION, 1, offset as i64, 1);
+                let at = match (triangle, stream) {
+                    (true, 0) => Location::Matrix { offset },
+                    _ => Location::Sequential { stream, offset },
+                };
+                Memory { operand, at }
+            }
+            Pattern::Fixed => {
+                let operand = MemoryOperand::with_base_displ_size(base, offset as i64, 1);
+                Memory { operand, at: Location::Fixed { stream, offset } }
+            }
+            Pattern::Drawn { element, .. } | Pattern::Coprime { element, .. } => {
+                let index = self.registers.integer(index.as_deref().unwrap_or_default());
+                let offset = buffer * self.geometry.pitch + offset;
+                let operand = MemoryOperand::with_base_index_scale_displ_size(
+                    base,
+                    index,
+                    element as u32,
+                    offset as i64,
+                    1,
+                );
+                Memory { operand, at: Location::Element { stream, offset, element } }
+            }
+            Pattern::Cycle { .. } => unreachable!("the parser lets only deref touch a cycle"),
+        }
+    }
+
+    /// Whether an address is a multiple of 16 in every iteration, as legacy memory operands demand.
+    fn aligned(&self, place: &Place) -> bool {
+        place.offset % 16 == 0
+            && match self.description().streams[place.stream].pattern {
+                Pattern::Sequential { .. } => self.geometry.stride.is_multiple_of(16),
+                Pattern::Fixed => true,
+                _ => false,
+            }
+    }
+}
+
+/// The places an operation touches.
+pub fn places(op: &Op) -> Option<&Place> {
+    match op {
+        Op::Load { from: place, .. }
+        | Op::LoadHalves { from: place, .. }
+        | Op::Store { to: place, .. }
+        | Op::IntLoad { from: place, .. }
+        | Op::IntStore { to: place, .. }
+        | Op::Rmw { place, .. }
+        | Op::Arithmetic { right: Operand::Memory(place), .. }
+        | Op::Fma { b: Operand::Memory(place), .. } => Some(place),
+        _ => None,
+    }
+}

@@ -1,0 +1,84 @@
+//! The TOML of a kernel file, before its meaning is checked.
+
+use std::{collections::BTreeMap, fmt};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor, value::MapAccessDeserializer},
+};
+use toml::Spanned;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    pub kernel: Vec<Kernel>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Kernel {
+    pub name: Spanned<String>,
+    pub about: String,
+    #[serde(default)]
+    pub source: Option<String>,
+    pub element: Option<Spanned<u64>>,
+    pub widths: Option<Spanned<String>>,
+    pub unroll: Option<Spanned<u64>>,
+    #[serde(default)]
+    pub parameters: BTreeMap<String, Spanned<u64>>,
+    #[serde(default)]
+    pub streams: Vec<Spanned<Stream>>,
+    #[serde(default)]
+    pub constants: BTreeMap<String, Spanned<toml::Value>>,
+    #[serde(default)]
+    pub lanes: BTreeMap<String, Spanned<toml::Value>>,
+    #[serde(default)]
+    pub chains: BTreeMap<String, Spanned<toml::Value>>,
+    pub body: Option<Vec<Spanned<String>>>,
+    pub triangle: Option<Vec<Spanned<String>>>,
+    pub turns: Option<Turns>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Turns {
+    pub lines: Spanned<String>,
+    pub first: Vec<Spanned<String>>,
+    pub second: Vec<Spanned<String>>,
+}
+
+/// A stream: its name alone, or a table.
+pub struct Stream(pub StreamTable);
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields)]
+pub struct StreamTable {
+    pub name: String,
+    pub pattern: Option<String>,
+    pub stride: Option<u64>,
+    pub element: Option<u64>,
+    pub distribution: Option<String>,
+    pub buffers: Option<u64>,
+}
+
+impl<'de> Deserialize<'de> for Stream {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NameOrTable;
+        impl<'de> Visitor<'de> for NameOrTable {
+            type Value = Stream;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a stream name or a table with a name")
+            }
+
+            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Stream, E> {
+                Ok(Stream(StreamTable { name: name.to_owned(), ..StreamTable::default() }))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Stream, A::Error> {
+                StreamTable::deserialize(MapAccessDeserializer::new(map)).map(Stream)
+            }
+        }
+        deserializer.deserialize_any(NameOrTable)
+    }
+}

@@ -1,0 +1,193 @@
+//! Follows a program piece by piece without running it: which piece next, which addresses, which way a branch
+//! goes. A simulated machine pulls executions from here; tests hold them against the decoded machine code.
+
+use crate::{
+    draw::{DrawTable, Lcg, SLOT_SHIFT},
+    geometry::Geometry,
+    program::{Access, Action, Location, Node, Program, Times},
+};
+
+/// Where everything lies, and with what the walk begins.
+pub struct Setting<'a> {
+    /// Where each stream begins.
+    pub bases: [u64; 6],
+    /// Where the argument block lies.
+    pub arguments: u64,
+    /// Where the return address lies.
+    pub stack: u64,
+    /// Where the draw table lies.
+    pub table_at: u64,
+    /// What it holds.
+    pub table: Option<&'a DrawTable>,
+    /// State of the random sequence.
+    pub random: u64,
+    /// Where a pointer in the cycle leads.
+    pub follow: &'a dyn Fn(u64) -> u64,
+    /// How often the loop runs.
+    pub passes: u64,
+}
+
+/// One touch of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touch {
+    /// Where.
+    pub address: u64,
+    /// How many bytes.
+    pub bytes: u64,
+    /// How.
+    pub access: Access,
+}
+
+/// One execution of a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Execution {
+    /// Index into [`Program::pieces`].
+    pub piece: usize,
+    /// Whether the branch at its end, if it has one, is taken.
+    pub taken: bool,
+}
+
+/// Walks through a program.
+pub struct Walker<'a> {
+    program: &'a Program,
+    geometry: &'a Geometry,
+    setting: Setting<'a>,
+    frames: Vec<Frame<'a>>,
+    position: u64,
+    row: u64,
+    element: u64,
+    pointer: u64,
+    random: Lcg,
+}
+
+/// A list of nodes being walked.
+struct Frame<'a> {
+    nodes: &'a [Node],
+    next: usize,
+    /// Rounds still to do, this one included; `None` outside loops.
+    rounds: Option<u64>,
+}
+
+impl<'a> Walker<'a> {
+    /// At the beginning of `program`.
+    pub fn new(program: &'a Program, geometry: &'a Geometry, setting: Setting<'a>) -> Self {
+        let frames = vec![Frame { nodes: &program.flow, next: 0, rounds: None }];
+        let (random, pointer) = (Lcg::new(setting.random), setting.bases[0]);
+        Self { program, geometry, setting, frames, position: 0, row: 0, element: 0, pointer, random }
+    }
+
+    /// The next piece, and in `touches` what it touches in program order. `None` at the end.
+    pub fn next(&mut self, touches: &mut Vec<Touch>) -> Option<Execution> {
+        touches.clear();
+        loop {
+            let frame = self.frames.last_mut()?;
+            let Some(node) = frame.nodes.get(frame.next) else {
+                match &mut frame.rounds {
+                    Some(rounds) if *rounds > 1 => {
+                        *rounds -= 1;
+                        frame.next = 0;
+                    }
+                    _ => {
+                        self.frames.pop();
+                    }
+                }
+                continue;
+            };
+            frame.next += 1;
+            match node {
+                Node::Loop { times, body } => {
+                    let rounds = self.times(*times);
+                    if rounds > 0 {
+                        self.frames.push(Frame { nodes: body, next: 0, rounds: Some(rounds) });
+                    }
+                }
+                Node::Coin { heads, tails } => {
+                    let piece = if self.tails() { *tails } else { *heads };
+                    self.act(piece, touches);
+                    return Some(Execution { piece, taken: piece == *heads });
+                }
+                Node::Piece { piece, skips } => {
+                    self.act(*piece, touches);
+                    return Some(Execution { piece: *piece, taken: self.taken(*skips) });
+                }
+            }
+        }
+    }
+
+    /// Which way the branch of the piece just walked goes.
+    fn taken(&self, skips: Option<Times>) -> bool {
+        let Some(frame) = self.frames.last() else { return false };
+        match (skips, frame.nodes.get(frame.next), frame.rounds) {
+            (Some(times), _, _) => self.times(times) == 0,
+            (None, Some(Node::Coin { .. }), _) => self.tails(),
+            (None, Some(_), _) => false,
+            // The last piece of a loop jumps back while rounds are left; the last of all returns.
+            (None, None, Some(rounds)) => rounds > 1,
+            (None, None, None) => true,
+        }
+    }
+
+    fn tails(&self) -> bool {
+        self.random.state() >> 63 == 1
+    }
+
+    fn times(&self, times: Times) -> u64 {
+        let diagonal = self.row * 8;
+        match times {
+            Times::Passes => self.setting.passes,
+            Times::Iterations => self.geometry.iterations,
+            Times::Fixed(times) => times,
+            Times::Rows => self.geometry.rows.1 - self.geometry.rows.0,
+            Times::Head => self.geometry.head(diagonal),
+            Times::Vectors => self.geometry.vectors(diagonal),
+        }
+    }
+
+    fn act(&mut self, piece: usize, touches: &mut Vec<Touch>) {
+        let program = self.program;
+        for action in &program.pieces[piece].actions {
+            match *action {
+                Action::Touch { at, bytes, access } => {
+                    touches.push(Touch { address: self.address(at), bytes, access });
+                    if at == Location::Pointer {
+                        self.pointer = (self.setting.follow)(self.pointer);
+                    }
+                }
+                Action::NextRandom => {
+                    self.random.next();
+                }
+                Action::Draw => {
+                    let state = self.random.state();
+                    self.element = self.setting.table.map_or(0, |table| table.index(state));
+                }
+                Action::Step => {
+                    self.element =
+                        (self.element + self.geometry.element_step) % self.geometry.elements.max(1);
+                }
+                Action::Rewind => {
+                    self.position = 0;
+                    self.row = self.geometry.rows.0;
+                }
+                Action::Advance(bytes) => self.position += bytes,
+                Action::RowStart => self.position = self.row * 8,
+                Action::NextRow => self.row += 1,
+            }
+        }
+    }
+
+    fn address(&self, at: Location) -> u64 {
+        let bases = &self.setting.bases;
+        let row = self.row - self.geometry.rows.0;
+        match at {
+            Location::Argument(offset) => self.setting.arguments + offset,
+            Location::Stack(slot) => self.setting.stack - 8 * slot,
+            Location::Sequential { stream, offset } => bases[stream] + self.position + offset,
+            Location::Fixed { stream, offset } => bases[stream] + offset,
+            Location::Pointer => self.pointer,
+            Location::DrawTable => self.setting.table_at + (self.random.state() >> SLOT_SHIFT) * 8,
+            Location::Element { stream, offset, element } => bases[stream] + self.element * element + offset,
+            Location::Matrix { offset } => bases[0] + row * self.geometry.pitch + self.position + offset,
+            Location::RowResult => bases[2] + row * 8,
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! What the machine claims to be (sysfs, procfs, CPUID) and what was measured on it (the profile).
+//!
+//! Everything is read under a [`source::Source`], so that a test can hand in a tree of files and a CPUID dump
+//! and get the machine they describe. Nothing here measures anything.
+#![deny(unsafe_code)]
+
+pub mod cpuid;
+pub mod cpus;
+pub mod fingerprint;
+mod gaps;
+pub mod isa;
+pub mod profile;
+mod read;
+pub mod source;
+pub mod store;
+pub mod topology;
+pub mod units;
+
+pub use cpus::CpuSet;
+pub use isa::{Isa, Width};
+pub use profile::Profile;
+pub use source::Source;
+pub use topology::Topology;
+pub use units::Bytes;

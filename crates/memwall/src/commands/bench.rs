@@ -1,0 +1,151 @@
+//! `memwall bench`: time a known kernel.
+
+use std::{io::IsTerminal, path::PathBuf};
+
+use indicatif::ProgressBar;
+use kernels::{Kernel, PagePolicy};
+use lab::{
+    bench::{Progress, Request},
+    native::Native,
+    repeat::Plan,
+};
+use machine::{Bytes, CpuSet, Source, Topology, Width};
+
+use crate::{failure::Failure, interrupt, output, progress};
+
+/// Time known work: bandwidth, latency and the noise around them
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Which kernel; 'memwall kernels' lists them
+    kernel: String,
+    /// Data set of all streams and threads together: one size, a list, or a sweep
+    ///
+    /// 16K, 16K,1M, 16K..1G (doubling) or 16K..1G:4 (four points per doubling). Suffixes are binary.
+    #[arg(long, value_name = "SIZES", default_value = "16K..256M")]
+    size: String,
+    /// One thread on each of these CPUs, such as 0 or 0-3,8 [default: the first CPU we may use, or as many as the kernel needs]
+    #[arg(long, value_name = "LIST")]
+    cpus: Option<CpuSet>,
+    /// Width of vector operations: scalar, sse, avx2, avx512 [default: the widest that runs here]
+    #[arg(long)]
+    width: Option<Width>,
+    /// Bind all buffers to this NUMA node [default: where each thread runs]
+    #[arg(long)]
+    node: Option<u32>,
+    /// Use 4 KiB pages instead of huge ones
+    #[arg(long)]
+    small_pages: bool,
+    /// Set a parameter of the kernel, such as muls=24; may be given several times
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    set: Vec<String>,
+    /// Repeat this often
+    #[arg(long, value_name = "N")]
+    repeat: Option<usize>,
+    /// Spend at most this many seconds on each size [default: 1]
+    #[arg(long, value_name = "SECONDS")]
+    time: Option<f64>,
+    /// Repeat until the 95 % interval of the median is this narrow on either side [default: 0.01]
+    #[arg(long, value_name = "SHARE")]
+    precision: Option<f64>,
+    /// Seed of every random choice
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Add the kernels of a file
+    #[arg(long, value_name = "FILE")]
+    kernel_file: Option<PathBuf>,
+    /// Print JSON (schema memwall.bench/1), every sample included
+    #[arg(long)]
+    json: bool,
+    /// Print one line of CSV per size
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  memwall bench load --size 16K..1G             a bandwidth sweep through the caches into memory
+  memwall bench chase --size 4K..256M:4         latency against data set size
+  memwall bench triad --size 1G --cpus 0-3      four threads together
+  memwall bench chase-dependent --set muls=24 --size 8M
+  memwall bench copy --size 32K --width sse --precision 0.002 --json
+
+Repeats until the confidence interval of the median is narrow enough or the time is up, and says which.
+Ctrl-C prints what was measured.";
+
+/// Measures and prints.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let kernel = kernel(args)?;
+    let sizes = lab::sizes::parse(&args.size).map_err(Failure::usage)?;
+    let plan = Plan::asked(args.repeat, args.time, args.precision).map_err(Failure::usage)?;
+    let source = Source::live();
+    let topology = Topology::read(&source);
+    let cpus = match &args.cpus {
+        Some(cpus) => cpus.clone(),
+        None => default_cpus(&kernel, &topology)?,
+    };
+    let pages = if args.small_pages { PagePolicy::Small } else { PagePolicy::Huge };
+    let (width, node, seed) = (args.width, args.node, args.seed);
+    let request = Request { kernel: &kernel, width, sizes: &sizes, cpus: &cpus, node, pages, seed, plan };
+    // A bad request is said before anything is shown or measured.
+    lab::bench::check(&request, &topology).map_err(failure)?;
+    let interrupt = interrupt::flag()?;
+    let mut rig = Native::new(&source, args.seed).map_err(Failure::measurement)?;
+    let bar = progress::counting(if kernel.description().is_register_only() { 1 } else { sizes.len() });
+    let bench =
+        lab::bench::bench(&request, &mut rig, &source, &topology, &mut |event| show(&bar, event), &interrupt);
+    bar.finish_and_clear();
+    let bench = bench.map_err(failure)?;
+    if bench.points.is_empty() {
+        return Err(Failure::Measurement("stopped before the first size was measured".to_owned()));
+    }
+    if args.json {
+        return output::json(&bench);
+    }
+    if args.csv {
+        return output::text(&report::bench::csv(&bench));
+    }
+    output::text(&report::bench::text(&bench, output::columns(), std::io::stdout().is_terminal()))
+}
+
+fn kernel(args: &Args) -> Result<Kernel, Failure> {
+    let catalogue = super::catalogue(args.kernel_file.as_deref())?;
+    let mut kernel = catalogue.get(&args.kernel).map_err(Failure::usage)?;
+    for setting in &args.set {
+        let bad = || Failure::Usage(format!("--set {setting}: write NAME=NUMBER, such as muls=24"));
+        let (name, value) = setting.split_once('=').ok_or_else(bad)?;
+        kernel =
+            kernel.with(name.trim(), value.trim().parse().map_err(|_| bad())?).map_err(Failure::usage)?;
+    }
+    Ok(kernel)
+}
+
+/// One CPU, or as many cores as the kernel needs threads.
+fn default_cpus(kernel: &Kernel, topology: &Topology) -> Result<CpuSet, Failure> {
+    let needed = kernel.description().fixed_threads().unwrap_or(1);
+    let cores = topology.usable_cores();
+    let chosen: CpuSet = cores.iter().take(needed).collect();
+    if chosen.len() < needed {
+        return Err(Failure::Usage(format!(
+            "kernel '{}' needs {needed} cores and we may use {}; name CPUs with --cpus",
+            kernel.name(),
+            cores.len()
+        )));
+    }
+    Ok(chosen)
+}
+
+fn show(bar: &ProgressBar, event: Progress<'_>) {
+    match event {
+        Progress::Size { size: Bytes(0), .. } => bar.set_message("registers only"),
+        Progress::Size { size, done, .. } => {
+            bar.set_position(done as u64);
+            bar.set_message(size.to_string());
+        }
+        Progress::Point { done, .. } => bar.set_position(done as u64),
+    }
+}
+
+fn failure(error: lab::bench::BenchError) -> Failure {
+    if error.is_bad_request() { Failure::usage(error) } else { Failure::measurement(error) }
+}

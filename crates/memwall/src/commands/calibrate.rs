@@ -1,0 +1,106 @@
+//! `memwall calibrate`: measure this machine.
+
+use std::{
+    error::Error,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use indicatif::ProgressBar;
+use lab::{
+    calibrate::{CalibrateError, Observer, Request},
+    native::Native,
+};
+use machine::{CpuSet, Profile, Source, Topology, profile::Fingerprint, store::Store};
+
+use crate::{failure::Failure, interrupt, output, progress};
+
+/// Measure this machine's caches and memory, and keep the profile
+///
+/// For each level: latency, load, store and copy bandwidth of one core and of all, and how much of it one core
+/// can really use, beside what the machine claims.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// About ten seconds instead of a minute: fewer points, wider intervals
+    #[arg(long)]
+    quick: bool,
+    /// Measure on these CPUs [default: one of each core we may use]
+    #[arg(long, value_name = "LIST")]
+    cpus: Option<CpuSet>,
+    /// Seed of every random choice
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Measure and print, keep nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Print the profile as JSON (schema memwall.profile/1)
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  memwall calibrate            the whole profile, about a minute on two cores
+  memwall calibrate --quick    in about ten seconds
+  memwall profile              show it again later
+
+The profile is kept under $XDG_DATA_HOME/memwall/profiles (default ~/.local/share), one file per machine.
+Ctrl-C keeps the steps that were finished.";
+
+/// Measures, keeps and prints.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let store = if args.dry_run { None } else { Some(Store::of_user().map_err(Failure::measurement)?) };
+    if let Some(store) = &store {
+        // Said now, not after a minute of measuring.
+        store.check_writable().map_err(Failure::measurement)?;
+    }
+    let source = Source::live();
+    let topology = Topology::read(&source);
+    let fingerprint = Fingerprint::read(&source);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let request = Request { quick: args.quick, cpus: args.cpus.clone(), seed: args.seed, now };
+    let interrupt = interrupt::flag()?;
+    let mut rig = Native::new(&source, args.seed).map_err(Failure::measurement)?;
+    let mut watcher = Watcher { bar: progress::filling(), store: store.as_ref() };
+    let profile = lab::calibrate::calibrate(
+        &mut rig,
+        &source,
+        &topology,
+        &fingerprint,
+        &request,
+        &mut watcher,
+        &interrupt,
+    );
+    watcher.bar.finish_and_clear();
+    let profile = profile.map_err(failure)?;
+    if args.json {
+        return output::json(&profile);
+    }
+    output::text(&report::profile::text(&profile, now, output::columns()))
+}
+
+/// Shows progress and saves after every step.
+struct Watcher<'a> {
+    bar: ProgressBar,
+    store: Option<&'a Store>,
+}
+
+impl Observer for Watcher<'_> {
+    fn progress(&mut self, step: &str, fraction: f64) {
+        progress::fill(&self.bar, fraction, step);
+    }
+
+    fn keep(&mut self, profile: &Profile) -> Result<(), Box<dyn Error + Send + Sync>> {
+        if let Some(store) = self.store {
+            store.save(profile)?;
+        }
+        Ok(())
+    }
+}
+
+fn failure(error: CalibrateError) -> Failure {
+    match error {
+        CalibrateError::Request(_) => Failure::usage(error),
+        _ => Failure::measurement(error),
+    }
+}

@@ -1,0 +1,36 @@
+//! `memwall doctor`: what can be measured here.
+
+use machine::{Source, Topology};
+
+use crate::{failure::Failure, output};
+
+/// Options of `memwall doctor`.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Doctor {
+    /// Print the checkup as JSON (schema memwall.doctor/1)
+    #[arg(long)]
+    json: bool,
+    /// Also say how each capability was tried and what it is good for
+    #[arg(short, long, conflicts_with = "json")]
+    verbose: bool,
+}
+
+const EXAMPLES: &str = "\
+Each capability is tried, not read off: events are opened, pages bound, threads pinned. Everything is undone, no
+setting is changed, and no privilege is needed; what a privilege would add is shown with the command that grants it.
+
+Examples:
+  memwall doctor             one line per capability, then the best instrument for this machine
+  memwall doctor --verbose   with how each was tried and what it makes possible
+  memwall doctor --json | jq -r '.rows[] | select(.state == \"blocked\") | .unlock_with'";
+
+/// Tries everything and prints what came of it. Finding little is an answer, not a failure.
+pub fn run(options: &Doctor) -> Result<(), Failure> {
+    let topology = Topology::read(&Source::live());
+    let checkup = lab::doctor::examine_here(&topology);
+    if options.json {
+        return output::json(&checkup);
+    }
+    output::text(&report::doctor::text(&checkup, output::columns(), options.verbose))
+}

@@ -1,0 +1,26 @@
+//! One file per command.
+
+pub mod bench;
+pub mod calibrate;
+pub mod doctor;
+pub mod kernels;
+pub mod profile;
+pub mod topology;
+
+use std::path::Path;
+
+use ::kernels::Catalogue;
+
+use crate::failure::Failure;
+
+/// The kernels that come with memwall, and those of the user's file.
+fn catalogue(file: Option<&Path>) -> Result<Catalogue, Failure> {
+    let mut catalogue = Catalogue::builtin().map_err(Failure::measurement)?;
+    if let Some(path) = file {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Failure::Usage(format!("cannot read kernel file {}: {error}", path.display()))
+        })?;
+        catalogue.add(&text, &path.display().to_string()).map_err(Failure::usage)?;
+    }
+    Ok(catalogue)
+}

@@ -1,0 +1,66 @@
+//! `memwall topology`: the machine as it claims to be.
+
+use std::path::{Path, PathBuf};
+
+use machine::{Source, Topology};
+use serde::Serialize;
+
+use crate::{failure::Failure, output};
+
+/// Draw the machine as it claims to be: sockets, cores, caches, memory nodes and what is left to us
+///
+/// Read from sysfs, procfs and CPUID; nothing is measured. What could not be read is listed at the end.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Print JSON (schema memwall.topology/1) instead of the drawing
+    #[arg(long)]
+    json: bool,
+    /// Read another machine, captured as DIR/sys and DIR/proc
+    ///
+    /// DIR/cpuid.txt, if there, holds its CPUID leaves as `cpuid -r` prints them.
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  memwall topology                      this machine
+  memwall topology --root captured/     a machine whose /sys and /proc were copied to captured/
+  memwall topology --json | jq '.caches[] | select(.level == 3)'";
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    topology: &'a Topology,
+}
+
+/// Reads and prints.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let source = match &args.root {
+        None => Source::live(),
+        Some(root) => captured(root)?,
+    };
+    let topology = Topology::read(&source);
+    if args.json {
+        return output::json(&Document { schema: "memwall.topology/1", topology: &topology });
+    }
+    output::text(&report::topology::text(&topology, output::columns()))
+}
+
+/// A directory that looks like a captured machine.
+fn captured(root: &Path) -> Result<Source, Failure> {
+    let bad = |why: &str| Failure::Usage(format!("--root {}: {why}", root.display()));
+    let next = "give a directory that holds copies of /sys and /proc";
+    match root.metadata() {
+        Err(error) => return Err(bad(&format!("{error}; {next}"))),
+        Ok(found) if !found.is_dir() => return Err(bad(&format!("not a directory; {next}"))),
+        Ok(_) => {}
+    }
+    if !root.join("sys").exists() && !root.join("proc").exists() {
+        return Err(bad(&format!("holds neither sys nor proc; {next}")));
+    }
+    Ok(Source::under(root))
+}

@@ -1,0 +1,59 @@
+//! The command line: parses, wires, prints, exits.
+#![deny(unsafe_code)]
+
+mod commands;
+mod failure;
+mod interrupt;
+mod output;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Is a program held back by memory, at which level, and can the number be believed on this machine?
+#[derive(Parser)]
+#[command(version, about, max_term_width = 110, after_help = EXAMPLES)]
+struct Cli {
+    /// When to use colours
+    #[arg(long, global = true, value_enum, default_value_t = clap::ColorChoice::Auto, value_name = "WHEN")]
+    color: clap::ColorChoice,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  memwall doctor                      what can be measured here, and how to unlock the rest
+  memwall calibrate --quick           measure this machine's caches and memory in about ten seconds
+  memwall bench triad --size 16K..1G  a bandwidth sweep of a known kernel
+
+Exit codes: 0 success, 1 a measurement failed, 2 bad usage.";
+
+#[derive(Subcommand)]
+enum Command {
+    Calibrate(commands::calibrate::Args),
+    Profile(commands::profile::Args),
+    Bench(commands::bench::Args),
+    Kernels(commands::kernels::Args),
+    Topology(commands::topology::Args),
+    /// What can be measured here, and how to unlock the rest
+    Doctor(commands::doctor::Doctor),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    output::colour(cli.color);
+    let done = match cli.command {
+        Command::Calibrate(args) => commands::calibrate::run(&args),
+        Command::Profile(args) => commands::profile::run(&args),
+        Command::Bench(args) => commands::bench::run(&args),
+        Command::Kernels(args) => commands::kernels::run(&args),
+        Command::Topology(args) => commands::topology::run(&args),
+        Command::Doctor(options) => commands::doctor::run(&options),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

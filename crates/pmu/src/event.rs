@@ -1,0 +1,167 @@
+//! What to count or sample, as plain values.
+
+use perf_event_open_sys::bindings;
+
+/// One event, before it is opened. Counts for a thread in user mode unless told otherwise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// The PMU's type number: a `PERF_TYPE_` constant or the content of a PMU's `type` file.
+    pub kind: u32,
+    /// Which event of that PMU.
+    pub config: u64,
+    /// First extension: filters, and the address of a breakpoint.
+    pub config1: u64,
+    /// Second extension, and the length of a breakpoint.
+    pub config2: u64,
+    /// What kind of access a breakpoint waits for; 0 for every other event.
+    pub breakpoint: u32,
+    /// Whose instructions count.
+    pub modes: Modes,
+    /// Starts only when enabled.
+    pub disabled: bool,
+    /// Takes samples as well.
+    pub sampling: Option<Sampling>,
+}
+
+/// Which processor modes an event counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Modes {
+    /// User mode only: the most an ordinary user is usually allowed.
+    User,
+    /// All of them. Uncore PMUs accept nothing else.
+    All,
+}
+
+/// How an event samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sampling {
+    /// Events (for clocks: nanoseconds) between samples.
+    pub period: u64,
+    /// 0 to 3: how close the sample must lie to the instruction that caused it.
+    pub precise: u8,
+    /// `PERF_SAMPLE_` bits.
+    pub fields: u64,
+    /// Which user registers, by the bits of the architecture's `perf_regs.h`.
+    pub user_registers: u64,
+}
+
+/// Whom to measure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The calling thread, wherever it runs.
+    ThisThread,
+    /// Everything that runs on one CPU.
+    Cpu(u32),
+}
+
+impl Event {
+    /// An event of a PMU in user mode, started by hand.
+    pub fn new(kind: u32, config: u64) -> Self {
+        Self {
+            kind,
+            config,
+            config1: 0,
+            config2: 0,
+            breakpoint: 0,
+            modes: Modes::User,
+            disabled: true,
+            sampling: None,
+        }
+    }
+
+    /// A generic hardware event (`PERF_COUNT_HW_`), on the core PMU of type `pmu` if the machine has several.
+    pub fn hardware(id: bindings::perf_hw_id, pmu: Option<u32>) -> Self {
+        Self::new(bindings::PERF_TYPE_HARDWARE, u64::from(pmu.unwrap_or(0)) << 32 | u64::from(id))
+    }
+
+    /// A kernel event (`PERF_COUNT_SW_`).
+    pub fn software(id: bindings::perf_sw_ids) -> Self {
+        Self::new(bindings::PERF_TYPE_SOFTWARE, u64::from(id))
+    }
+
+    /// Writes to the eight bytes at `address`, which must be aligned to eight.
+    pub fn writes_to(address: u64) -> Self {
+        Self {
+            config1: address,
+            config2: u64::from(bindings::HW_BREAKPOINT_LEN_8),
+            breakpoint: bindings::HW_BREAKPOINT_W,
+            ..Self::new(bindings::PERF_TYPE_BREAKPOINT, 0)
+        }
+    }
+
+    /// The same event in every mode.
+    pub fn in_all_modes(self) -> Self {
+        Self { modes: Modes::All, ..self }
+    }
+
+    /// The same event, counting from the moment it is opened.
+    pub fn started(self) -> Self {
+        Self { disabled: false, ..self }
+    }
+
+    /// The same event, sampling.
+    pub fn sampled(self, sampling: Sampling) -> Self {
+        Self { sampling: Some(sampling), ..self }
+    }
+
+    /// The kernel's form of it. Every value is read with the times it was enabled and running.
+    pub fn attr(&self) -> bindings::perf_event_attr {
+        let mut attr = bindings::perf_event_attr {
+            type_: self.kind,
+            size: size_of::<bindings::perf_event_attr>() as u32,
+            config: self.config,
+            bp_type: self.breakpoint,
+            read_format: u64::from(
+                bindings::PERF_FORMAT_TOTAL_TIME_ENABLED | bindings::PERF_FORMAT_TOTAL_TIME_RUNNING,
+            ),
+            ..Default::default()
+        };
+        // Also the breakpoint's address and length: the kernel keeps them in the same place.
+        attr.config1 = self.config1;
+        attr.config2 = self.config2;
+        attr.set_disabled(self.disabled.into());
+        attr.set_exclude_kernel((self.modes == Modes::User).into());
+        attr.set_exclude_hv((self.modes == Modes::User).into());
+        if let Some(sampling) = self.sampling {
+            attr.sample_period = sampling.period;
+            attr.sample_type = sampling.fields;
+            attr.sample_regs_user = sampling.user_registers;
+            attr.set_precise_ip(u64::from(sampling.precise));
+        }
+        attr
+    }
+}
+
+impl Target {
+    /// `pid` and `cpu` as the system call wants them.
+    pub fn pid_and_cpu(self) -> (i32, i32) {
+        match self {
+            Self::ThisThread => (0, -1),
+            Self::Cpu(cpu) => (-1, i32::try_from(cpu).unwrap_or(i32::MAX)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attr_carries_what_was_asked() {
+        let sampling = Sampling { period: 7, precise: 2, fields: 5, user_registers: 9 };
+        let attr = Event::hardware(bindings::PERF_COUNT_HW_INSTRUCTIONS, Some(10)).sampled(sampling).attr();
+        assert_eq!((attr.type_, attr.config), (0, 10 << 32 | 1));
+        assert_eq!((attr.sample_period, attr.sample_type, attr.sample_regs_user), (7, 5, 9));
+        assert_eq!((attr.precise_ip(), attr.exclude_kernel(), attr.disabled()), (2, 1, 1));
+
+        let attr = Event::writes_to(0x1000).in_all_modes().started().attr();
+        assert_eq!((attr.bp_addr, attr.bp_len, attr.bp_type), (0x1000, 8, bindings::HW_BREAKPOINT_W));
+        assert_eq!((attr.exclude_kernel(), attr.exclude_hv(), attr.disabled()), (0, 0, 0));
+    }
+
+    #[test]
+    fn targets() {
+        assert_eq!(Target::ThisThread.pid_and_cpu(), (0, -1));
+        assert_eq!(Target::Cpu(3).pid_and_cpu(), (-1, 3));
+    }
+}

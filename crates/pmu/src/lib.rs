@@ -1,0 +1,25 @@
+//! perf_event opened, tried and explained.
+//!
+//! Events are plain values ([`Event`]), and everything that reaches the kernel goes through the small trait
+//! [`Kernel`]: [`Live`] makes the system calls, [`scripted::Scripted`] answers as a test tells it to. A refusal is
+//! an [`Errno`], kept with its name.
+#![deny(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod errno;
+pub mod event;
+pub mod field;
+pub mod kernel;
+mod live;
+pub mod mapping;
+pub mod pmus;
+pub mod record;
+pub mod scripted;
+
+pub use errno::Errno;
+pub use event::{Event, Target};
+pub use kernel::{Counter, Kernel, Reading};
+pub use live::Live;
+pub use mapping::Mapping;
+pub use perf_event_open_sys::bindings;
+pub use pmus::Pmu;
