@@ -5,6 +5,7 @@
 //!   with memwall.
 //! - [`program`]: the machine code of one thread; [`truth`]: what it does; [`walk`]: the order and the
 //!   addresses in which it does it.
+//! - [`scenario`]: small programs made of kernels.
 //! - [`workload`]: the same code on this machine, in pinned threads, on placed buffers.
 #![deny(unsafe_code)]
 
@@ -21,6 +22,7 @@ mod lower;
 pub mod memory;
 pub mod parse;
 pub mod program;
+pub mod scenario;
 pub mod team;
 pub mod traffic;
 pub mod truth;

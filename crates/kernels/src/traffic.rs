@@ -146,11 +146,7 @@ fn drawn(
 fn triangle(geometry: &Geometry, capacity: Bytes) -> Lines {
     let (first, last) = geometry.rows;
     let row_bytes = |row: u64| (geometry.order - row) * 8;
-    let row_lines = |row: u64| {
-        let start = row * geometry.pitch + row * 8;
-        ((row + 1) * geometry.pitch).div_ceil(LINE) - start / LINE
-    };
-    let matrix: u64 = (first..last).map(row_lines).sum();
+    let matrix = matrix_lines(geometry);
     let bytes: u64 = (first..last).map(row_bytes).sum();
     if bytes + 2 * geometry.pitch <= capacity.0 {
         return Lines { exact: true, ..Lines::default() };
@@ -167,6 +163,15 @@ fn triangle(geometry: &Geometry, capacity: Bytes) -> Lines {
         non_temporal: 0.0,
         exact: true,
     }
+}
+
+/// Lines of a triangle's matrix that hold this thread's elements.
+pub(crate) fn matrix_lines(geometry: &Geometry) -> u64 {
+    let row_lines = |row: u64| {
+        let start = row * geometry.pitch + row * 8;
+        ((row + 1) * geometry.pitch).div_ceil(LINE) - start / LINE
+    };
+    (geometry.rows.0..geometry.rows.1).map(row_lines).sum()
 }
 
 /// Steps of one iteration that wait for each other: loads of a chase, operations on a chained register.

@@ -1,7 +1,7 @@
 //! `memwall bench`: one kernel over one or more sizes.
 //!
-//! Everything asked for is checked against the machine before the first measurement; each point is handed on as it
-//! is finished.
+//! Everything asked for is checked against the machine before the first measurement; each point is handed on
+//! as it is finished.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -223,8 +223,7 @@ fn measure_sizes(
         bench.points.push(Point {
             asked,
             size: workload.size(),
-            // No byte of none: where the system does not say, there is no share either.
-            pages: workload.pages().unwrap_or(Pages { huge: Bytes(0), total: Bytes(0) }),
+            pages: workload.pages(),
             stopped: repeated.stopped,
             samples_ns: repeated.samples_ns,
             time_ns,

@@ -1,7 +1,7 @@
 //! Experiments on a machine: what can be measured on it, how fast known work runs, and its profile.
 //!
-//! What is measured goes through small traits ([`rig::Rig`], [`repeat::Executor`]), so that scheduling and reading of
-//! curves are tested on imagined machines, in no time and without noise.
+//! What is measured goes through small traits ([`rig::Rig`], [`repeat::Executor`]), so that scheduling and
+//! reading of curves are tested on imagined machines, in no time and without noise.
 #![deny(unsafe_code)]
 
 pub mod bench;
@@ -15,5 +15,6 @@ pub mod noise;
 pub mod repeat;
 pub mod request_check;
 pub mod rig;
+pub mod scenario;
 pub mod sizes;
 pub mod statistics;

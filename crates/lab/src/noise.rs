@@ -60,8 +60,8 @@ impl StealWatch {
 
     /// Nanoseconds stolen since the beginning, summed over the CPUs watched.
     ///
-    /// `None` if the kernel has no such column for one of them, or if we are a guest whose counters have never
-    /// moved since boot: such a hypervisor does not report what it takes.
+    /// `None` if the kernel has no such column for one of them, or if we are a guest whose counters have
+    /// never moved since boot: such a hypervisor does not report what it takes.
     pub fn stolen_ns(&self) -> Option<f64> {
         let (before, after) = (self.before.as_ref()?, self.read()?);
         if self.guest && after.is_silent() {

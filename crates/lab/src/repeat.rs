@@ -61,8 +61,8 @@ impl Plan {
 
     /// Builds a plan from what the user gave, with defaults for the rest: 1 % within 1 s.
     ///
-    /// A number of repeats alone is done to the end. A precision alone gets 10 s, so that it can be reached and
-    /// still never runs forever.
+    /// A number of repeats alone is done to the end. A precision alone gets 10 s, so that it can be reached
+    /// and still never runs forever.
     pub fn asked(
         repeats: Option<usize>,
         time_s: Option<f64>,
@@ -118,7 +118,8 @@ impl Repeated {
 
 /// Warms up, chooses the passes per sample, and samples until `plan` or `interrupt` ends it.
 ///
-/// At least one sample is taken however short the time, unless interrupted. The flag is looked at between runs.
+/// At least one sample is taken however short the time, unless interrupted. The flag is looked at between
+/// runs.
 pub fn repeat<E: Executor + ?Sized>(
     executor: &mut E,
     plan: &Plan,

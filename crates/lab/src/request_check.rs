@@ -109,7 +109,8 @@ pub fn check_node(machine: &Topology, node: u32) -> Result<(), BadRequest> {
     }
 }
 
-/// There are data, and they fit into what memory the cgroup and the machine leave us, now; on `node` if bound to one.
+/// There are data, and they fit into what memory the cgroup and the machine leave us, now; on `node` if bound
+/// to one.
 pub fn check_size(machine: &Topology, size: Bytes, node: Option<u32>) -> Result<(), BadRequest> {
     if size.0 == 0 {
         return Err(BadRequest::ZeroSize);

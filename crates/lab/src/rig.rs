@@ -69,7 +69,8 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Nanoseconds per dependent step of one thread. `None` for work without a chain, or interrupted before a sample.
+    /// Nanoseconds per dependent step of one thread. `None` for work without a chain, or interrupted before a
+    /// sample.
     pub fn step_ns(&self) -> Option<Estimate> {
         let steps = Some(self.work.chain).filter(|&steps| steps > 0.0)?;
         self.repeated.time_ns().map(|time| map_estimate(&time, |ns| ns / steps))

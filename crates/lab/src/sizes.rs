@@ -37,7 +37,8 @@ pub enum SizesError {
     TooMany,
 }
 
-/// Parses `16K`, `16K,1M`, `16K..1G` (doubling) and `16K..1G:4` (four points per doubling), in the order given.
+/// Parses `16K`, `16K,1M`, `16K..1G` (doubling) and `16K..1G:4` (four points per doubling), in the order
+/// given.
 ///
 /// ```
 /// use machine::Bytes;

@@ -39,7 +39,8 @@ pub fn spread(samples: &[f64]) -> Option<f64> {
     median(&deviations).map(|deviation| deviation / middle.abs())
 }
 
-/// Applies a decreasing or increasing function to an estimate: the median maps to the median, the ends to the ends.
+/// Applies a decreasing or increasing function to an estimate: the median maps to the median, the ends to the
+/// ends.
 pub fn map_estimate(estimate: &Estimate, function: impl Fn(f64) -> f64) -> Estimate {
     let (a, b) = (function(estimate.low), function(estimate.high));
     Estimate { value: function(estimate.value), low: a.min(b), high: a.max(b), samples: estimate.samples }

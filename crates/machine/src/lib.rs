@@ -9,6 +9,7 @@ pub mod cpus;
 pub mod fingerprint;
 mod gaps;
 pub mod isa;
+pub mod model;
 pub mod profile;
 mod read;
 pub mod source;

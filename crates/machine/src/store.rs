@@ -108,8 +108,8 @@ impl Store {
         Self::from_variables(|name| std::env::var_os(name))
     }
 
-    /// As [`Store::of_user`] with the environment handed in. Relative and empty values do not count, as the XDG
-    /// specification demands.
+    /// As [`Store::of_user`] with the environment handed in. Relative and empty values do not count, as the
+    /// XDG specification demands.
     pub fn from_variables(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, StoreError> {
         let absolute = |name| variable(name).map(PathBuf::from).filter(|path: &PathBuf| path.is_absolute());
         absolute("XDG_DATA_HOME")
@@ -148,7 +148,8 @@ impl Store {
             let _ = fs::remove_file(&temporary);
             return Err(self.unwritable(source));
         }
-        // The name is durable only once the directory is; file systems that cannot do it say so and lose nothing.
+        // The name is durable only once the directory is; file systems that cannot do it say so and lose
+        // nothing.
         if let Ok(directory) = fs::File::open(&self.directory) {
             let _ = directory.sync_all();
         }

@@ -36,6 +36,8 @@ enum Command {
     Profile(commands::profile::Args),
     Bench(commands::bench::Args),
     Kernels(commands::kernels::Args),
+    Models(commands::models::Args),
+    Scenario(commands::scenario::Args),
     Topology(commands::topology::Args),
     /// What can be measured here, and how to unlock the rest
     Doctor(commands::doctor::Doctor),
@@ -49,6 +51,8 @@ fn main() -> ExitCode {
         Command::Profile(args) => commands::profile::run(&args),
         Command::Bench(args) => commands::bench::run(&args),
         Command::Kernels(args) => commands::kernels::run(&args),
+        Command::Models(args) => commands::models::run(&args),
+        Command::Scenario(args) => commands::scenario::run(&args),
         Command::Topology(args) => commands::topology::run(&args),
         Command::Doctor(options) => commands::doctor::run(&options),
     };

@@ -40,8 +40,8 @@ pub struct Point {
     pub asked: Bytes,
     /// Data set used: rounded so that every thread has whole iterations.
     pub size: Bytes,
-    /// Pages the buffers got.
-    pub pages: Pages,
+    /// Pages the buffers got; `None` where the system does not say.
+    pub pages: Option<Pages>,
     /// Why it stopped repeating.
     pub stopped: Stopped,
     /// Wall time of each sample divided by its passes.

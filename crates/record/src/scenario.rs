@@ -81,6 +81,8 @@ pub struct RegionRun {
     pub depth: usize,
     /// How often each thread was to enter it.
     pub planned_entries: u64,
+    /// Median absolute deviation of its entries' times over their median; `None` of fewer than two.
+    pub spread: Option<f64>,
     /// The threads that take part.
     pub threads: Vec<ThreadRun>,
 }
@@ -178,7 +180,7 @@ mod tests {
     }
 
     fn region(threads: Vec<ThreadRun>) -> RegionRun {
-        RegionRun { path: "a".into(), name: "a".into(), depth: 0, planned_entries: 4, threads }
+        RegionRun { path: "a".into(), name: "a".into(), depth: 0, planned_entries: 4, spread: None, threads }
     }
 
     #[test]

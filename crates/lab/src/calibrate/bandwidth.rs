@@ -128,8 +128,8 @@ fn cache_targets(session: &mut Session<'_>) -> Vec<Target> {
     targets
 }
 
-/// A size well beyond the level inside and well within this one: two thirds of the way, in octaves, so that what the
-/// inner level still holds hardly counts. Half of it where nothing lies inside.
+/// A size well beyond the level inside and well within this one: two thirds of the way, in octaves, so that
+/// what the inner level still holds hardly counts. Half of it where nothing lies inside.
 fn inside(inner: Option<f64>, usable: f64) -> f64 {
     match inner {
         Some(inner) if inner < usable => (inner * usable * usable).cbrt(),
@@ -137,7 +137,8 @@ fn inside(inner: Option<f64>, usable: f64) -> f64 {
     }
 }
 
-/// Bytes per thread when all cores run, such that those that share a cache stay in it and out of what lies inside.
+/// Bytes per thread when all cores run, such that those that share a cache stay in it and out of what lies
+/// inside.
 fn per_thread_when_all_run(
     session: &Session<'_>,
     number: u32,
@@ -154,7 +155,8 @@ fn per_thread_when_all_run(
         .max()
         .unwrap_or(1)
         .max(1) as f64;
-    // Half as much again as the inner caches hold together is the least that still misses them most of the time.
+    // Half as much again as the inner caches hold together is the least that still misses them most of the
+    // time.
     let fits = inner.is_none_or(|inner| inner * sharers * 1.5 <= usable);
     fits.then(|| inside(inner.map(|inner| inner * sharers), usable) / sharers)
 }

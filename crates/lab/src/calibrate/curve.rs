@@ -1,7 +1,8 @@
 //! Step: latency against data set size, and the cache levels that follow from it.
 //!
 //! The curve is kept as measured. Knees are looked for after taking away what address translation adds (see
-//! [`super::translation`]): a guest's huge pages may be small to its host, and TLBs then have knees of their own.
+//! [`super::translation`]): a guest's huge pages may be small to its host, and TLBs then have knees of their
+//! own.
 
 use machine::{
     Bytes,
@@ -38,10 +39,15 @@ const USUAL_KNEES: usize = 3;
 /// Points after which refining ends however restless the curve.
 const MOST_REFINED: usize = 160;
 
+/// Points near the innermost knees that are measured even when a busy machine has used up the time: they are
+/// quick, and without them a private cache would be known to a factor of two.
+const LEAST_REFINED: usize = 20;
+
 /// Longest time for a point near a knee: more points tell more than more samples of one.
 const REFINED_NS: f64 = 2e7;
 
-/// Samples of the curve are short: the fastest one counts, and a short one is more likely to be left in peace.
+/// Samples of the curve are short: the fastest one counts, and a short one is more likely to be left in
+/// peace.
 const SAMPLE_NS: f64 = 5e5;
 
 /// A typical load from memory, to judge how long one pass takes before having run any.
@@ -68,7 +74,8 @@ pub(super) fn latency_curve(session: &mut Session<'_>) {
         let Some(size) = next_size(&translation.taken_from(&points), &asked) else {
             break;
         };
-        if session.interrupted() || session.left_ns() <= 0.0 {
+        let late = session.left_ns() <= 0.0 && refined >= LEAST_REFINED;
+        if session.interrupted() || late {
             break;
         }
         let plan = session.plan(refined_usually.saturating_sub(refined).max(4));
@@ -106,14 +113,14 @@ fn remark_on_pages(session: &mut Session<'_>, translation: &TranslationCost) {
     if small > 0 {
         let of = curve.len();
         session.remark(format!(
-            "{small} of {of} sizes of the latency curve were not on huge pages and include the cost of address \
-             translation; see /sys/kernel/mm/transparent_hugepage/enabled."
+            "{small} of {of} sizes of the latency curve were not on huge pages and include the cost of \
+             address translation; see /sys/kernel/mm/transparent_hugepage/enabled."
         ));
     } else if let Some(reach) = translation.first_reach() {
         session.remark(format!(
-            "Huge pages are not huge to the hardware here: beyond {reach} pages of 4 KiB they cost as much translation \
-             as small ones, so the host backs them with small pages. The latency curve includes that, the usable \
-             capacities do not."
+            "Huge pages are not huge to the hardware here: beyond {reach} pages of 4 KiB they cost as much \
+             translation as small ones, so the host backs them with small pages. The latency curve includes \
+             that, the usable capacities do not."
         ));
     }
 }
@@ -126,7 +133,8 @@ fn measure(session: &mut Session<'_>, size: Bytes, plan: &Plan) -> Option<CurveP
     // What was asked for, rounded to what the chase can walk.
     let size = measured.size;
     session.profile.latency_curve.push(LatencyPoint { size, latency_ns, huge_pages });
-    // The curve shows what is usual. A knee is a property of the cache, and disturbance only adds to its latency.
+    // The curve shows what is usual. A knee is a property of the cache, and disturbance only adds to its
+    // latency.
     Some(CurvePoint { size, latency_ns: measured.fastest_step_ns()? })
 }
 

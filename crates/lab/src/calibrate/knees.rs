@@ -1,38 +1,42 @@
 //! Where a latency curve leaves one level of the hierarchy for the next.
 //!
-//! Pure: points in, rises out. Nothing is assumed about how many levels there are or how large they claim to be.
+//! Pure: points in, rises out. Nothing is assumed about how many levels there are or how large they claim to
+//! be.
 //!
-//! **What is looked for.** A chase over a random cycle of `S` bytes takes `L(S) = h·l_in + (1 - h)·l_out` per load,
-//! where `h` is the share of loads that the level still answers. While the data fit, `h` is 1 and the curve flat.
-//! With strict LRU `h` falls to 0 just beyond the capacity `C`; with random replacement it falls like `C/S`. Real
-//! caches lie between. The two have one thing in common: `h` starts to fall at `C`. The usable capacity is therefore
-//! defined by a share of misses, the same on every machine: **the largest data set of which at most one load in
-//! ten leaves the level**, `L(S) = l_in + 0.1·(l_out - l_in)`. For LRU that is `C`, for random replacement
-//! `C / 0.9`: the definition costs at most 11 %. A step so large that another level may be hidden in it counts as
-//! [`MOST_RISE`], so the latency at the capacity is never more than 40 % above the level's own.
+//! **What is looked for.** A chase over a random cycle of `S` bytes takes `L(S) = h·l_in + (1 - h)·l_out` per
+//! load, where `h` is the share of loads that the level still answers. While the data fit, `h` is 1 and the
+//! curve flat. With strict LRU `h` falls to 0 just beyond the capacity `C`; with random replacement it falls
+//! like `C/S`. Real caches lie between. The two have one thing in common: `h` starts to fall at `C`. The
+//! usable capacity is therefore defined by a share of misses, the same on every machine: **the largest data
+//! set of which at most one load in ten leaves the level**, `L(S) = l_in + 0.1·(l_out - l_in)`. For LRU that
+//! is `C`, for random replacement `C / 0.9`: the definition costs at most 11 %. A step so large that another
+//! level may be hidden in it counts as [`MOST_RISE`], so the latency at the capacity is never more than 40 %
+//! above the level's own.
 //!
 //! **How.**
-//! 1. A larger data set is never faster, so the curve is replaced by the nearest one that never falls (isotonic
-//!    regression). Disturbance only adds, so points that contradict each other count with their lower quartile: a
-//!    spike counts no more than any other point, and vanishes.
-//! 2. In logarithms, the rise per octave is taken over a sliding octave. Flat stretches are its dips, transitions
-//!    its peaks. A peak counts if it stands [`PROMINENCE`] above the dips at both sides; a dip need not be
-//!    zero, so levels that blur into each other are still told apart.
-//! 3. The latency of a level is the median over its dip; the threshold between two neighbouring dips follows from
-//!    the definition; where the curve crosses it is interpolated between the two sizes around it, in logarithms.
+//! 1. A larger data set is never faster, so the curve is replaced by the nearest one that never falls
+//!    (isotonic regression). Disturbance only adds, so points that contradict each other count with their
+//!    lower quartile: a spike counts no more than any other point, and vanishes.
+//! 2. In logarithms, the rise per octave is taken over a sliding octave. Flat stretches are its dips,
+//!    transitions its peaks. A peak counts if it stands [`PROMINENCE`] above the dips at both sides; a dip
+//!    need not be zero, so levels that blur into each other are still told apart.
+//! 3. The latency of a level is the median over its dip; the threshold between two neighbouring dips follows
+//!    from the definition; where the curve crosses it is interpolated between the two sizes around it, in
+//!    logarithms.
 
 use machine::{Bytes, profile::Estimate};
 
 /// Share of loads that may leave a level which still counts as holding the data.
 pub const MISS_SHARE: f64 = 0.1;
 
-/// Neighbouring caches differ by at most about this factor. Where a step is larger, a level that others have taken
-/// away may be hidden in it (a guest's share of the last level comes and goes); counting with no more than this keeps
-/// the capacity of the level before it where it is.
+/// Neighbouring caches differ by at most about this factor. Where a step is larger, a level that others have
+/// taken away may be hidden in it (a guest's share of the last level comes and goes); counting with no more
+/// than this keeps the capacity of the level before it where it is.
 pub const MOST_RISE: f64 = 5.0;
 
-/// How much the rise per octave (natural logarithm of latency) must stand out: two latencies that are each wrong by
-/// a tenth differ by 0.2, so less could be noise; neighbouring levels differ by a factor of two (0.7) and more.
+/// How much the rise per octave (natural logarithm of latency) must stand out: two latencies that are each
+/// wrong by a tenth differ by 0.2, so less could be noise; neighbouring levels differ by a factor of two
+/// (0.7) and more.
 pub const PROMINENCE: f64 = 0.25;
 
 /// What counts as near a transition: a quarter to each side.
@@ -56,8 +60,8 @@ pub struct CurvePoint {
 /// A transition from one level to the next.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rise {
-    /// Data set at which one load in ten leaves the inner level. `low` and `high` are the measured sizes around it,
-    /// `samples` how often those two were measured.
+    /// Data set at which one load in ten leaves the inner level. `low` and `high` are the measured sizes
+    /// around it, `samples` how often those two were measured.
     pub capacity: Estimate,
     /// Latency of the inner level.
     pub inner_ns: f64,
@@ -67,7 +71,8 @@ pub struct Rise {
     pub sharp: bool,
 }
 
-/// The transitions of a latency curve, innermost first. The points may come in any order, sizes more than once.
+/// The transitions of a latency curve, innermost first. The points may come in any order, sizes more than
+/// once.
 pub fn rises(points: &[CurvePoint]) -> Vec<Rise> {
     let curve = never_falling(points);
     if curve.len() < 3 {
@@ -94,16 +99,17 @@ pub fn rises(points: &[CurvePoint]) -> Vec<Rise> {
 pub struct Thoroughness {
     /// The two sizes around a transition are at most this factor apart (1.06: 6 %).
     pub finest: f64,
-    /// So many sizes are measured within [`NEIGHBOURHOOD`] of one that is not sharp, each in memory of its own: which
-    /// pages a buffer gets shifts such a transition, and several together do so less.
+    /// So many sizes are measured within [`NEIGHBOURHOOD`] of one that is not sharp, each in memory of its
+    /// own: which pages a buffer gets shifts such a transition, and several together do so less.
     pub neighbours: usize,
 }
 
 /// The size to measure next; `None` when every transition is known as thoroughly as asked.
 ///
 /// Inner levels come first. The two sizes around a transition are brought together by halving. A disturbed
-/// measurement just above the plateau would lead that to the wrong place, and disturbance only adds: so the upper
-/// size is measured a second time before it is believed. So is the largest of all: no larger size could correct it.
+/// measurement just above the plateau would lead that to the wrong place, and disturbance only adds: so the
+/// upper size is measured a second time before it is believed. So is the largest of all: no larger size could
+/// correct it.
 pub fn next_size(points: &[CurvePoint], asked: &Thoroughness) -> Option<Bytes> {
     let once = |size: Bytes| points.iter().filter(|point| point.size == size).count() < 2;
     let rises = rises(points);
@@ -209,8 +215,8 @@ fn interpolate(curve: &[(f64, f64)], log2_size: f64) -> f64 {
     y0.ln() + share * (y1.ln() - y0.ln())
 }
 
-/// Grid positions of alternating dips and peaks, beginning and ending with a dip; neighbours differ by at least
-/// [`PROMINENCE`]. Positions at even indices are dips.
+/// Grid positions of alternating dips and peaks, beginning and ending with a dip; neighbours differ by at
+/// least [`PROMINENCE`]. Positions at even indices are dips.
 fn turns(values: &[f64]) -> Vec<usize> {
     let mut turns = Vec::new();
     let mut dip = 0;
@@ -239,7 +245,8 @@ fn turns(values: &[f64]) -> Vec<usize> {
     turns
 }
 
-/// Latency of each level: the median over the part of the grid between two peaks that is nearly as flat as its dip.
+/// Latency of each level: the median over the part of the grid between two peaks that is nearly as flat as
+/// its dip.
 fn plateaus(grid: &Grid, turns: &[usize]) -> Vec<f64> {
     let last = grid.log_latency.len() - 1;
     (0..turns.len())

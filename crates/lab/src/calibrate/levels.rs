@@ -34,8 +34,8 @@ pub fn claims(machine: &Topology, cpu: u32) -> Vec<Claim> {
 /// For each claim the rise that ends it, if any.
 ///
 /// Both are ordered from the core outwards and keep their order. As many as possible are paired, such that
-/// capacities lie nearest to the claims in octaves. A capacity above its claim counts double: a cache may be shared
-/// with others or cut down for a guest, but hardly ever holds more than it says.
+/// capacities lie nearest to the claims in octaves. A capacity above its claim counts double: a cache may be
+/// shared with others or cut down for a guest, but hardly ever holds more than it says.
 pub fn match_claims(rises: &[Rise], claims: &[Claim]) -> Vec<Option<usize>> {
     let spare_claims = claims.len().saturating_sub(rises.len());
     let spare_rises = rises.len().saturating_sub(claims.len());

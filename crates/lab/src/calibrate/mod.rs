@@ -1,8 +1,8 @@
 //! `memwall calibrate`: measures the machine and fills its profile, step by step.
 //!
 //! Each step adds its part to the profile, which is handed to the [`Observer`] after every step, so that an
-//! interrupted calibration leaves what it had. The time allowed is divided over the steps; what one does not use
-//! goes to those after it. A measurement that fails becomes a remark, not the end.
+//! interrupted calibration leaves what it had. The time allowed is divided over the steps; what one does not
+//! use goes to those after it. A measurement that fails becomes a remark, not the end.
 
 mod bandwidth;
 mod curve;

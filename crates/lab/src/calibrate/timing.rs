@@ -17,20 +17,7 @@ pub(super) fn overheads(session: &mut Session<'_>) {
 
 /// Two chains of register-only instructions.
 pub(super) fn clock(session: &mut Session<'_>) {
-    let cpu = session.cpu;
-    let step_ns = |session: &mut Session<'_>, kernel, remaining| {
-        let measured = session.measure(&clock::chain_job(kernel, cpu), remaining)?;
-        measured.step_ns().map(|step| step.value)
-    };
-    let Some(add_ns) = step_ns(session, "add-chain", 2) else {
-        return;
-    };
-    session.progress(0.5);
-    let Some(mul_ns) = step_ns(session, "mul-chain", 1) else {
-        return;
-    };
-    let tsc_hz = session.rig.tsc_hz();
-    session.profile.clock = clock::from_chains(add_ns, mul_ns, tsc_hz);
+    session.profile.clock = clock::estimate(session.rig, session.cpu, session.interrupt);
     if let Some(doubt) = session.profile.clock.as_ref().and_then(clock::doubt) {
         session.remark(doubt);
     }

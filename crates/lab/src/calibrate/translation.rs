@@ -1,7 +1,8 @@
 //! Step: what address translation costs with 4 KiB pages.
 //!
-//! One line is touched in each page, so that the data stay small while the pages grow many. How far the TLBs reach
-//! shows against the same number of lines packed densely; what a walk costs, against the same addresses on huge pages.
+//! One line is touched in each page, so that the data stay small while the pages grow many. How far the TLBs
+//! reach shows against the same number of lines packed densely; what a walk costs, against the same addresses
+//! on huge pages.
 
 use machine::{
     Bytes, Profile,
@@ -93,9 +94,9 @@ pub(super) struct TranslationCost {
 impl TranslationCost {
     /// From walks over pages and the latency of as many lines packed densely.
     ///
-    /// Packed lines are in the same caches and on few pages: what a walk costs beyond them is translation. Huge pages
-    /// would do as a reference on bare metal; a guest's may be small pages to its host, and then run out of TLB
-    /// entries as early.
+    /// Packed lines are in the same caches and on few pages: what a walk costs beyond them is translation.
+    /// Huge pages would do as a reference on bare metal; a guest's may be small pages to its host, and then
+    /// run out of TLB entries as early.
     fn new(walks: &[(u64, f64)], dense: &[LatencyPoint]) -> Self {
         // As if all data were in the first-level cache: its latency plus what translation adds.
         let base_ns = walks.iter().map(|walk| walk.1).fold(f64::INFINITY, f64::min);
@@ -112,8 +113,8 @@ impl TranslationCost {
         }
     }
 
-    /// Nanoseconds per load of a chase over `size` bytes. It comes to a page at random, so a TLB that reaches `r` of
-    /// `n` pages misses with probability `1 - r/n`.
+    /// Nanoseconds per load of a chase over `size` bytes. It comes to a page at random, so a TLB that reaches
+    /// `r` of `n` pages misses with probability `1 - r/n`.
     fn at(&self, size: Bytes) -> f64 {
         let pages = size.0 as f64 / PAGE as f64;
         self.levels.iter().map(|(reach, cost_ns)| cost_ns * (1.0 - reach / pages).max(0.0)).sum()
@@ -135,8 +136,8 @@ impl TranslationCost {
     }
 }
 
-/// Fills in how far the TLBs reach, now that there is a latency curve to tell them from the caches. Returns what
-/// translation costs on the pages that curve was measured with.
+/// Fills in how far the TLBs reach, now that there is a latency curve to tell them from the caches. Returns
+/// what translation costs on the pages that curve was measured with.
 pub(super) fn against_curve(profile: &mut Profile) -> TranslationCost {
     let dense = &profile.latency_curve;
     let Some(tlb) = &mut profile.tlb else {

@@ -26,8 +26,8 @@ use crate::{
 };
 use tsc::Tsc;
 
-/// How long the rate of the time stamp counter is watched: the clock's error of some tens of nanoseconds is then
-/// a millionth.
+/// How long the rate of the time stamp counter is watched: the clock's error of some tens of nanoseconds is
+/// then a millionth.
 const TSC_SPAN: Duration = Duration::from_millis(50);
 
 /// How long one run of the loaders takes, so that they notice soon when they are no longer wanted.
@@ -88,11 +88,12 @@ impl Native {
         })
     }
 
-    /// Holds some huge pages while the next job gets its own, which are then others than those of the job before.
+    /// Holds some huge pages while the next job gets its own, which are then others than those of the job
+    /// before.
     ///
-    /// What is given back is handed out first, so that all small jobs would run on the very same page. In a guest, a
-    /// huge page may be many scattered ones to the host, some spreading better over a cache than others: a level
-    /// measured on one of them alone would depend on which it was.
+    /// What is given back is handed out first, so that all small jobs would run on the very same page. In a
+    /// guest, a huge page may be many scattered ones to the host, some spreading better over a cache than
+    /// others: a level measured on one of them alone would depend on which it was.
     fn hold_pages(&mut self) -> Option<Buffer> {
         self.jobs += 1;
         let pages = self.jobs % PAGES_IN_TURN;
@@ -123,7 +124,8 @@ impl Native {
         Workload::prepare(&request).map_err(|error| failed(error.into()))
     }
 
-    /// Runs a load over and over until `stop`, from its warm-up on raising `ready`. Returns bytes per second moved.
+    /// Runs a load over and over until `stop`, from its warm-up on raising `ready`. Returns bytes per second
+    /// moved.
     fn load(&self, job: &Job, ready: &AtomicBool, stop: &AtomicBool) -> Result<f64, RigError> {
         let failed = |error: WorkloadError| RigError::new(describe(job), error);
         let mut workload = self.prepare(job)?;

@@ -45,8 +45,8 @@ fn per_call_ns(mut call: impl FnMut()) -> f64 {
     median(&samples).expect("samples were taken above")
 }
 
-/// The smallest difference between two reads that is not zero. Includes the cost of a read where that is longer
-/// than the clock's own step.
+/// The smallest difference between two reads that is not zero. Includes the cost of a read where that is
+/// longer than the clock's own step.
 fn clock_step_ns() -> f64 {
     let (mut least, mut seen) = (f64::INFINITY, 0);
     let mut previous = Instant::now();

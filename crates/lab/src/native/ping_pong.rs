@@ -31,8 +31,8 @@ impl Executor for PingPong {
         let times = self.team.run(|member| {
             for pass in 0..passes {
                 let mine = 2 * pass + member as u64;
-                // No pause in the loop: it would add its own latency to that of the line. The partner cannot fail to
-                // answer: it was seen running on its own CPU, and this loop has no way to panic.
+                // No pause in the loop: it would add its own latency to that of the line. The partner cannot
+                // fail to answer: it was seen running on its own CPU, and this loop has no way to panic.
                 // ATOMICS: one word is all that is passed on; acquire and release keep each turn in order.
                 while ball.load(Ordering::Acquire) != mine {}
                 ball.store(mine + 1, Ordering::Release);

@@ -1,8 +1,7 @@
 //! The time stamp counter: may it be read, does it tick evenly, and how fast.
 //!
-//! # Safety
-//! This file reads the counter. What must hold: the instruction is only executed after the kernel said that it does
-//! not fault ([`Tsc::find`]).
+//! # Safety This file reads the counter. What must hold: the instruction is only executed after the kernel
+//! said that it does not fault ([`Tsc::find`]).
 #![allow(unsafe_code)]
 
 use std::time::{Duration, Instant};
@@ -14,7 +13,8 @@ use machine::Source;
 pub struct Tsc(());
 
 impl Tsc {
-    /// The counter of the CPUs at `source`; `None` where it is not constant, stops in sleep states, or faults.
+    /// The counter of the CPUs at `source`; `None` where it is not constant, stops in sleep states, or
+    /// faults.
     pub fn find(source: &Source) -> Option<Self> {
         let table = source.table("proc/cpuinfo").ok()?;
         let flags = table.text.lines().find(|line| line.starts_with("flags"))?;

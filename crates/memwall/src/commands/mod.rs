@@ -4,7 +4,9 @@ pub mod bench;
 pub mod calibrate;
 pub mod doctor;
 pub mod kernels;
+pub mod models;
 pub mod profile;
+pub mod scenario;
 pub mod topology;
 
 use std::path::Path;

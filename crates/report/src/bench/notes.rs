@@ -110,11 +110,13 @@ fn pages(bench: &Bench) -> Option<String> {
     let shares: Vec<f64> = bench.points.iter().filter_map(|point| huge_share(point.pages)).collect();
     let low = shares.iter().copied().fold(f64::INFINITY, f64::min);
     let high = shares.iter().copied().fold(0.0, f64::max);
-    match bench.points.as_slice() {
-        _ if shares.is_empty() => None,
+    match shares.as_slice() {
+        // Known to be none: the kernel touches no memory.
+        [] if bench.points.iter().all(|point| point.pages.is_some()) => None,
+        [] => Some("pages: the system does not say which".to_owned()),
         _ if low >= 1.0 => Some("pages: all huge".to_owned()),
         _ if high <= 0.0 => Some("pages: none huge, so large sizes also pay for page walks".to_owned()),
-        [point] => Some(format!("pages: {} of {} on huge ones", point.pages.huge, point.pages.total)),
+        [share] => Some(format!("pages: {} % of the bytes on huge ones", percent_text(*share))),
         _ => Some(format!(
             "pages: {} to {} % of the bytes on huge ones",
             percent_text(low),

@@ -53,7 +53,8 @@ impl Shape {
 }
 
 /// Share of the mapped bytes that is on huge pages; `None` if nothing is mapped.
-pub(super) fn huge_share(pages: Pages) -> Option<f64> {
+pub(super) fn huge_share(pages: Option<Pages>) -> Option<f64> {
+    let pages = pages?;
     (pages.total.0 > 0).then(|| pages.huge.0 as f64 / pages.total.0 as f64)
 }
 

@@ -17,7 +17,7 @@ pub fn triad_point(size: Bytes, gb_per_s: f64) -> Point {
     Point {
         asked: size,
         size,
-        pages: Pages { huge: Bytes::mib(2), total: Bytes::mib(2) },
+        pages: Some(Pages { huge: Bytes::mib(2), total: Bytes::mib(2) }),
         stopped: Stopped::Precise,
         samples_ns: vec![time_ns; 24],
         time_ns: Estimate { value: time_ns, low: time_ns * 0.994, high: time_ns * 1.006, samples: 24 },
@@ -86,7 +86,7 @@ pub fn chase_sweep() -> Bench {
     let mut points: Vec<Point> =
         (14..).zip(latencies).map(|(exponent, ns)| chase_point(Bytes(1 << exponent), ns)).collect();
     for point in points.iter_mut().skip(9) {
-        point.pages = Pages { huge: Bytes(point.size.0 / 4), total: point.size };
+        point.pages = Some(Pages { huge: Bytes(point.size.0 / 4), total: point.size });
         point.stopped = Stopped::TimeUp;
         point.noise.steal_ns = Some(9.3e6);
         point.noise.involuntary_switches = Some(2);
@@ -111,7 +111,7 @@ pub fn divide() -> Bench {
     let mut point = chase_point(Bytes::kib(16), 4.9);
     point.work.program_bytes = 0.0;
     point.work.memory_bytes = 0.0;
-    point.pages = Pages { huge: Bytes(0), total: Bytes(0) };
+    point.pages = Some(Pages { huge: Bytes(0), total: Bytes(0) });
     Bench {
         kernel: "divide".into(),
         summary: "each division waits for the one before".into(),

@@ -1,0 +1,207 @@
+//! Where the threads of a step find their data, and what a buffer must hold for all steps that use it.
+
+use machine::{Bytes, Width};
+
+use super::{
+    definition::{BufferSpec, Sharing, Span, Step},
+    plan::{Part, Plan, PlanError},
+};
+use crate::{
+    description::{Pattern, Shape},
+    geometry::{self, Geometry, LINE},
+    lower::places,
+    program::AssembleError,
+    traffic,
+};
+
+/// A buffer in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instance {
+    /// Index into the scenario's buffers.
+    pub buffer: usize,
+    /// The thread it belongs to; `None` if it is shared.
+    pub thread: Option<usize>,
+    /// Bytes to allocate: what steps use, and what their operations may touch beyond it.
+    pub allocate: Bytes,
+    /// Stretches that hold a cycle of pointers.
+    pub chains: Vec<Chain>,
+    /// Bytes of the numbers everything else is filled with.
+    pub element: u64,
+}
+
+/// A random cycle of pointers through part of a buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chain {
+    /// Where it begins.
+    pub offset: u64,
+    /// How long it is.
+    pub bytes: u64,
+    /// Bytes per pointer.
+    pub stride: u64,
+}
+
+/// Role, geometry and stream offsets of one thread.
+type Placed = (usize, Geometry, [u64; 6]);
+
+/// The share of each of `threads` threads in a step on `size` bytes.
+pub fn place(
+    step: &Step,
+    buffer: Option<&BufferSpec>,
+    width: Width,
+    size: Bytes,
+    threads: usize,
+) -> Result<Vec<Placed>, AssembleError> {
+    let kernel = &step.kernel;
+    let shape = &kernel.description().shape;
+    let streams = kernel.description().streams.len() as u64;
+    let alone = || geometry::divide(kernel, width, size, 1);
+    let shared = buffer.is_some_and(|buffer| buffer.sharing == Sharing::Shared);
+    let geometries = match (shape, shared && step.span == Span::Own) {
+        (Shape::Private(_), false) => vec![alone()?.swap_remove(0); threads],
+        _ => geometry::divide(kernel, width, size, threads)?,
+    };
+    let place = |(index, geometry): (usize, Geometry)| {
+        let mut offsets = [0; 6];
+        let (role, begin) = match shape {
+            Shape::Turns { .. } => (index, 0),
+            Shape::Triangle(_) => (0, 0),
+            Shape::Private(_) if shared && step.span == Span::Own => {
+                (0, index as u64 * geometry.stream_pitch * streams)
+            }
+            Shape::Private(_) => (0, index as u64 * step.shift),
+        };
+        for (stream, offset) in offsets.iter_mut().enumerate().take(streams as usize) {
+            *offset = begin + stream as u64 * geometry.stream_pitch;
+        }
+        if let Shape::Triangle(_) = shape {
+            // Matrix, then vector, then result; each thread begins at its rows.
+            let first = geometry.rows.0;
+            offsets[2] = offsets[1] + geometry.pitch.next_multiple_of(4096) + first * 8;
+            offsets[0] = first * geometry.pitch;
+        }
+        (role, geometry, offsets)
+    };
+    Ok(geometries.into_iter().enumerate().map(place).collect())
+}
+
+/// The buffers of a plan, and which of them each part uses. A buffer that no step uses is none.
+pub fn instances(plan: &mut Plan) -> Result<Vec<Instance>, PlanError> {
+    let mut instances: Vec<Instance> = Vec::new();
+    for index in 0..plan.steps.len() {
+        let (place, step) = (plan.place(index), &mut plan.steps[index]);
+        let Some(buffer) = step.buffer else { continue };
+        let spec = &plan.scenario.buffers[buffer];
+        let description = step.kernel.description();
+        for part in &mut step.parts {
+            let thread = (spec.sharing == Sharing::Private).then_some(part.thread);
+            let known = instances.iter().position(|known| known.buffer == buffer && known.thread == thread);
+            let number = known.unwrap_or_else(|| {
+                let element = description.element;
+                let allocate = Bytes(0);
+                instances.push(Instance { buffer, thread, allocate, chains: Vec::new(), element });
+                instances.len() - 1
+            });
+            part.instance = Some(number);
+            let instance = &mut instances[number];
+            instance.element = instance.element.max(description.element);
+            let end = part.offsets[0] + part.geometry.allocate;
+            instance.allocate = Bytes(instance.allocate.0.max(end));
+            if let Some(Pattern::Cycle { stride }) = description.streams.first().map(|stream| stream.pattern)
+            {
+                let (offset, bytes) = (part.offsets[0], part.geometry.stream_bytes);
+                instance
+                    .add_chain(Chain { offset, bytes, stride })
+                    .map_err(|()| PlanError::Chain { place: place.clone(), buffer: spec.name.clone() })?;
+            }
+        }
+    }
+    check_writers(plan, &instances)?;
+    Ok(instances)
+}
+
+impl Instance {
+    /// Two steps may follow the same pointers, or pointers in different places.
+    fn add_chain(&mut self, chain: Chain) -> Result<(), ()> {
+        if self.chains.contains(&chain) {
+            return Ok(());
+        }
+        let end = chain.offset + chain.bytes;
+        if self.chains.iter().any(|other| other.offset < end && chain.offset < other.offset + other.bytes) {
+            return Err(());
+        }
+        self.chains.push(chain);
+        Ok(())
+    }
+}
+
+/// Code that follows pointers trusts them: nobody may write where a chain lies.
+fn check_writers(plan: &Plan, instances: &[Instance]) -> Result<(), PlanError> {
+    for (index, step) in plan.steps.iter().enumerate() {
+        let uses = traffic::uses(step.kernel.description());
+        let writes = uses.iter().any(|used| used.written || used.non_temporal);
+        for instance in step.parts.iter().filter_map(|part| part.instance).filter(|_| writes) {
+            if !instances[instance].chains.is_empty() {
+                let buffer = plan.scenario.buffers[instances[instance].buffer].name.clone();
+                return Err(PlanError::Chain { place: plan.place(index), buffer });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Bytes of an instance that a part touches, and how.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Touched {
+    pub start: u64,
+    pub end: u64,
+    pub read: bool,
+    pub written: bool,
+    /// Lines touched between start and end; not all if strides or a triangle leave some out.
+    pub lines: u64,
+}
+
+impl Touched {
+    /// Lines touched between two places of the range.
+    pub fn lines_between(&self, start: u64, end: u64) -> u64 {
+        let (start, end) = (start.max(self.start), end.min(self.end));
+        if start >= end {
+            return 0;
+        }
+        let share = u128::from(self.lines) * u128::from(end - start) / u128::from(self.end - self.start);
+        share as u64
+    }
+}
+
+/// What a part touches, stream by stream.
+pub fn touched(kernel: &crate::Kernel, part: &Part) -> Vec<Touched> {
+    let description = kernel.description();
+    let geometry = &part.geometry;
+    let rows = geometry.rows.1 - geometry.rows.0;
+    let extent = |stream: usize| match (&description.shape, description.streams[stream].pattern) {
+        (Shape::Triangle(_), _) => match stream {
+            0 => (0, rows * geometry.pitch),
+            // Nobody needs elements of the vector before its first diagonal.
+            1 => (geometry.rows.0 * 8, geometry.pitch),
+            _ => (0, rows * 8),
+        },
+        (_, Pattern::Fixed) => {
+            let places = description.ops().filter_map(places).filter(|place| place.stream == stream);
+            let ends = places.map(|place| place.offset.max(0) as u64 + 8);
+            (0, ends.max().unwrap_or(8))
+        }
+        _ => (0, geometry.stream_bytes),
+    };
+    let uses = traffic::uses(description);
+    (uses.iter().enumerate())
+        .map(|(stream, used)| {
+            let (from, to) = extent(stream);
+            let start = (part.offsets[stream] + from) / LINE * LINE;
+            let end = (part.offsets[stream] + to).next_multiple_of(LINE);
+            let lines = match (&description.shape, stream) {
+                (Shape::Triangle(_), 0) => traffic::matrix_lines(geometry),
+                _ => (end - start).div_ceil(geometry.stride.max(LINE)),
+            };
+            Touched { start, end, read: used.read, written: used.written || used.non_temporal, lines }
+        })
+        .collect()
+}

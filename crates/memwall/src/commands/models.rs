@@ -1,0 +1,111 @@
+//! `memwall models`: the machines that can be simulated.
+
+use std::path::{Path, PathBuf};
+
+use machine::model::Model;
+use serde::Serialize;
+
+use crate::{failure::Failure, output};
+
+/// List the machines that can be simulated, or show one with all its numbers and their sources
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub struct Args {
+    /// Print JSON (schema memwall.models/1)
+    #[arg(long)]
+    json: bool,
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  memwall models                                 all models: cores, caches, memory
+  memwall models show haswell-ep-e5-2680v3       one model's numbers, and where each comes from
+  memwall models show --model-file mine.toml     check and show a model of your own";
+
+#[derive(clap::Subcommand)]
+enum Action {
+    Show(Show),
+}
+
+/// Show all numbers of a model and where they come from
+///
+/// Numbers are grouped as in the model file: geometry, widths, queue sizes, latencies and clocks. What a simulated
+/// machine achieves is not among them: that comes out of a run.
+#[derive(clap::Args)]
+#[command(after_help = SHOW_EXAMPLES)]
+struct Show {
+    /// A model that 'memwall models' lists
+    #[arg(required_unless_present = "model_file", conflicts_with = "model_file")]
+    name: Option<String>,
+    /// Check and show a model file of your own
+    #[arg(long, value_name = "FILE")]
+    model_file: Option<PathBuf>,
+    /// Print JSON (schema memwall.model/1)
+    #[arg(long, conflicts_with = "toml")]
+    json: bool,
+    /// Print the model file itself, as a start for one of your own
+    #[arg(long, conflicts_with = "model_file")]
+    toml: bool,
+}
+
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  memwall models show tiny
+  memwall models show haswell-ep-e5-2680v3 --json | jq .l3
+  memwall models show tiny --toml > mine.toml && memwall models show --model-file mine.toml";
+
+#[derive(Serialize)]
+struct ListDocument<'a> {
+    schema: &'static str,
+    models: &'a [Model],
+}
+
+#[derive(Serialize)]
+struct ModelDocument<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    model: &'a Model,
+}
+
+/// Lists or shows.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    match &args.action {
+        Some(Action::Show(show)) => show.run(),
+        None => list(args.json),
+    }
+}
+
+fn list(json: bool) -> Result<(), Failure> {
+    let models: Vec<Model> =
+        Model::builtin_names().map(Model::builtin).collect::<Result<_, _>>().map_err(Failure::usage)?;
+    if json {
+        return output::json(&ListDocument { schema: "memwall.models/1", models: &models });
+    }
+    output::text(&report::model::list(&models, output::columns()))
+}
+
+impl Show {
+    fn run(&self) -> Result<(), Failure> {
+        let name = self.name.as_deref().unwrap_or_default();
+        let model = match &self.model_file {
+            Some(path) => from_file(path)?,
+            None => Model::builtin(name).map_err(Failure::usage)?,
+        };
+        if self.toml {
+            return output::text(Model::builtin_file(name).unwrap_or_default());
+        }
+        if self.json {
+            return output::json(&ModelDocument { schema: "memwall.model/1", model: &model });
+        }
+        output::text(&report::model::text(&model, output::columns()))
+    }
+}
+
+/// A user's own model.
+fn from_file(path: &Path) -> Result<Model, Failure> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::Usage(format!("cannot read model file {}: {error}", path.display())))?;
+    Model::parse(&text, &path.display().to_string()).map_err(Failure::usage)
+}

@@ -1,0 +1,126 @@
+//! `memwall scenario`: a program made of kernels, timed region by region.
+
+use std::{io::Read, path::Path};
+
+use kernels::{
+    Catalogue,
+    scenario::{self, Scenario, shipped},
+};
+use lab::scenario::{Request, RunError};
+use machine::{CpuSet, Source, Topology};
+
+use crate::{failure::Failure, interrupt, output};
+
+/// A longer file is refused by the parser; no need to read it all.
+const LARGEST_READ: u64 = (1 << 20) + 1;
+
+/// Run a small program of known work: regions of kernels, on threads, over shared or private data
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// A scenario file, or the name of a scenario that comes with memwall
+    #[arg(value_name = "FILE|NAME", required_unless_present = "list")]
+    scenario: Option<String>,
+    /// List the scenarios that come with memwall
+    #[arg(long, exclusive = true)]
+    list: bool,
+    /// The CPU of each thread, such as 0 or 0-3,8, in ascending order [default: one thread per core]
+    #[arg(long, value_name = "LIST")]
+    cpus: Option<CpuSet>,
+    /// Let threads share CPUs where there are too few
+    #[arg(long)]
+    oversubscribe: bool,
+    /// Set a value the scenario declares, such as size=16M; may be given several times
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    set: Vec<String>,
+    /// Divide the size of every buffer by this
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    scale: u64,
+    /// Use the kernels of a file too
+    #[arg(long, value_name = "FILE")]
+    kernel_file: Option<std::path::PathBuf>,
+    /// Print JSON (schema memwall.scenario/1), the times of every entry included
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  memwall scenario --list
+  memwall scenario bandwidth-compute --cpus 0-3
+  memwall scenario working-set --set w=32M
+  memwall scenario stream-rate --set b=5GB/s --json
+  memwall scenario ./mine.toml --scale 16
+
+A file names threads, data and regions (docs/scenarios.md). What each of them does follows from
+it and is printed with the times. Ctrl-C prints what was finished.";
+
+/// Runs and prints.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let catalogue = super::catalogue(args.kernel_file.as_deref())?;
+    let Some(name) = args.scenario.as_ref().filter(|_| !args.list) else {
+        return list(&catalogue);
+    };
+    let scenario = read(name, &catalogue, &settings(&args.set)?)?;
+    let source = Source::live();
+    let topology = Topology::read(&source);
+    let cpus = lab::scenario::choose_cpus(&scenario, &topology, args.cpus.as_ref(), args.oversubscribe);
+    let cpus = cpus.map_err(failure)?;
+    let request = Request { scenario: &scenario, cpus: &cpus, scale: args.scale };
+    let interrupt = interrupt::flag()?;
+    let run = lab::scenario::run(&request, &source, &topology, &interrupt).map_err(failure)?;
+    if run.regions.iter().all(|region| region.entries() == 0) {
+        return Err(Failure::Measurement("stopped before the first region was finished".to_owned()));
+    }
+    if args.json {
+        return output::json(&run);
+    }
+    output::text(&report::scenario::text(&run, output::columns()))
+}
+
+fn list(catalogue: &Catalogue) -> Result<(), Failure> {
+    let rows = shipped::ALL
+        .iter()
+        .map(|shipped| {
+            let scenario = shipped.parse(catalogue, &[]).map_err(Failure::measurement)?;
+            let threads = match scenario.threads {
+                Some(1) => "1 thread".to_owned(),
+                Some(threads) => format!("{threads} threads"),
+                None => "a thread per CPU".to_owned(),
+            };
+            Ok((scenario.name, threads, scenario.about))
+        })
+        .collect::<Result<Vec<_>, Failure>>()?;
+    output::text(&report::scenario::list(&rows, output::columns()))
+}
+
+fn settings(given: &[String]) -> Result<Vec<(String, String)>, Failure> {
+    let split = |setting: &String| {
+        let (name, value) = setting
+            .split_once('=')
+            .ok_or_else(|| Failure::Usage(format!("--set {setting}: write NAME=VALUE, such as size=16M")))?;
+        Ok((name.trim().to_owned(), value.trim().to_owned()))
+    };
+    given.iter().map(split).collect()
+}
+
+/// A name is a name unless it looks like a path.
+fn read(name: &str, catalogue: &Catalogue, settings: &[(String, String)]) -> Result<Scenario, Failure> {
+    if !name.contains('/') && !name.ends_with(".toml") {
+        let shipped = shipped::find(name).map_err(Failure::usage)?;
+        return shipped.parse(catalogue, settings).map_err(Failure::usage);
+    }
+    let text = read_file(Path::new(name))
+        .map_err(|error| Failure::Usage(format!("cannot read scenario file {name}: {error}")))?;
+    scenario::parse(&text, name, catalogue, settings).map_err(Failure::usage)
+}
+
+fn read_file(path: &Path) -> std::io::Result<String> {
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(LARGEST_READ).read_to_end(&mut bytes)?;
+    String::from_utf8(bytes).map_err(|_| std::io::Error::other("not a text file in UTF-8"))
+}
+
+fn failure(error: RunError) -> Failure {
+    if error.is_bad_request() { Failure::usage(error) } else { Failure::measurement(error) }
+}
