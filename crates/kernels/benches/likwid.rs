@@ -1,7 +1,8 @@
 //! memwall's kernels beside Debian's `likwid-bench`: same kernel, width, size and CPU, interleaved in one run.
 //! Prints a table with the median ratio of bandwidths and its spread; above 1, memwall is faster.
 //!
-//! `cargo bench -p memwall-kernels --bench likwid [-- ROUNDS]`; needs `likwid-bench` (Debian: `apt install likwid`).
+//! `cargo bench -p memwall-kernels --bench likwid [-- [all] [ROUNDS]]`: the widest vectors, or all widths; needs
+//! `likwid-bench` (Debian: `apt install likwid`). About two minutes per width.
 
 use std::process::{Command, ExitCode};
 
@@ -38,10 +39,8 @@ fn main() -> ExitCode {
         "kernel", "level", "width", "size", "memwall", "likwid"
     );
     let mut worst = f64::INFINITY;
-    for width in [Width::Avx512, Width::Avx2, Width::Sse, Width::Scalar] {
-        if !Isa::native().supports(width) {
-            continue;
-        }
+    let all = std::env::args().any(|word| word == "all");
+    for width in Isa::native().widths().rev().take(if all { Width::ALL.len() } else { 1 }) {
         for (level, size) in sizes(&topology, cpu) {
             for kernel in KERNELS {
                 match compare(kernel, level, width, size, cpu, rounds) {

@@ -44,7 +44,7 @@ impl Counts {
 
 impl Counts {
     /// What is left when `other`, a part of this, is taken away.
-    pub(crate) fn minus(self, other: Self) -> Self {
+    pub fn minus(self, other: Self) -> Self {
         Self {
             instructions: self.instructions.saturating_sub(other.instructions),
             loads: self.loads - other.loads,

@@ -177,7 +177,8 @@ impl<'a> Walker<'a> {
 
     fn address(&self, at: Location) -> u64 {
         let bases = &self.setting.bases;
-        let row = self.row - self.geometry.rows.0;
+        // Before the first row begins, no address depends on it.
+        let row = self.row.saturating_sub(self.geometry.rows.0);
         match at {
             Location::Argument(offset) => self.setting.arguments + offset,
             Location::Stack(slot) => self.setting.stack - 8 * slot,

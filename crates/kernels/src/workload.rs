@@ -214,7 +214,7 @@ impl Workload {
             let count = |passes| truth::counts(&member.program, &member.geometry, passes, self.seed);
             let (one, two) = (count(1), count(2));
             let geometry = &member.geometry;
-            pass.counts += if geometry.turns > 1 { one * geometry.turns } else { two.minus(one) };
+            pass.counts += two.minus(one) * geometry.turns;
             pass.chain += steps * geometry.iterations;
             pass.memory_bytes +=
                 traffic::lines_below(&self.kernel, geometry, Bytes(0)).map_or(0.0, |lines| lines.bytes());
