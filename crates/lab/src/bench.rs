@@ -77,6 +77,16 @@ pub enum BenchError {
     /// No size was given to a kernel that needs one.
     #[error("kernel '{0}' needs a size; write --size 16K or a sweep such as 16K..1G")]
     NoSize(String),
+    /// It could not be simulated.
+    #[error("{kernel} over {size}: {source}")]
+    Simulation {
+        /// The kernel.
+        kernel: String,
+        /// The size.
+        size: Bytes,
+        /// Why.
+        source: crate::simulated::SimulationError,
+    },
     /// It could not be prepared or run.
     #[error("{kernel} over {size}: {source}")]
     Run {
@@ -94,10 +104,11 @@ impl BenchError {
     pub fn is_bad_request(&self) -> bool {
         !matches!(
             self,
-            Self::Run {
-                source: WorkloadError::Memory(_) | WorkloadError::Team(_) | WorkloadError::Code(_),
-                ..
-            }
+            Self::Simulation { .. }
+                | Self::Run {
+                    source: WorkloadError::Memory(_) | WorkloadError::Team(_) | WorkloadError::Code(_),
+                    ..
+                }
         )
     }
 }
@@ -180,9 +191,10 @@ pub fn bench(
     Ok(bench)
 }
 
-fn header(request: &Request<'_>, width: Width, clock: Option<Clock>) -> Bench {
+pub(crate) fn header(request: &Request<'_>, width: Width, clock: Option<Clock>) -> Bench {
     Bench {
         schema: SCHEMA.to_owned(),
+        simulated: None,
         kernel: request.kernel.name().to_owned(),
         summary: request.kernel.description().about.clone(),
         width,

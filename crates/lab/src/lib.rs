@@ -1,7 +1,8 @@
 //! Experiments on a machine: what can be measured on it, how fast known work runs, and its profile.
 //!
 //! What is measured goes through small traits ([`rig::Rig`], [`repeat::Executor`]), so that scheduling and
-//! reading of curves are tested on imagined machines, in no time and without noise.
+//! reading of curves are tested on imagined machines, in no time and without noise. A simulated machine
+//! ([`simulated`]) is one more rig.
 #![deny(unsafe_code)]
 
 pub mod bench;
@@ -16,5 +17,6 @@ pub mod repeat;
 pub mod request_check;
 pub mod rig;
 pub mod scenario;
+pub mod simulated;
 pub mod sizes;
 pub mod statistics;

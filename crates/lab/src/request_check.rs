@@ -65,6 +65,19 @@ pub enum BadRequest {
         /// What sets that limit.
         why: &'static str,
     },
+    /// Threads share CPUs, and nobody is there to switch between them.
+    #[error(
+        "scenario '{scenario}' has {threads} threads on {cpus} CPUs; on a simulated machine each thread needs a CPU \
+         of its own"
+    )]
+    Sharing {
+        /// The scenario.
+        scenario: String,
+        /// Its threads.
+        threads: usize,
+        /// CPUs for them.
+        cpus: usize,
+    },
     /// The kernel's number of threads is not the user's choice.
     #[error("kernel '{kernel}' needs exactly {needs} threads, but {got} CPUs were given; name {needs} CPUs")]
     Threads {

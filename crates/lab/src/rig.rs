@@ -146,8 +146,8 @@ pub trait Rig {
         interrupt: &AtomicBool,
     ) -> Result<Measured, RigError>;
 
-    /// What measuring itself costs.
-    fn overheads(&mut self) -> Overheads;
+    /// What measuring itself costs; `None` of a simulated machine, whose clock is read from outside.
+    fn overheads(&mut self) -> Option<Overheads>;
 
     /// Rate of the time stamp counter, if it is constant and may be read.
     fn tsc_hz(&mut self) -> Option<f64>;

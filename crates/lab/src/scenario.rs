@@ -1,7 +1,7 @@
 //! `memwall scenario`: a program made of kernels on this machine, timed region by region.
 
 mod pacing;
-mod placement;
+pub(crate) mod placement;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -97,6 +97,14 @@ pub enum RunError {
         /// Why.
         source: WorkloadError,
     },
+    /// It could not be simulated.
+    #[error("scenario '{scenario}': {source}")]
+    Simulation {
+        /// The scenario.
+        scenario: String,
+        /// Why.
+        source: crate::simulated::SimulationError,
+    },
     /// What it does cannot be computed for its data: an error in memwall's own limits.
     #[error("scenario '{scenario}': cannot say what it does: {source}")]
     Truth {
@@ -110,7 +118,7 @@ pub enum RunError {
 impl RunError {
     /// Whether the request was bad, rather than its execution.
     pub fn is_bad_request(&self) -> bool {
-        !matches!(self, Self::Run { .. } | Self::Truth { .. })
+        !matches!(self, Self::Run { .. } | Self::Simulation { .. } | Self::Truth { .. })
     }
 }
 
@@ -151,16 +159,16 @@ pub fn run(
     };
     let buffers = buffers(&plan, &stage, &nodes);
     let stays: Vec<Vec<Stay>> = played.into_iter().map(|thread| thread.value).collect();
-    let run = Recorded { request, paces, buffers, wall_ns, noise };
-    run.finish(&plan, &stays, start_ns, interrupt.load(Ordering::Relaxed))
+    let run = Recorded { simulated: None, request, paces, buffers, wall_ns, noise };
+    run.finish(&plan, &stays, start_ns as f64, interrupt.load(Ordering::Relaxed))
 }
 
 /// One finished entry of a region.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stay {
-    region: usize,
-    start_ns: u64,
-    end_ns: u64,
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Stay {
+    pub region: usize,
+    pub start_ns: f64,
+    pub end_ns: f64,
 }
 
 /// Goes through one thread's schedule. Ends early if interrupted; what was finished is kept.
@@ -173,12 +181,12 @@ fn follow(player: &mut Player<'_>, plan: &Plan) -> Vec<Stay> {
         let goes_on = match event {
             Event::Enter { region } => {
                 let met = player.meet(region);
-                inside.push(now_ns());
+                inside.push(now_ns() as f64);
                 met
             }
             Event::Run { step } => player.run(step),
             Event::Leave { region } => {
-                let end_ns = now_ns();
+                let end_ns = now_ns() as f64;
                 if let Some(start_ns) = inside.pop() {
                     stays.push(Stay { region, start_ns, end_ns });
                 }
@@ -211,20 +219,22 @@ fn buffers(plan: &Plan, stage: &Stage, nodes: &[Option<u32>]) -> Vec<BufferUse> 
 }
 
 /// A run but for its regions.
-struct Recorded<'a> {
-    request: &'a Request<'a>,
-    paces: Vec<Pace>,
-    buffers: Vec<BufferUse>,
-    wall_ns: f64,
-    noise: Noise,
+pub(crate) struct Recorded<'a> {
+    pub simulated: Option<String>,
+    pub request: &'a Request<'a>,
+    pub paces: Vec<Pace>,
+    pub buffers: Vec<BufferUse>,
+    pub wall_ns: f64,
+    pub noise: Noise,
 }
 
 impl Recorded<'_> {
-    fn finish(
+    /// With the regions, from what each thread finished. `start_ns` is when the run began.
+    pub fn finish(
         self,
         plan: &Plan,
         stays: &[Vec<Stay>],
-        start_ns: u64,
+        start_ns: f64,
         interrupted: bool,
     ) -> Result<ScenarioRun, RunError> {
         let scenario = self.request.scenario;
@@ -253,7 +263,7 @@ impl Recorded<'_> {
             scenario: scenario.name.clone(),
             about: scenario.about.clone(),
             source: scenario.source.clone(),
-            simulated: None,
+            simulated: self.simulated,
             seed: scenario.seed,
             scale: self.request.scale,
             values: scenario.variables.iter().map(|v| (v.name.clone(), v.value.clone())).collect(),
@@ -268,8 +278,8 @@ impl Recorded<'_> {
     }
 }
 
-fn entries(stays: &[Stay], region: usize, start_ns: u64) -> Vec<Entry> {
-    let since = |ns: u64| ns.saturating_sub(start_ns) as f64;
+fn entries(stays: &[Stay], region: usize, start_ns: f64) -> Vec<Entry> {
+    let since = |ns: f64| (ns - start_ns).max(0.0);
     let of_region = stays.iter().filter(|stay| stay.region == region);
     of_region.map(|stay| Entry { start_ns: since(stay.start_ns), end_ns: since(stay.end_ns) }).collect()
 }

@@ -2,7 +2,10 @@
 
 use std::fmt::{self, Write};
 
-use crate::{Bytes, Source, Topology, profile::Fingerprint, topology::CacheKind};
+use crate::{Bytes, Source, Topology, model::Model, profile::Fingerprint, topology::CacheKind};
+
+/// With this begins the id of every simulated machine.
+pub const SIMULATED_ID: &str = "sim-";
 
 impl Fingerprint {
     /// Of the machine that `topology` describes, under a kernel of this release. Limits of our cgroup, free
@@ -17,6 +20,15 @@ impl Fingerprint {
             hypervisor: topology.hypervisor.clone().unwrap_or_else(|| "none".into()),
         };
         fingerprint.id = format!("{:016x}", fnv1a(fingerprint.parts().map(|(_, text)| text)));
+        fingerprint
+    }
+
+    /// Of a simulated machine: of every number of its model, so that no real machine and no other model has it.
+    pub fn of_model(model: &Model) -> Self {
+        let mut fingerprint = Self::of(&model.topology(), "none: simulated");
+        // A model is plain numbers and texts, so that it has one text; if it had none, its name would do.
+        let content = serde_json::to_string(model).unwrap_or_else(|_| model.name.clone());
+        fingerprint.id = format!("{SIMULATED_ID}{:016x}", fnv1a([content.as_str()]));
         fingerprint
     }
 

@@ -14,7 +14,10 @@ pub struct Profile {
     pub schema: String,
     /// The machine this belongs to.
     pub fingerprint: Fingerprint,
-    /// Seconds since 1970 when the calibration began.
+    /// The model that was simulated; `None` of a real machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulated: Option<String>,
+    /// Seconds since 1970 when the calibration began; 0 of a simulated machine, whose numbers do not age.
     pub measured_at: u64,
     /// The version of memwall that measured.
     pub memwall: String,

@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::{
-    fingerprint::Change,
+    fingerprint::{Change, SIMULATED_ID},
     profile::{Fingerprint, Profile},
 };
 
@@ -197,7 +197,14 @@ impl Store {
         if let Some(profile) = self.load(&now.id)? {
             return Ok(Found::Same(Box::new(profile)));
         }
-        let most_recent = self.list()?.into_iter().find_map(|(_, profile)| profile.ok());
+        // A simulated machine and a real one are never each other's past.
+        let simulated = now.id.starts_with(SIMULATED_ID);
+        let comparable = |profile: &Profile| profile.simulated.is_none() && !simulated;
+        let most_recent = self
+            .list()?
+            .into_iter()
+            .filter_map(|(_, profile)| profile.ok())
+            .find(|profile| comparable(profile));
         Ok(most_recent.map_or(Found::Nothing, |profile| Found::Changed {
             differs: profile.fingerprint.changes(now),
             profile: Box::new(profile),
@@ -257,6 +264,7 @@ mod tests {
                 kernel: format!("6.1-{id}"),
                 hypervisor: "none".to_owned(),
             },
+            simulated: None,
             measured_at,
             memwall: "0.1.0".to_owned(),
             extent: Extent { quick: true, complete: false },

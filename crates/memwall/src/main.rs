@@ -6,6 +6,7 @@ mod failure;
 mod interrupt;
 mod output;
 mod progress;
+mod target;
 
 use std::process::ExitCode;
 
@@ -18,6 +19,8 @@ struct Cli {
     /// When to use colours
     #[arg(long, global = true, value_enum, default_value_t = clap::ColorChoice::Auto, value_name = "WHEN")]
     color: clap::ColorChoice,
+    #[command(flatten)]
+    machine: target::Choice,
     #[command(subcommand)]
     command: Command,
 }
@@ -27,6 +30,8 @@ Examples:
   memwall doctor                      what can be measured here, and how to unlock the rest
   memwall calibrate --quick           measure this machine's caches and memory in about ten seconds
   memwall bench triad --size 16K..1G  a bandwidth sweep of a known kernel
+  memwall --on sim:haswell-ep-e5-2680v3 calibrate --quick
+                                      the same of a simulated machine; 'memwall models' lists them
 
 Exit codes: 0 success, 1 a measurement failed, 2 bad usage.";
 
@@ -46,18 +51,23 @@ enum Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     output::colour(cli.color);
-    let done = match cli.command {
-        Command::Calibrate(args) => commands::calibrate::run(&args),
-        Command::Profile(args) => commands::profile::run(&args),
-        Command::Bench(args) => commands::bench::run(&args),
-        Command::Kernels(args) => commands::kernels::run(&args),
-        Command::Models(args) => commands::models::run(&args),
-        Command::Scenario(args) => commands::scenario::run(&args),
-        Command::Topology(args) => commands::topology::run(&args),
-        Command::Doctor(options) => commands::doctor::run(&options),
-    };
-    match done {
+    match run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
+    }
+}
+
+fn run(cli: &Cli) -> Result<(), failure::Failure> {
+    let machine = &cli.machine;
+    match &cli.command {
+        Command::Calibrate(args) => commands::calibrate::run(args, &machine.target()?),
+        Command::Profile(args) => commands::profile::run(args, &machine.target()?),
+        Command::Bench(args) => commands::bench::run(args, &machine.target()?),
+        Command::Kernels(args) => machine.none().and_then(|()| commands::kernels::run(args)),
+        // Its own --model-file names the model to show.
+        Command::Models(args) => commands::models::run(args),
+        Command::Scenario(args) => commands::scenario::run(args, &machine.target()?),
+        Command::Topology(args) => commands::topology::run(args, &machine.target()?),
+        Command::Doctor(options) => commands::doctor::run(options, &machine.target()?),
     }
 }

@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 pub struct Bench {
     /// `memwall.bench/1`.
     pub schema: String,
+    /// The simulated machine it ran on; `None` if it ran on this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub simulated: Option<String>,
     /// Kernel name.
     pub kernel: String,
     /// What the kernel does, in words.
@@ -83,6 +86,8 @@ pub enum Stopped {
     Repeats,
     /// The user interrupted.
     Interrupted,
+    /// Simulated: every repeat would take the very same time.
+    Simulated,
 }
 
 /// Pages behind the buffers.

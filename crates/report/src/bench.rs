@@ -44,7 +44,8 @@ fn header(bench: &Bench, columns: usize) -> String {
         Some(node) => format!("memory of node {node}"),
         None => "memory not bound to a node".to_owned(),
     };
-    let mut parts = vec![format!("width {}", bench.width), threads, memory];
+    let machine = bench.simulated.as_ref().map_or(String::new(), |name| format!("simulated {name}"));
+    let mut parts = vec![machine, format!("width {}", bench.width), threads, memory];
     parts.extend(bench.parameters.iter().map(|(name, value)| format!("{name}={value}")));
     let mut out = titled(&bench.kernel, &bench.summary, columns);
     out += &wrap("", &dotted(parts.iter().map(String::as_str)), columns);
@@ -75,6 +76,7 @@ fn ended_by(stopped: Stopped) -> &'static str {
         Stopped::TimeUp => "time",
         Stopped::Repeats => "repeats",
         Stopped::Interrupted => "interrupt",
+        Stopped::Simulated => "simulated",
     }
 }
 

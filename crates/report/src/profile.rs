@@ -23,6 +23,9 @@ const CURVE: usize = 4;
 /// Rows of the latency plot.
 const PLOT_ROWS: usize = 10;
 
+/// What a simulated machine has not.
+const NOT_SIMULATED: [&str; 2] = ["cost of measuring", "noise"];
+
 /// What people read. `now_unix` is the time of reading, in seconds since 1970.
 pub fn text(profile: &Profile, now_unix: u64, columns: usize) -> String {
     let measured = [
@@ -49,6 +52,9 @@ pub fn text(profile: &Profile, now_unix: u64, columns: usize) -> String {
 
 fn header(profile: &Profile, now: u64, columns: usize) -> String {
     let print = &profile.fingerprint;
+    if let Some(model) = &profile.simulated {
+        return simulated_header(profile, model, columns);
+    }
     let first = format!("{}: measured {}", print.cpu, age::ago(profile.measured_at, now));
     let mut out = wrap_in(HEADING, "", &first, columns);
     let hypervisor = match print.hypervisor.as_str() {
@@ -58,22 +64,35 @@ fn header(profile: &Profile, now: u64, columns: usize) -> String {
     let kernel = format!("kernel {}", print.kernel);
     let microcode = format!("microcode {}", print.microcode);
     out += &wrap_in(QUIET, "", &dotted([&*print.topology, &hypervisor, &kernel, &microcode]), columns);
-    let provenance = [
-        age::date(profile.measured_at),
-        format!("memwall {}", profile.memwall),
-        if profile.cpus.len() == 1 {
-            format!("on CPU {}", profile.cpus)
-        } else {
-            format!("on CPUs {}", profile.cpus)
-        },
-        format!("profile {}", print.id),
-    ];
-    out += &wrap_in(QUIET, "", &dotted(provenance.iter().map(String::as_str)), columns);
-    out += &clock_lines(profile.clock.as_ref(), columns);
+    out += &provenance(profile, &[age::date(profile.measured_at)], columns);
     for warning in warnings(profile, now) {
         out += &wrap_in(WARNING, "", &format!("warning: {warning}"), columns);
     }
     out
+}
+
+/// A simulated machine has no kernel and no age.
+fn simulated_header(profile: &Profile, model: &str, columns: usize) -> String {
+    let print = &profile.fingerprint;
+    let mut out = wrap_in(HEADING, "", &format!("simulated machine {model}: {}", print.cpu), columns);
+    out += &wrap_in(QUIET, "", &print.topology, columns);
+    out += &provenance(profile, &[format!("seed {}", profile.seed)], columns);
+    for warning in warnings(profile, profile.measured_at) {
+        out += &wrap_in(WARNING, "", &format!("warning: {warning}"), columns);
+    }
+    out
+}
+
+/// What made the profile, and the clock it found.
+fn provenance(profile: &Profile, first: &[String], columns: usize) -> String {
+    let cpus = if profile.cpus.len() == 1 { "CPU" } else { "CPUs" };
+    let rest = [
+        format!("memwall {}", profile.memwall),
+        format!("on {cpus} {}", profile.cpus),
+        format!("profile {}", profile.fingerprint.id),
+    ];
+    wrap_in(QUIET, "", &dotted(first.iter().chain(&rest).map(String::as_str)), columns)
+        + &clock_lines(profile.clock.as_ref(), columns)
 }
 
 fn warnings(profile: &Profile, now: u64) -> Vec<String> {
@@ -109,8 +128,13 @@ fn not_measured(profile: &Profile, missing: &[(&str, bool)], columns: usize) -> 
     if !alone.is_empty() {
         parts.push(format!("{} (takes a second CPU)", names(&alone)));
     }
+    let (none, rest): (Vec<_>, Vec<_>) =
+        rest.into_iter().partition(|(name, _)| profile.simulated.is_some() && NOT_SIMULATED.contains(name));
     if !rest.is_empty() {
         parts.push(format!("{}{why}", names(&rest)));
+    }
+    if !none.is_empty() {
+        parts.push(format!("{} (simulated: there is none)", names(&none)));
     }
     if parts.is_empty() { String::new() } else { titled("Not measured", &parts.join("; "), columns) }
 }

@@ -156,7 +156,11 @@ fn transfers(truth: &Truth) -> String {
 }
 
 fn notes(run: &ScenarioRun, left_out: &[String], columns: usize) -> String {
-    let mut warnings = noise_sentences(&[Seen { at: String::new(), noise: &run.noise }], run.cpus.len());
+    let mut warnings = match run.simulated {
+        // Nothing disturbs it.
+        Some(_) => Vec::new(),
+        None => noise_sentences(&[Seen { at: String::new(), noise: &run.noise }], run.cpus.len()),
+    };
     let mut cpus = run.cpus.clone();
     cpus.sort_unstable();
     cpus.dedup();

@@ -166,8 +166,10 @@ fn memory_targets(session: &mut Session<'_>) -> Vec<Target> {
     let outermost =
         session.profile.levels.iter().filter_map(|level| level.usable).next_back().map_or(0.0, |u| u.value);
     let memory = session.memory().0 as f64;
-    let size = (IN_MEMORY * outermost).max(LEAST_IN_MEMORY).min(memory);
-    let all_size = (IN_MEMORY * outermost * session.cores.len() as f64).max(LEAST_IN_MEMORY).min(memory);
+    // The claims of a simulated machine are true: no cache can hide.
+    let least = if session.request.simulated.is_some() { 4096.0 } else { LEAST_IN_MEMORY };
+    let size = (IN_MEMORY * outermost).max(least).min(memory);
+    let all_size = (IN_MEMORY * outermost * session.cores.len() as f64).max(least).min(memory);
     let home = session.machine.cpus.iter().find(|cpu| cpu.id == session.cpu).and_then(|cpu| cpu.node);
     let local = home.unwrap_or(0);
     let mut targets = vec![Target {
@@ -181,7 +183,7 @@ fn memory_targets(session: &mut Session<'_>) -> Vec<Target> {
     let allowed = |node: u32| session.machine.limits.nodes.as_ref().is_none_or(|nodes| nodes.contains(node));
     for node in &session.machine.nodes {
         let room = node.memory.map_or(memory, |bytes| bytes.0 as f64 / 4.0);
-        if node.id == local || !allowed(node.id) || room < LEAST_IN_MEMORY {
+        if node.id == local || !allowed(node.id) || room < least {
             continue;
         }
         targets.push(Target {

@@ -20,6 +20,9 @@ use crate::{repeat::Plan, rig::Job, sizes};
 /// Smallest data set: small enough for every first-level cache, large enough for a cycle.
 const SMALLEST: Bytes = Bytes::kib(4);
 
+/// The smallest cycle that the chase can walk.
+const SMALLEST_CYCLE: Bytes = Bytes::kib(1);
+
 /// Every curve goes at least so far, for machines that claim no or small caches.
 const LEAST_LARGEST: Bytes = Bytes::mib(64);
 
@@ -57,8 +60,10 @@ const MEMORY_NS: f64 = 100.0;
 pub(super) fn latency_curve(session: &mut Session<'_>) {
     let largest = largest(session);
     let (per_octave, asked) = if session.request.quick { (1, QUICK) } else { (2, FULL) };
-    let mut coarse = sizes::sweep(SMALLEST, largest, per_octave).unwrap_or_default();
-    coarse.extend_from_within(..coarse.partition_point(|&size| size <= SWEPT_TWICE));
+    let mut coarse = sizes::sweep(smallest(session), largest, per_octave).unwrap_or_default();
+    if session.request.simulated.is_none() {
+        coarse.extend_from_within(..coarse.partition_point(|&size| size <= SWEPT_TWICE));
+    }
     // Beside the neighbours, a few halvings and checks for each knee.
     let refined_usually = USUAL_KNEES * (asked.neighbours + 5);
     let expected = coarse.len() + refined_usually;
@@ -116,7 +121,7 @@ fn remark_on_pages(session: &mut Session<'_>, translation: &TranslationCost) {
             "{small} of {of} sizes of the latency curve were not on huge pages and include the cost of \
              address translation; see /sys/kernel/mm/transparent_hugepage/enabled."
         ));
-    } else if let Some(reach) = translation.first_reach() {
+    } else if let Some(reach) = translation.first_reach().filter(|_| session.request.simulated.is_none()) {
         session.remark(format!(
             "Huge pages are not huge to the hardware here: beyond {reach} pages of 4 KiB they cost as much \
              translation as small ones, so the host backs them with small pages. The latency curve includes \
@@ -138,11 +143,18 @@ fn measure(session: &mut Session<'_>, size: Bytes, plan: &Plan) -> Option<CurveP
     Some(CurvePoint { size, latency_ns: measured.fastest_step_ns()? })
 }
 
+/// Where the curve begins: a simulated first-level cache may be smaller than any real one.
+fn smallest(session: &Session<'_>) -> Bytes {
+    let innermost = claims(session.machine, session.cpu).iter().filter_map(|claim| claim.size).min();
+    innermost.map_or(SMALLEST, |claim| Bytes(claim.0 / 4).clamp(SMALLEST_CYCLE, SMALLEST))
+}
+
 /// Where the curve ends: beyond the claims, within memory, and not so far that two passes eat up the time.
 fn largest(session: &mut Session<'_>) -> Bytes {
     let claimed = claims(session.machine, session.cpu).iter().filter_map(|claim| claim.size).max();
+    let least = if session.request.simulated.is_some() { SMALLEST } else { LEAST_LARGEST };
     let wanted =
-        claimed.map_or(LEAST_LARGEST, |claim| Bytes(claim.0.saturating_mul(BEYOND_CLAIM))).max(LEAST_LARGEST);
+        claimed.map_or(LEAST_LARGEST, |claim| Bytes(claim.0.saturating_mul(BEYOND_CLAIM))).max(least);
     let line = session.machine.line();
     let affordable = Bytes((session.total_ns() * 0.05 / MEMORY_NS) as u64 * line.0);
     let largest = wanted.min(affordable).min(session.memory()).max(SMALLEST);

@@ -7,13 +7,17 @@ use super::session::Session;
 /// Time one pair needs to give a number worth having.
 const PAIR_NS: f64 = 1.5e7;
 
+/// A pair of simulated cores costs next to nothing: so many are measured however little time is left.
+const LEAST_SIMULATED: usize = 64;
+
 /// Every pair of cores, or as many as time allows.
 pub(super) fn core_to_core(session: &mut Session<'_>) {
     if session.cores.len() < 2 {
         session.remark("Only one core may be used: there is no core-to-core latency.".to_owned());
         return;
     }
-    let affordable = (session.left_ns() / PAIR_NS).max(1.0) as usize;
+    let least = if session.request.simulated.is_some() { LEAST_SIMULATED } else { 1 };
+    let affordable = ((session.left_ns() / PAIR_NS).max(0.0) as usize).max(least);
     let all = pairs(&session.cores);
     let chosen = sample(&all, affordable, session.request.seed);
     if chosen.len() < all.len() {

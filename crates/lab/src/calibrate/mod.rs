@@ -56,6 +56,9 @@ pub struct Request {
     pub seed: u64,
     /// Seconds since 1970, for the profile.
     pub now: u64,
+    /// The model, if the machine is simulated: its claims are true, nothing disturbs it, and a second measurement
+    /// would be the first once more.
+    pub simulated: Option<String>,
 }
 
 /// Who looks on.
@@ -108,12 +111,12 @@ const STEPS: [Step; 7] = [
     Step { name: "latency under load", share: 12.0, run: loaded::loaded_latency },
 ];
 
-/// Measures `machine` through `rig`. `source` is where steal time is read.
+/// Measures `machine` through `rig`. `source` is where steal time is read; a simulated machine has none.
 ///
 /// Returns the profile as far as it got; [`Extent::complete`] says whether that is all of it.
 pub fn calibrate(
     rig: &mut dyn Rig,
-    source: &Source,
+    source: Option<&Source>,
     machine: &Topology,
     fingerprint: &Fingerprint,
     request: &Request,
@@ -125,7 +128,7 @@ pub fn calibrate(
         let arch = machine.arch.clone().unwrap_or_else(|| "of unknown architecture".to_owned());
         return Err(CalibrateError::Architecture { arch });
     }
-    let watch = StealWatch::begin(source, &cores, machine.hypervisor.is_some());
+    let watch = source.map(|source| StealWatch::begin(source, &cores, machine.hypervisor.is_some()));
     let profile = empty_profile(fingerprint, request, &cores);
     let total_ns = if request.quick { QUICK_NS } else { FULL_NS };
     let mut session = Session::begin(rig, machine, cores, profile, request, observer, interrupt, total_ns);
@@ -134,7 +137,7 @@ pub fn calibrate(
         session.enter(step.name, step.share, shares_left);
         (step.run)(&mut session);
         shares_left -= step.share;
-        session.profile.noise = Some(noise_so_far(&mut session, &watch));
+        session.profile.noise = watch.as_ref().map(|watch| noise_so_far(&mut session, watch));
         session.observer.keep(&session.profile).map_err(CalibrateError::Keep)?;
         if interrupt.load(Ordering::Relaxed) {
             return Ok(session.profile);
@@ -179,6 +182,7 @@ fn empty_profile(fingerprint: &Fingerprint, request: &Request, cpus: &CpuSet) ->
     Profile {
         schema: machine::store::SCHEMA.to_owned(),
         fingerprint: fingerprint.clone(),
+        simulated: request.simulated.clone(),
         measured_at: request.now,
         memwall: env!("CARGO_PKG_VERSION").to_owned(),
         extent: Extent { quick: request.quick, complete: false },

@@ -130,8 +130,8 @@ impl Rig for Scripted {
         Ok(self.measured(2.0 * step_ns, chain(2.0), Bytes(64), plan, interrupt))
     }
 
-    fn overheads(&mut self) -> Overheads {
-        Overheads { tsc_read_ns: None, clock_read_ns: 20.0, syscall_ns: 60.0, clock_step_ns: 1.0 }
+    fn overheads(&mut self) -> Option<Overheads> {
+        Some(Overheads { tsc_read_ns: None, clock_read_ns: 20.0, syscall_ns: 60.0, clock_step_ns: 1.0 })
     }
 
     fn tsc_hz(&mut self) -> Option<f64> {

@@ -32,7 +32,7 @@ impl Observer for Seen {
 }
 
 fn request(quick: bool) -> Request {
-    Request { quick, cpus: None, seed: 1, now: 1_700_000_000 }
+    Request { quick, cpus: None, seed: 1, now: 1_700_000_000, simulated: None }
 }
 
 fn run(
@@ -43,7 +43,7 @@ fn run(
 ) -> Result<Profile, CalibrateError> {
     let fingerprint = Fingerprint::of(machine, "6.1");
     let nowhere = Source::under("/nonexistent");
-    calibrate(rig, &nowhere, machine, &fingerprint, request, seen, &AtomicBool::new(false))
+    calibrate(rig, Some(&nowhere), machine, &fingerprint, request, seen, &AtomicBool::new(false))
 }
 
 fn cache(profile: &Profile, number: u32) -> &machine::profile::Level {

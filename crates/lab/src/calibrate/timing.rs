@@ -6,13 +6,13 @@ use crate::clock;
 /// Reads of clocks and system calls.
 pub(super) fn overheads(session: &mut Session<'_>) {
     let overheads = session.rig.overheads();
-    if overheads.tsc_read_ns.is_none() {
+    if overheads.is_some_and(|overheads| overheads.tsc_read_ns.is_none()) {
         session.remark(
             "The time stamp counter is not constant here or may not be read; times come from CLOCK_MONOTONIC alone."
                 .to_owned(),
         );
     }
-    session.profile.overheads = Some(overheads);
+    session.profile.overheads = overheads;
 }
 
 /// Two chains of register-only instructions.

@@ -204,8 +204,8 @@ impl Rig for Native {
             .map_err(|error| RigError::new(format!("CPU {from} to CPU {to}"), error))
     }
 
-    fn overheads(&mut self) -> Overheads {
-        overheads::measure(self.tsc)
+    fn overheads(&mut self) -> Option<Overheads> {
+        Some(overheads::measure(self.tsc))
     }
 
     fn tsc_hz(&mut self) -> Option<f64> {

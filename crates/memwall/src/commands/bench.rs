@@ -8,10 +8,11 @@ use lab::{
     bench::{Progress, Request},
     native::Native,
     repeat::Plan,
+    simulated::Simulated,
 };
 use machine::{Bytes, CpuSet, Source, Topology, Width};
 
-use crate::{failure::Failure, interrupt, output, progress};
+use crate::{failure::Failure, interrupt, output, progress, target::Target};
 
 /// Time known work: bandwidth, latency and the noise around them
 #[derive(clap::Args)]
@@ -22,8 +23,9 @@ pub struct Args {
     /// Data set of all streams and threads together: one size, a list, or a sweep
     ///
     /// 16K, 16K,1M, 16K..1G (doubling) or 16K..1G:4 (four points per doubling). Suffixes are binary.
-    #[arg(long, value_name = "SIZES", default_value = "16K..256M")]
-    size: String,
+    /// [default: 16K..256M; simulated: from half the first cache to four times the last]
+    #[arg(long, value_name = "SIZES")]
+    size: Option<String>,
     /// One thread on each of these CPUs, such as 0 or 0-3,8 [default: the first CPU we may use, or as many as the kernel needs]
     #[arg(long, value_name = "LIST")]
     cpus: Option<CpuSet>,
@@ -68,18 +70,22 @@ Examples:
   memwall bench chase --size 4K..256M:4         latency against data set size
   memwall bench triad --size 1G --cpus 0-3      four threads together
   memwall bench chase-dependent --set muls=24 --size 8M
+  memwall bench load --on sim:haswell-ep-e5-2680v3 --size 16K,128K,8M,64M
   memwall bench copy --size 32K --width sse --precision 0.002 --json
 
 Repeats until the confidence interval of the median is narrow enough or the time is up, and says which.
 Ctrl-C prints what was measured.";
 
 /// Measures and prints.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     let kernel = kernel(args)?;
-    let sizes = lab::sizes::parse(&args.size).map_err(Failure::usage)?;
     let plan = Plan::asked(args.repeat, args.time, args.precision).map_err(Failure::usage)?;
     let source = Source::live();
-    let topology = Topology::read(&source);
+    let topology = match machine {
+        Target::Native => Topology::read(&source),
+        Target::Simulated(model) => model.topology(),
+    };
+    let sizes = sizes(args, machine, &topology)?;
     let cpus = match &args.cpus {
         Some(cpus) => cpus.clone(),
         None => default_cpus(&kernel, &topology)?,
@@ -90,10 +96,18 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     // A bad request is said before anything is shown or measured.
     lab::bench::check(&request, &topology).map_err(failure)?;
     let interrupt = interrupt::flag()?;
-    let mut rig = Native::new(&source, args.seed).map_err(Failure::measurement)?;
     let bar = progress::counting(if kernel.description().is_register_only() { 1 } else { sizes.len() });
-    let bench =
-        lab::bench::bench(&request, &mut rig, &source, &topology, &mut |event| show(&bar, event), &interrupt);
+    let mut watch = |event: Progress<'_>| show(&bar, event);
+    let bench = match machine {
+        Target::Native => {
+            let mut rig = Native::new(&source, args.seed).map_err(Failure::measurement)?;
+            lab::bench::bench(&request, &mut rig, &source, &topology, &mut watch, &interrupt)
+        }
+        Target::Simulated(model) => {
+            let mut rig = Simulated::new(model, args.seed).map_err(Failure::measurement)?;
+            lab::simulated::bench(&request, &mut rig, &mut watch, &interrupt)
+        }
+    };
     bar.finish_and_clear();
     let bench = bench.map_err(failure)?;
     if bench.points.is_empty() {
@@ -106,6 +120,22 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return output::text(&report::bench::csv(&bench));
     }
     output::text(&report::bench::text(&bench, output::columns(), std::io::stdout().is_terminal()))
+}
+
+/// As asked; by default what is usual here, or what shows every level of a simulated machine.
+fn sizes(args: &Args, machine: &Target, topology: &Topology) -> Result<Vec<Bytes>, Failure> {
+    let text = match (&args.size, machine) {
+        (Some(text), _) => text,
+        (None, Target::Native) => "16K..256M",
+        (None, Target::Simulated(_)) => {
+            let caches = topology.data_caches_of(0);
+            let size = |cache: Option<&&machine::topology::Cache>| cache.and_then(|cache| cache.size);
+            let first = size(caches.first()).map_or(Bytes::kib(4), |size| Bytes(size.0 / 2));
+            let last = size(caches.last()).map_or(Bytes::mib(4), |size| Bytes(size.0 * 4));
+            return lab::sizes::sweep(first, last, 1).map_err(Failure::usage);
+        }
+    };
+    lab::sizes::parse(text).map_err(Failure::usage)
 }
 
 fn kernel(args: &Args) -> Result<Kernel, Failure> {

@@ -9,10 +9,12 @@ use indicatif::ProgressBar;
 use lab::{
     calibrate::{CalibrateError, Observer, Request},
     native::Native,
+    rig::Rig,
+    simulated::Simulated,
 };
 use machine::{CpuSet, Profile, Source, Topology, profile::Fingerprint, store::Store};
 
-use crate::{failure::Failure, interrupt, output, progress};
+use crate::{failure::Failure, interrupt, output, progress, target::Target};
 
 /// Measure this machine's caches and memory, and keep the profile
 ///
@@ -43,28 +45,27 @@ Examples:
   memwall calibrate            the whole profile, about a minute on two cores
   memwall calibrate --quick    in about ten seconds
   memwall profile              show it again later
+  memwall calibrate --on sim:haswell-ep-e5-2680v3
+                               of a simulated machine: one or two minutes of a core, the same every time
 
 The profile is kept under $XDG_DATA_HOME/memwall/profiles (default ~/.local/share), one file per machine.
 Ctrl-C keeps the steps that were finished.";
 
 /// Measures, keeps and prints.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     let store = if args.dry_run { None } else { Some(Store::of_user().map_err(Failure::measurement)?) };
     if let Some(store) = &store {
         // Said now, not after a minute of measuring.
         store.check_writable().map_err(Failure::measurement)?;
     }
-    let source = Source::live();
-    let topology = Topology::read(&source);
-    let fingerprint = Fingerprint::read(&source);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let request = Request { quick: args.quick, cpus: args.cpus.clone(), seed: args.seed, now };
+    let subject = Subject::of(machine, args.seed)?;
+    let Subject { mut rig, source, topology, fingerprint, simulated, now } = subject;
+    let request = Request { quick: args.quick, cpus: args.cpus.clone(), seed: args.seed, now, simulated };
     let interrupt = interrupt::flag()?;
-    let mut rig = Native::new(&source, args.seed).map_err(Failure::measurement)?;
     let mut watcher = Watcher { bar: progress::filling(), store: store.as_ref() };
     let profile = lab::calibrate::calibrate(
-        &mut rig,
-        &source,
+        &mut *rig,
+        source.as_ref(),
         &topology,
         &fingerprint,
         &request,
@@ -77,6 +78,44 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return output::json(&profile);
     }
     output::text(&report::profile::text(&profile, now, output::columns()))
+}
+
+/// What is calibrated.
+struct Subject {
+    rig: Box<dyn Rig>,
+    /// Where noise is read; a simulated machine has none.
+    source: Option<Source>,
+    topology: Topology,
+    fingerprint: Fingerprint,
+    simulated: Option<String>,
+    /// Seconds since 1970; what is simulated has no date.
+    now: u64,
+}
+
+impl Subject {
+    fn of(machine: &Target, seed: u64) -> Result<Self, Failure> {
+        match machine {
+            Target::Native => {
+                let source = Source::live();
+                Ok(Self {
+                    rig: Box::new(Native::new(&source, seed).map_err(Failure::measurement)?),
+                    topology: Topology::read(&source),
+                    fingerprint: Fingerprint::read(&source),
+                    source: Some(source),
+                    simulated: None,
+                    now: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+                })
+            }
+            Target::Simulated(model) => Ok(Self {
+                rig: Box::new(Simulated::new(model, seed).map_err(Failure::measurement)?),
+                source: None,
+                topology: model.topology(),
+                fingerprint: Fingerprint::of_model(model),
+                simulated: Some(model.name.clone()),
+                now: 0,
+            }),
+        }
+    }
 }
 
 /// Shows progress and saves after every step.

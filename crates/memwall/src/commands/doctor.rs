@@ -2,7 +2,7 @@
 
 use machine::{Source, Topology};
 
-use crate::{failure::Failure, output};
+use crate::{failure::Failure, output, target::Target};
 
 /// Options of `memwall doctor`.
 #[derive(clap::Args)]
@@ -26,9 +26,11 @@ Examples:
   memwall doctor --json | jq -r '.rows[] | select(.state == \"blocked\") | .unlock_with'";
 
 /// Tries everything and prints what came of it. Finding little is an answer, not a failure.
-pub fn run(options: &Doctor) -> Result<(), Failure> {
-    let topology = Topology::read(&Source::live());
-    let checkup = lab::doctor::examine_here(&topology);
+pub fn run(options: &Doctor, machine: &Target) -> Result<(), Failure> {
+    let checkup = match machine {
+        Target::Native => lab::doctor::examine_here(&Topology::read(&Source::live())),
+        Target::Simulated(model) => lab::simulated::examine(model),
+    };
     if options.json {
         return output::json(&checkup);
     }

@@ -1,11 +1,11 @@
 //! `memwall models`: the machines that can be simulated.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use machine::model::Model;
 use serde::Serialize;
 
-use crate::{failure::Failure, output};
+use crate::{failure::Failure, output, target};
 
 /// List the machines that can be simulated, or show one with all its numbers and their sources
 #[derive(clap::Args)]
@@ -90,7 +90,7 @@ impl Show {
     fn run(&self) -> Result<(), Failure> {
         let name = self.name.as_deref().unwrap_or_default();
         let model = match &self.model_file {
-            Some(path) => from_file(path)?,
+            Some(path) => target::model_file(path)?,
             None => Model::builtin(name).map_err(Failure::usage)?,
         };
         if self.toml {
@@ -101,11 +101,4 @@ impl Show {
         }
         output::text(&report::model::text(&model, output::columns()))
     }
-}
-
-/// A user's own model.
-fn from_file(path: &Path) -> Result<Model, Failure> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| Failure::Usage(format!("cannot read model file {}: {error}", path.display())))?;
-    Model::parse(&text, &path.display().to_string()).map_err(Failure::usage)
 }

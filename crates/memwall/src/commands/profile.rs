@@ -10,7 +10,7 @@ use machine::{
 };
 use serde::Serialize;
 
-use crate::{failure::Failure, output};
+use crate::{failure::Failure, output, target::Target};
 
 /// Show the profile that 'memwall calibrate' made of this machine
 #[derive(clap::Args)]
@@ -34,20 +34,31 @@ made, that is said: its numbers may no longer hold.";
 struct Document<'a> {
     #[serde(flatten)]
     profile: &'a Profile,
-    age_s: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    age_s: Option<u64>,
     changed: Vec<String>,
 }
 
 /// Finds and prints.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     let store = Store::of_user().map_err(Failure::measurement)?;
-    let fingerprint = Fingerprint::read(&Source::live());
+    let fingerprint = match machine {
+        Target::Native => Fingerprint::read(&Source::live()),
+        Target::Simulated(model) => Fingerprint::of_model(model),
+    };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (profile, changes) = match store.find(&fingerprint).map_err(Failure::measurement)? {
         Found::Same(profile) => (profile, Vec::new()),
         Found::Changed { profile, differs } => (profile, differs),
         Found::Nothing => {
             let place = store.directory().display();
+            if let Target::Simulated(model) = machine {
+                return Err(Failure::Measurement(format!(
+                    "no profile of simulated {} as its model is now in {place}; 'memwall calibrate' with the same \
+                     --on makes one",
+                    model.name
+                )));
+            }
             return Err(Failure::Measurement(format!(
                 "no profile in {place}; 'memwall calibrate' makes one in a minute, with --quick in ten seconds"
             )));
@@ -55,7 +66,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let changed: Vec<String> = changes.iter().map(Change::to_string).collect();
     if args.json {
-        let age_s = now.saturating_sub(profile.measured_at);
+        // What is simulated does not age.
+        let age_s = profile.simulated.is_none().then(|| now.saturating_sub(profile.measured_at));
         return output::json(&Document { profile: &profile, age_s, changed });
     }
     let mut text = String::new();

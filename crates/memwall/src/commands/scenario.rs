@@ -9,7 +9,7 @@ use kernels::{
 use lab::scenario::{Request, RunError};
 use machine::{CpuSet, Source, Topology};
 
-use crate::{failure::Failure, interrupt, output};
+use crate::{failure::Failure, interrupt, output, target::Target};
 
 /// A longer file is refused by the parser; no need to read it all.
 const LARGEST_READ: u64 = (1 << 20) + 1;
@@ -51,24 +51,32 @@ Examples:
   memwall scenario working-set --set w=32M
   memwall scenario stream-rate --set b=5GB/s --json
   memwall scenario ./mine.toml --scale 16
+  memwall scenario imbalance --on sim:tiny --scale 64
 
 A file names threads, data and regions (docs/scenarios.md). What each of them does follows from
 it and is printed with the times. Ctrl-C prints what was finished.";
 
 /// Runs and prints.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     let catalogue = super::catalogue(args.kernel_file.as_deref())?;
     let Some(name) = args.scenario.as_ref().filter(|_| !args.list) else {
         return list(&catalogue);
     };
     let scenario = read(name, &catalogue, &settings(&args.set)?)?;
     let source = Source::live();
-    let topology = Topology::read(&source);
+    let topology = match machine {
+        Target::Native => Topology::read(&source),
+        Target::Simulated(model) => model.topology(),
+    };
     let cpus = lab::scenario::choose_cpus(&scenario, &topology, args.cpus.as_ref(), args.oversubscribe);
     let cpus = cpus.map_err(failure)?;
     let request = Request { scenario: &scenario, cpus: &cpus, scale: args.scale };
     let interrupt = interrupt::flag()?;
-    let run = lab::scenario::run(&request, &source, &topology, &interrupt).map_err(failure)?;
+    let run = match machine {
+        Target::Native => lab::scenario::run(&request, &source, &topology, &interrupt),
+        Target::Simulated(model) => lab::simulated::run_scenario(&request, model, &interrupt),
+    };
+    let run = run.map_err(failure)?;
     if run.regions.iter().all(|region| region.entries() == 0) {
         return Err(Failure::Measurement("stopped before the first region was finished".to_owned()));
     }

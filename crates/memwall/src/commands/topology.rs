@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use machine::{Source, Topology};
 use serde::Serialize;
 
-use crate::{failure::Failure, output};
+use crate::{failure::Failure, output, target::Target};
 
 /// Draw the machine as it claims to be: sockets, cores, caches, memory nodes and what is left to us
 ///
@@ -26,6 +26,7 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   memwall topology                      this machine
+  memwall topology --on sim:tiny        a simulated machine
   memwall topology --root captured/     a machine whose /sys and /proc were copied to captured/
   memwall topology --json | jq '.caches[] | select(.level == 3)'";
 
@@ -38,12 +39,17 @@ struct Document<'a> {
 }
 
 /// Reads and prints.
-pub fn run(args: &Args) -> Result<(), Failure> {
-    let source = match &args.root {
-        None => Source::live(),
-        Some(root) => captured(root)?,
+pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
+    let topology = match (machine, &args.root) {
+        (Target::Native, None) => Topology::read(&Source::live()),
+        (Target::Native, Some(root)) => Topology::read(&captured(root)?),
+        (Target::Simulated(model), None) => model.topology(),
+        (Target::Simulated(_), Some(_)) => {
+            return Err(Failure::Usage(
+                "--root and a simulated machine are two machines; leave one out".to_owned(),
+            ));
+        }
     };
-    let topology = Topology::read(&source);
     if args.json {
         return output::json(&Document { schema: "memwall.topology/1", topology: &topology });
     }

@@ -18,7 +18,9 @@ use crate::{
 pub(super) fn notes(bench: &Bench, left_out: &[String]) -> Vec<(Style, String)> {
     let shape = Shape::of(bench);
     let shown = |column: &str| !left_out.iter().any(|name| name == column);
-    let warnings = noise(bench).into_iter().chain(few_samples(bench));
+    // A simulated machine has neither noise nor samples: the same time every time.
+    let real = bench.simulated.is_none();
+    let warnings = noise(bench).into_iter().chain(few_samples(bench)).filter(|_| real);
     let plain = [
         no_cycles_because(bench.clock.as_ref())
             .filter(|_| shown(CYCLES))
@@ -77,6 +79,10 @@ fn per_access(bench: &Bench, shape: &Shape, shown: bool) -> Option<String> {
 }
 
 fn samples(bench: &Bench, shape: &Shape, shown: impl Fn(&str) -> bool) -> String {
+    if bench.simulated.is_some() {
+        let pass = if shown(PASS_TIME) { "; pass: once through the data, all threads" } else { "" };
+        return format!("simulated: the same time every time, so there is no spread and no interval{pass}");
+    }
     let counts = bench.points.iter().map(|point| point.time_ns.samples);
     let (fewest, most) = (counts.clone().min().unwrap_or(0), counts.max().unwrap_or(0));
     let samples =
@@ -89,6 +95,7 @@ fn samples(bench: &Bench, shape: &Shape, shown: impl Fn(&str) -> bool) -> String
         Some(Stopped::TimeUp) => ", until the time was up: the median is less precise than asked".to_owned(),
         Some(Stopped::Repeats) => ", as many as asked".to_owned(),
         Some(Stopped::Interrupted) => ", until interrupted".to_owned(),
+        Some(Stopped::Simulated) => String::new(),
         None => String::new(),
     };
     let pass = if shown(PASS_TIME) { "; pass: once through the data, all threads" } else { "" };
@@ -98,7 +105,8 @@ fn samples(bench: &Bench, shape: &Shape, shown: impl Fn(&str) -> bool) -> String
 
 /// How often each reason ended the repeating, where the table has no room to say it.
 fn endings(bench: &Bench) -> String {
-    let reasons = [Stopped::Precise, Stopped::TimeUp, Stopped::Repeats, Stopped::Interrupted];
+    let reasons =
+        [Stopped::Precise, Stopped::TimeUp, Stopped::Repeats, Stopped::Interrupted, Stopped::Simulated];
     let counts = reasons.map(|reason| (reason, bench.points.iter().filter(|p| p.stopped == reason).count()));
     let seen = counts.iter().filter(|(_, count)| *count > 0);
     let texts: Vec<String> =

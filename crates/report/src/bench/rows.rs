@@ -35,6 +35,8 @@ pub(super) struct Shape {
     pub mixed_pages: bool,
     /// Sizes differ in why they stopped.
     pub mixed_stops: bool,
+    /// Times have a spread and an interval.
+    pub samples: bool,
 }
 
 impl Shape {
@@ -48,6 +50,7 @@ impl Shape {
             memory_differs: any(|point| point.work.memory_bytes != point.work.program_bytes),
             mixed_pages: shares.any(|share| Some(share) != first),
             mixed_stops: bench.points.windows(2).any(|pair| pair[0].stopped != pair[1].stopped),
+            samples: bench.simulated.is_none(),
         }
     }
 }
@@ -84,8 +87,8 @@ fn columns(shape: &Shape) -> Vec<Column> {
             .then(|| Column::new("memory").called(MEMORY).group(group).drop_rank(memory)),
         Some(Column::new("ns").called(NS).group(per_access).drop_rank(ns)),
         Some(Column::new(CYCLES).group(per_access).drop_rank(cycles)),
-        Some(Column::new(SPREAD).group("% of median").drop_rank(7)),
-        Some(Column::new("±95 %").group("% of median")),
+        shape.samples.then(|| Column::new(SPREAD).group("% of median").drop_rank(7)),
+        shape.samples.then(|| Column::new("±95 %").group("% of median")),
         shape.mixed_pages.then(|| Column::new("% huge").called("huge pages").group("pages").drop_rank(8)),
         shape.mixed_stops.then(|| Column::new(ENDED_BY).left().drop_rank(6)),
     ]
@@ -104,8 +107,8 @@ fn row(bench: &Bench, shape: &Shape, point: &Point) -> Vec<Cell> {
         (shape.moves_bytes && shape.memory_differs).then(|| gb(point.memory_bytes_per_s())),
         Some(figures::number(point.ns_per_access(bench.cpus.len()))),
         Some(figures::number(cycles(bench, point))),
-        Some(figures::percent(point.noise.spread)),
-        Some(interval(&point.time_ns)),
+        shape.samples.then(|| figures::percent(point.noise.spread)),
+        shape.samples.then(|| interval(&point.time_ns)),
         shape.mixed_pages.then(|| figures::percent(huge_share(point.pages))),
         shape.mixed_stops.then(|| ended(point.stopped)),
     ]

@@ -40,6 +40,7 @@ pub fn triad_point(size: Bytes, gb_per_s: f64) -> Point {
 
 pub fn triad(points: Vec<Point>) -> Bench {
     Bench {
+        simulated: None,
         schema: "memwall.bench/1".into(),
         kernel: "triad".into(),
         summary: "A[i] = B[i] * C[i] + D[i]".into(),

@@ -85,6 +85,7 @@ pub fn guest() -> Profile {
             kernel: "6.12.41-cloud-amd64".into(),
             hypervisor: "KVM".into(),
         },
+        simulated: None,
         measured_at: MEASURED_AT,
         memwall: "0.1.0".into(),
         extent: Extent { quick: false, complete: true },

@@ -1,0 +1,285 @@
+//! A kernel's threads on simulated cores: where they run, how much of them, and what a pass takes.
+
+use std::sync::atomic::AtomicBool;
+
+use kernels::{
+    Kernel,
+    description::{Pattern, Shape},
+    draw::DrawError,
+    traffic,
+    truth::Counts,
+};
+use machine::{
+    Bytes,
+    model::{Inclusion, Model},
+};
+use record::bench::{Pages, Work};
+use sim::{
+    engine::{Engine, EngineError, Job, JobOutcome, Outcome},
+    kernel_source::{KernelSource, KernelTeam, TeamRequest},
+    memory::{MemorySystem, PageSize},
+    time::Time,
+};
+
+use super::{KernelJob, SimulationError, pages, since_ns, window::Window};
+
+/// Data beyond this many times the caches of its package has left them when it is met again.
+const FORGOTTEN: u64 = 2;
+/// How often large data that is written fills the caches before it is timed, in eighths.
+const FILLED_EIGHTHS: u64 = 9;
+/// Passes over data that is gone over as a whole, before it is timed.
+const WARM_UP_PASSES: u64 = 1;
+/// The same for data of no more than a private cache, where passes are cheap and replacement may take a few to settle.
+const WARM_UP_PASSES_SMALL: u64 = 3;
+/// Instructions timed, all threads together, and at least for each.
+const TIMED: u64 = 120_000;
+const TIMED_EACH: u64 = 16_000;
+/// A source that never ends; windows of it are run.
+const ENDLESS: u64 = 1 << 40;
+/// Slots of a pointer cycle that are laid out in the time of one unit of work.
+const SLOTS_PER_UNIT: u64 = 8;
+
+/// A kernel's threads, placed.
+pub(super) struct Crew<'a> {
+    job: KernelJob<'a>,
+    model: &'a Model,
+    team: KernelTeam,
+    /// Of one pass, by thread.
+    counts: Vec<Counts>,
+    /// Whether only whole passes can be run.
+    pub whole: bool,
+}
+
+/// A crew in a run.
+pub(super) struct Part<'a> {
+    sources: Vec<KernelSource<'a>>,
+    places: Vec<(usize, usize)>,
+    /// Instructions of each thread.
+    pub limits: Vec<u64>,
+    /// Stops when the others are done.
+    pub background: bool,
+    /// Block by block.
+    pub serial: bool,
+}
+
+impl<'a> Crew<'a> {
+    /// Places code and data from `address` on.
+    pub fn prepare(
+        job: &KernelJob<'a>,
+        model: &'a Model,
+        seed: u64,
+        address: u64,
+    ) -> Result<Self, SimulationError> {
+        let KernelJob { kernel, width, size, .. } = *job;
+        let team = KernelTeam::prepare(&TeamRequest {
+            kernel,
+            width,
+            size,
+            threads: job.cpus.len(),
+            seed,
+            address,
+        })?;
+        let whole = !matches!(kernel.description().shape, Shape::Private(_));
+        let (one, two) = (team.counts(1), team.counts(2));
+        let turns = matches!(kernel.description().shape, Shape::Turns { .. });
+        let counts =
+            one.iter().zip(two).map(|(&one, two)| if turns { one } else { two.minus(one) }).collect();
+        Ok(Self { job: *job, model, team, counts, whole })
+    }
+
+    /// Where its addresses end.
+    pub fn end(&self) -> u64 {
+        self.team.end()
+    }
+
+    /// What laying it out costs.
+    pub fn units(&self) -> u64 {
+        match first_pattern(self.job.kernel) {
+            Some(Pattern::Cycle { stride }) => self.job.size.0 / stride.max(1) / SLOTS_PER_UNIT,
+            _ => 0,
+        }
+    }
+
+    /// Gives its data pages: of the node asked for, or of the package each thread runs on.
+    pub fn place(&self, memory: &mut MemorySystem) {
+        let size = if self.job.small_pages { PageSize::Small } else { PageSize::Huge };
+        for place in self.team.places().iter().filter(|place| place.is_data) {
+            let node = self.job.node.unwrap_or_else(|| self.package(place.thread) as u32);
+            memory.map(place.address..place.address + place.bytes, node, size);
+        }
+    }
+
+    fn package(&self, thread: usize) -> usize {
+        let (core, _) = place(self.model, self.job.cpus[thread]);
+        core / self.model.cores_per_socket as usize
+    }
+
+    /// All passes, to be run in windows.
+    pub fn endless(&self) -> Part<'_> {
+        self.part(ENDLESS)
+    }
+
+    /// A whole run of `passes`.
+    pub fn part(&self, passes: u64) -> Part<'_> {
+        let places = self.job.cpus.iter().map(|&cpu| place(self.model, cpu)).collect();
+        let limits = vec![u64::MAX; self.job.cpus.len()];
+        Part { sources: self.team.sources(passes), places, limits, background: false, serial: false }
+    }
+
+    /// Passes of a timed run of whole passes.
+    pub fn passes(&self) -> u64 {
+        let pass: u64 = self.counts.iter().map(|counts| counts.instructions).sum();
+        (TIMED / pass.max(1)).max(1)
+    }
+
+    /// Instructions of each thread before it is timed.
+    pub fn warm_up(&self) -> Vec<u64> {
+        // A random walk meets lines that prefetchers left behind, and what is written leaves the caches dirty: for
+        // these it matters what the caches are full of.
+        let stores: u64 = self.counts.iter().map(|counts| counts.stores).sum();
+        let sequential = matches!(first_pattern(self.job.kernel), Some(Pattern::Sequential { .. }));
+        let reads_on = stores == 0 && sequential;
+        let timed = self.timed();
+        (0..self.job.cpus.len())
+            .map(|thread| {
+                let package = self.package(thread);
+                let together: u64 = (0..self.job.cpus.len())
+                    .filter(|&other| self.package(other) == package)
+                    .map(|other| self.team.threads()[other].geometry().size)
+                    .sum();
+                let caches = cache_bytes(self.model);
+                let pass = self.counts[thread].instructions;
+                if together > FORGOTTEN * caches {
+                    let share = (caches * FILLED_EIGHTHS / 8) as f64 / together as f64;
+                    let filled = (pass as f64 * share) as u64;
+                    return if reads_on { filled.min(timed[thread]) } else { filled };
+                }
+                let small = self.team.threads()[thread].geometry().size <= self.model.l2.geometry.size.0;
+                pass * if small { WARM_UP_PASSES_SMALL } else { WARM_UP_PASSES }
+            })
+            .collect()
+    }
+
+    /// Instructions of one pass, by thread.
+    #[cfg(test)]
+    pub fn pass_instructions(&self) -> impl Iterator<Item = u64> {
+        self.counts.iter().map(|counts| counts.instructions)
+    }
+
+    /// Instructions of each thread in so many iterations.
+    pub fn instructions_of(&self, iterations: u64) -> Vec<u64> {
+        let threads = self.counts.iter().zip(self.team.threads());
+        threads
+            .map(|(counts, thread)| counts.instructions * iterations / thread.geometry().iterations.max(1))
+            .collect()
+    }
+
+    /// Instructions of each thread that are timed: whole passes where they are short.
+    pub fn timed(&self) -> Vec<u64> {
+        let each = (TIMED / self.counts.len().max(1) as u64).max(TIMED_EACH);
+        let of_thread = |counts: &Counts| match counts.instructions.max(1) {
+            pass if pass < each => each.div_ceil(pass) * pass,
+            _ => each,
+        };
+        self.counts.iter().map(of_thread).collect()
+    }
+
+    /// What one pass takes, from a window of one: that of the slowest thread.
+    pub fn pass_ns(&self, outcome: &Outcome) -> f64 {
+        let threads = outcome.jobs.iter().zip(&self.counts);
+        threads
+            .map(|(job, counts)| {
+                let done = job.statistics.instructions.max(1) as f64;
+                since_ns(outcome.start, job.end) * counts.instructions as f64 / done
+            })
+            .fold(0.0, f64::max)
+    }
+
+    /// Bytes of the lines moved per second by threads that were stopped.
+    pub fn memory_bytes_per_s(&self, jobs: &[JobOutcome], start: Time) -> Result<f64, DrawError> {
+        let mut sum = 0.0;
+        for (job, (counts, thread)) in jobs.iter().zip(self.counts.iter().zip(self.team.threads())) {
+            let bytes = traffic::lines_below(self.job.kernel, thread.geometry(), Bytes(0))?.bytes();
+            let passes = job.statistics.instructions as f64 / counts.instructions.max(1) as f64;
+            let ns = since_ns(start, job.end);
+            sum += if ns > 0.0 { bytes * passes / ns * 1e9 } else { 0.0 };
+        }
+        Ok(sum)
+    }
+
+    /// What one pass does, all threads together.
+    pub fn work(&self) -> Result<Work, DrawError> {
+        let kernel = self.job.kernel;
+        let steps = traffic::chained_steps(kernel);
+        let mut work = Work::default();
+        for (counts, thread) in self.counts.iter().zip(self.team.threads()) {
+            let geometry = thread.geometry();
+            work.instructions += counts.instructions as f64;
+            work.accesses += (counts.loads + counts.stores) as f64;
+            work.program_bytes += (counts.load_bytes + counts.store_bytes) as f64;
+            work.flops += counts.flops as f64;
+            work.chain += (steps * geometry.iterations) as f64;
+            work.memory_bytes += traffic::lines_below(kernel, geometry, Bytes(0))?.bytes();
+        }
+        Ok(work)
+    }
+
+    /// Data set used.
+    pub fn size(&self) -> Bytes {
+        Bytes(self.team.threads().iter().map(|thread| thread.geometry().size).sum())
+    }
+
+    /// Pages behind it.
+    pub fn pages(&self) -> Pages {
+        let data = self.team.places().iter().filter(|place| place.is_data);
+        pages(data.map(|place| place.bytes).sum(), self.job.small_pages)
+    }
+}
+
+fn first_pattern(kernel: &Kernel) -> Option<Pattern> {
+    kernel.description().streams.first().map(|stream| stream.pattern)
+}
+
+/// Core and hardware thread of a CPU, numbered as in the model's topology.
+pub(super) fn place(model: &Model, cpu: u32) -> (usize, usize) {
+    let cores = model.cores().max(1);
+    ((cpu % cores) as usize, (cpu / cores) as usize)
+}
+
+/// What the caches of one package hold together.
+fn cache_bytes(model: &Model) -> u64 {
+    let clusters = u64::from(model.cores_per_socket.div_ceil(model.l2.shared_by_cores.max(1)));
+    let private = model.l2.geometry.size.0 * clusters;
+    match model.l3 {
+        Some(l3) if l3.inclusion == Inclusion::Inclusive => l3.geometry.size.0,
+        Some(l3) => l3.geometry.size.0 + private,
+        None => private,
+    }
+}
+
+/// Runs the windows of all parts together. Jobs of the outcome are in the order of the parts.
+pub(super) fn run(
+    engine: &mut Engine<MemorySystem>,
+    parts: &mut [Part<'_>],
+    interrupt: &AtomicBool,
+) -> Result<Outcome, EngineError> {
+    let mut windows: Vec<(usize, usize, bool, Window<'_, KernelSource<'_>>)> = Vec::new();
+    for part in parts.iter_mut() {
+        let threads = part.sources.iter_mut().zip(part.places.iter().zip(&part.limits));
+        for (source, (&(core, thread), &limit)) in threads {
+            let window = Window::new(source, limit, interrupt);
+            let window = if part.serial { window.serial() } else { window };
+            windows.push((core, thread, part.background, window));
+        }
+    }
+    let mut jobs: Vec<Job<'_>> = windows
+        .iter_mut()
+        .map(|(core, thread, background, source)| Job {
+            core: *core,
+            thread: *thread,
+            background: *background,
+            source,
+        })
+        .collect();
+    engine.run(&mut jobs)
+}

@@ -1,0 +1,73 @@
+//! Which machine a command is about: this one, or a simulated one.
+
+use std::path::{Path, PathBuf};
+
+use machine::model::Model;
+
+use crate::failure::Failure;
+
+/// Options that every command takes.
+#[derive(clap::Args)]
+pub struct Choice {
+    /// The machine: native, or sim:NAME for a simulated one that 'memwall models' lists
+    ///
+    /// A simulated machine runs the same kernels in simulated time and gives the same numbers every time.
+    #[arg(long, global = true, value_name = "MACHINE", default_value = "native", hide_default_value = true)]
+    on: String,
+    /// Simulate the machine of a model file of your own; implies --on sim
+    #[arg(long, global = true, value_name = "FILE")]
+    model_file: Option<PathBuf>,
+}
+
+/// A machine.
+pub enum Target {
+    /// The one we run on.
+    Native,
+    /// A simulated one.
+    Simulated(Box<Model>),
+}
+
+impl Choice {
+    /// Finds the model, if one was asked for.
+    pub fn target(&self) -> Result<Target, Failure> {
+        match (self.on.as_str(), &self.model_file) {
+            ("native", None) => Ok(Target::Native),
+            ("native" | "sim", Some(path)) => Ok(Target::Simulated(Box::new(model_file(path)?))),
+            ("sim", None) => Err(Failure::Usage(
+                "--on sim: which machine? write sim:NAME ('memwall models' lists them) or add --model-file FILE"
+                    .to_owned(),
+            )),
+            (on, file) => match (on.strip_prefix("sim:"), file) {
+                (Some(name), None) => {
+                    let model = Model::builtin(name).map_err(Failure::usage)?;
+                    Ok(Target::Simulated(Box::new(model)))
+                }
+                (Some(name), Some(path)) => Err(Failure::Usage(format!(
+                    "--on sim:{name} and --model-file {} are two machines; leave one out",
+                    path.display()
+                ))),
+                (None, _) => Err(Failure::Usage(format!(
+                    "--on {on}: no such machine; write native, or sim:NAME with a name that 'memwall models' lists"
+                ))),
+            },
+        }
+    }
+
+    /// For commands that are about no machine.
+    pub fn none(&self) -> Result<(), Failure> {
+        match self.target()? {
+            Target::Native => Ok(()),
+            Target::Simulated(_) => Err(Failure::Usage(
+                "this command lists what memwall has and is about no machine; leave --on and --model-file out"
+                    .to_owned(),
+            )),
+        }
+    }
+}
+
+/// A user's own model.
+pub fn model_file(path: &Path) -> Result<Model, Failure> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Failure::Usage(format!("cannot read model file {}: {error}", path.display())))?;
+    Model::parse(&text, &path.display().to_string()).map_err(Failure::usage)
+}

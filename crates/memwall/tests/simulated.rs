@@ -1,0 +1,185 @@
+//! Simulated machines as a user meets them: the same commands, the same bits every time.
+
+use assert_cmd::Command;
+use predicates::str::contains;
+use serde_json::Value;
+
+fn memwall(home: &tempfile::TempDir) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_memwall"));
+    command.env("XDG_DATA_HOME", home.path()).env("COLUMNS", "120");
+    command
+}
+
+fn home() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+/// What a command prints, which must be the same when it is run again.
+fn twice(arguments: &str) -> String {
+    let home = home();
+    let run = || {
+        let output = memwall(&home).args(arguments.split(' ')).assert().success().get_output().stdout.clone();
+        String::from_utf8(output).expect("text")
+    };
+    let first = run();
+    assert_eq!(first, run(), "{arguments}");
+    first
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON")
+}
+
+#[test]
+fn bench_repeats_to_the_bit_and_is_marked() {
+    let found = json(&twice("--on sim:tiny bench load --size 1K,4K,32K,256K --json"));
+    assert_eq!(found["simulated"], "tiny");
+    let points = found["points"].as_array().expect("points");
+    assert_eq!(points.len(), 4);
+    for point in points {
+        assert_eq!(point["stopped"], "simulated");
+        assert_eq!(point["samples_ns"].as_array().map(Vec::len), Some(1));
+        assert!(point["noise"]["steal_ns"].is_null());
+    }
+    let rate = |point: &Value| {
+        point["work"]["program_bytes"].as_f64().expect("bytes")
+            / point["time_ns"]["value"].as_f64().expect("ns")
+    };
+    // Each level gives less than the one inside it.
+    assert!(points.windows(2).all(|pair| rate(&pair[0]) > 1.2 * rate(&pair[1])), "{points:?}");
+}
+
+#[test]
+fn a_bench_is_read_without_statistics_it_does_not_have() {
+    let home = home();
+    let text = memwall(&home).args(["bench", "triad", "--on", "sim:tiny"]).assert().success();
+    let text = String::from_utf8(text.get_output().stdout.clone()).expect("text");
+    assert!(text.contains("simulated tiny") && text.contains("the same time every time"), "{text}");
+    assert!(!text.contains('±') && !text.contains("fewer than"), "{text}");
+    // From half the first cache to four times the last.
+    assert!(text.contains("1 KiB") && text.contains("256 KiB") && !text.contains("512 KiB"), "{text}");
+}
+
+#[test]
+fn calibrate_finds_what_the_model_has_and_keeps_it_apart() {
+    let profile = json(&twice("calibrate --on sim:tiny --quick --json"));
+    assert_eq!((profile["simulated"].as_str(), profile["measured_at"].as_u64()), (Some("tiny"), Some(0)));
+    assert!(profile["overheads"].is_null() && profile["noise"].is_null());
+    assert_eq!(profile["extent"]["complete"], true);
+    let levels = profile["levels"].as_array().expect("levels");
+    for (level, claimed) in levels.iter().zip([2048.0, 8192.0, 65536.0]) {
+        let usable = level["usable"]["value"].as_f64().expect("a capacity");
+        assert!((usable / claimed - 1.0).abs() < 0.15, "{usable} of {claimed}");
+    }
+    let latency = |level: &Value| level["latency_ns"]["value"].as_f64().expect("a latency");
+    assert!(levels.windows(2).all(|pair| latency(&pair[0]) < latency(&pair[1])));
+
+    let home = home();
+    memwall(&home).args(["profile", "--on", "sim:tiny"]).assert().code(1).stderr(contains("calibrate"));
+    memwall(&home).args(["calibrate", "--on", "sim:tiny", "--quick"]).assert().success();
+    let shown = memwall(&home).args(["profile", "--on", "sim:tiny"]).assert().success();
+    let shown = String::from_utf8(shown.get_output().stdout.clone()).expect("text");
+    assert!(shown.contains("simulated machine tiny") && !shown.contains(" ago"), "{shown}");
+    assert!(shown.contains("simulated: there is none"), "{shown}");
+    // It is no profile of the machine we run on, however much changed.
+    memwall(&home).arg("profile").assert().code(1).stderr(contains("no profile"));
+    memwall(&home).args(["profile", "--on", "sim:core2-e5430"]).assert().code(1);
+}
+
+#[test]
+fn topology_and_doctor_speak_of_the_model() {
+    let home = home();
+    let topology = memwall(&home).args(["--on", "sim:haswell-ep-e5-2680v3", "topology", "--json"]).assert();
+    let topology = json(&String::from_utf8(topology.success().get_output().stdout.clone()).expect("text"));
+    assert_eq!(topology["cpus"].as_array().map(Vec::len), Some(24));
+    let doctor = memwall(&home).args(["--on", "sim:haswell-ep-e5-2680v3", "doctor"]).assert().success();
+    doctor
+        .stdout(contains("counters are not simulated yet"))
+        .stdout(contains("2 nodes"))
+        .stdout(contains("nobody steals"));
+}
+
+#[test]
+fn requests_that_no_model_can_serve() {
+    let home = home();
+    let refused = |arguments: &str, says: &str| {
+        let assert =
+            memwall(&home).args(arguments.split(' ')).assert().code(2).stderr(contains(says.to_owned()));
+        assert_eq!(String::from_utf8_lossy(&assert.get_output().stderr).lines().count(), 1, "{arguments}");
+    };
+    refused("--on sim:haswell-ep-e5-2680v3 bench load --width avx512 --size 16K", "avx512");
+    refused("--on sim:core2-e5430 bench load --width avx2 --size 16K", "avx2");
+    refused("--on sim:tyny doctor", "did you mean tiny?");
+    refused("--on tiny doctor", "sim:NAME");
+    refused("--on sim doctor", "which machine");
+    refused("--on sim:tiny --model-file x.toml doctor", "two machines");
+    refused("--model-file /nonexistent.toml doctor", "cannot read model file");
+    refused("--on sim:tiny bench load --size 128M", "all the memory");
+    refused("--on sim:tiny bench load --size 1K --cpus 2", "no CPU 2");
+    refused("--on sim:tiny topology --root /", "two machines");
+    refused("--on sim:tiny kernels", "no machine");
+    refused("--on sim:tiny scenario both --cpus 0 --oversubscribe --scale 256", "CPU of its own");
+}
+
+#[test]
+fn a_model_of_ones_own() {
+    let home = home();
+    let shown = memwall(&home).args(["models", "show", "tiny", "--toml"]).assert().success();
+    let text = String::from_utf8(shown.get_output().stdout.clone()).expect("text");
+    let file = home.path().join("mine.toml");
+    std::fs::write(&file, text.replace("name = \"tiny\"", "name = \"mine\"")).expect("written");
+    let bench =
+        memwall(&home).arg("--model-file").arg(&file).args(["bench", "chase", "--size", "1K"]).assert();
+    bench.success().stdout(contains("simulated mine"));
+    std::fs::write(&file, text.replace("sockets = 1", "sockets = 9")).expect("written");
+    let bad = memwall(&home).args(["--on", "sim", "doctor", "--model-file"]).arg(&file).assert();
+    bad.code(2).stderr(contains("mine.toml:")).stderr(contains("sockets"));
+}
+
+#[test]
+fn scenarios_repeat_to_the_bit() {
+    for name in ["producer-consumer", "imbalance", "stream-rate"] {
+        let run = json(&twice(&format!("scenario {name} --on sim:tiny --scale 256 --set rounds=2 --json")));
+        assert_eq!(run["simulated"], "tiny");
+        for region in run["regions"].as_array().expect("regions") {
+            for thread in region["threads"].as_array().expect("threads") {
+                let entries = thread["entries"].as_array().expect("entries");
+                assert_eq!(entries.len() as u64, region["planned_entries"].as_u64().expect("a number"));
+                // A thread without a step in a region leaves it at once.
+                assert!(entries.iter().all(|entry| entry["end_ns"].as_f64() >= entry["start_ns"].as_f64()));
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_of_unequal_work_take_unequal_time() {
+    let home = home();
+    let run = memwall(&home).args("scenario imbalance --on sim:tiny --scale 64 --json".split(' ')).assert();
+    let run = json(&String::from_utf8(run.success().get_output().stdout.clone()).expect("text"));
+    let passes = &run["regions"].as_array().expect("regions")[1];
+    let busy = |thread: usize| {
+        let entries = passes["threads"][thread]["entries"].as_array().expect("entries");
+        entries
+            .iter()
+            .map(|e| e["end_ns"].as_f64().expect("ns") - e["start_ns"].as_f64().expect("ns"))
+            .sum::<f64>()
+    };
+    // Three times the passes; the memory they share makes up for some of it.
+    let ratio = busy(0) / busy(1);
+    assert!((1.8..3.1).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn every_scenario_runs_on_a_simulated_machine() {
+    let home = home();
+    // Compute-bound regions do not shrink with the data: one round of them is enough.
+    for name in ["bandwidth-compute", "latency-phases", "false-sharing", "working-set", "both", "neither"] {
+        let arguments = ["scenario", name, "--on", "sim:tiny", "--scale", "256", "--set", "rounds=1"];
+        memwall(&home).args(arguments).assert().success().stdout(contains("simulated tiny"));
+    }
+    let far = ["scenario", "remote-placement", "--scale", "256", "--on"];
+    memwall(&home).args(far).arg("sim:tiny").assert().code(2).stderr(contains("no other with memory"));
+    let far = memwall(&home).args(far).arg("sim:haswell-ep-e5-2680v3").assert();
+    far.success().stdout(contains("simulated haswell-ep-e5-2680v3"));
+}

@@ -1,0 +1,90 @@
+//! What a core asks of the memory system, and what it hears back.
+
+use crate::time::Time;
+
+/// A request of one core. It touches one line: the core splits what crosses a boundary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Which core.
+    pub core: usize,
+    /// What for.
+    pub kind: RequestKind,
+    /// Virtual address; pages are placed by the memory system.
+    pub address: u64,
+    /// When the core asks.
+    pub at: Time,
+    /// Address of the instruction, for prefetchers that look at it.
+    pub instruction: u64,
+}
+
+/// What a core asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestKind {
+    /// A load.
+    Load,
+    /// A store that leaves the store buffer: the line must be owned.
+    Store,
+    /// A store past the caches.
+    StoreNonTemporal,
+    /// A software prefetch: nothing waits for it.
+    Prefetch,
+    /// Instruction bytes.
+    Fetch,
+}
+
+/// Who had the line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Supplier {
+    /// The core's own L1.
+    L1,
+    /// On its way into the L1 already: a fill buffer.
+    FillBuffer,
+    /// The core's L2.
+    L2,
+    /// The shared cache, no other core involved.
+    L3,
+    /// Another core of the package had it unmodified and was asked.
+    OtherCoreClean,
+    /// Another core of the package had it modified.
+    OtherCoreModified,
+    /// Memory of this package.
+    LocalMemory,
+    /// Memory of another package.
+    RemoteMemory,
+    /// A cache of another package had it modified.
+    RemoteCacheModified,
+}
+
+/// How the address was translated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Translation {
+    /// First-level TLB.
+    L1,
+    /// Second-level TLB.
+    L2,
+    /// A page walk.
+    Walk,
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Response {
+    /// When the data can be used, or the store is done.
+    pub ready: Time,
+    /// When the request left the queue it had to wait in; `at` if it did not wait.
+    pub accepted: Time,
+    /// Who had it.
+    pub supplier: Supplier,
+    /// How the address was translated.
+    pub translation: Translation,
+}
+
+/// The memory system as a core sees it. Requests of one core come in program order of their making, with times that may
+/// go back a little; requests of several cores come within a bounded skew.
+pub trait Memory {
+    /// Does the access and says when it is done.
+    fn access(&mut self, request: &Request) -> Response;
+
+    /// A core runs at another clock from `at` on. Caches that run at that clock must follow.
+    fn core_clock_changed(&mut self, _core: usize, _hz: u64, _at: Time) {}
+}

@@ -1,0 +1,111 @@
+//! Where a thread's path leads: fetching blocks, predicting what follows, and paying for wrong guesses.
+
+use code::Flow;
+
+use super::{
+    hardware::Hardware,
+    stores::Port,
+    table::{BlockTable, Table},
+    thread::Thread,
+};
+use crate::access::{Memory, RequestKind};
+
+/// An indirect branch or a return whose target the next block will tell.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Expected {
+    branch: u64,
+    target: Option<u64>,
+    learns: bool,
+    times: BranchTimes,
+}
+
+/// When a branch was dispatched, and when it was resolved.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct BranchTimes {
+    pub dispatched: u64,
+    pub resolved: u64,
+}
+
+impl Thread {
+    /// When the block's first µop can be had, and whether the decoders deliver it.
+    pub(super) fn fetch<M: Memory>(
+        &mut self,
+        index: usize,
+        table: &Table,
+        hardware: &mut Hardware,
+        port: &mut Port<'_, M>,
+    ) -> (u64, bool) {
+        let mut start = self.front_free.max(self.front_started);
+        if self.uop_cache.touch(index, table) {
+            self.statistics.blocks_from_uop_cache += 1;
+            return (start, false);
+        }
+        self.statistics.blocks_decoded += 1;
+        let block = &table.blocks[index];
+        let (line, page) = (hardware.l1i.granule(), hardware.itlb.granule());
+        for address in (block.address & !(page - 1)..block.end_address).step_by(page as usize) {
+            if !hardware.itlb.touch(address) {
+                self.statistics.itlb_misses += 1;
+                start += self.limits.itlb_penalty;
+            }
+        }
+        for address in (block.address & !(line - 1)..block.end_address).step_by(line as usize) {
+            if !hardware.l1i.touch(address) {
+                self.statistics.fetch_misses += 1;
+                start += port.ask(RequestKind::Fetch, address, start, address).0;
+            }
+        }
+        self.front_free = start + block.decode_cycles;
+        (start, true)
+    }
+
+    /// Predicts where the block leads.
+    pub(super) fn leave(
+        &mut self,
+        block: &BlockTable,
+        taken: bool,
+        times: BranchTimes,
+        hardware: &mut Hardware,
+    ) {
+        let branch = block.branch_address;
+        let expect = |target, learns| Some(Expected { branch, target, learns, times });
+        match block.flow {
+            Flow::Conditional => {
+                if !hardware.predictor.conditional(branch, taken, &mut self.history) {
+                    self.mispredict(times);
+                }
+            }
+            Flow::Call => self.history.call(block.end_address),
+            Flow::IndirectCall => {
+                self.history.call(block.end_address);
+                self.expected = expect(hardware.predictor.indirect(branch), true);
+            }
+            Flow::IndirectJump => self.expected = expect(hardware.predictor.indirect(branch), true),
+            Flow::Return => self.expected = expect(self.history.predict_return(), false),
+            Flow::Sequential | Flow::Jump | Flow::System | Flow::Trap => {}
+        }
+    }
+
+    /// Holds the target of the branch before against where control went. Without a prediction nothing is held
+    /// against it: a return to a caller that was never seen.
+    pub(super) fn check_target(&mut self, address: u64, hardware: &mut Hardware) {
+        let Some(expected) = self.expected.take() else { return };
+        if expected.learns {
+            hardware.predictor.learn_target(expected.branch, address);
+        }
+        if expected.target.map_or(expected.learns, |target| target != address) {
+            self.mispredict(expected.times);
+        }
+    }
+
+    /// Fills the window with the wrong path until the branch is resolved, then begins anew.
+    fn mispredict(&mut self, times: BranchTimes) {
+        let width = self.limits.dispatch_width;
+        let room = self.window.free_at(times.resolved);
+        let wrong = (width * times.resolved.saturating_sub(times.dispatched)).min(room);
+        self.statistics.branches_mispredicted += 1;
+        self.statistics.slots_wrong_path += wrong;
+        self.statistics.cycles_dispatching += wrong.div_ceil(width);
+        self.front_free = self.front_free.max(times.resolved + self.limits.mispredict_penalty);
+    }
+}

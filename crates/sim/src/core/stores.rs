@@ -1,0 +1,243 @@
+//! The store buffer: from dispatch until the store has drained into the L1.
+//!
+//! A store asks for its line when it retires, so several requests are in flight; commits are in order, one per cycle.
+//! Requests are held back until the clock of the core, or a younger load, has reached the moment of retirement: the
+//! memory system sees requests nearly in the order of time.
+
+use super::clock::Clock;
+use crate::access::{Memory, Request, RequestKind, Response};
+
+/// Buckets of the table from lines to stores.
+const BUCKETS: usize = 256;
+/// A moment that is not known yet.
+const UNKNOWN: u64 = u64::MAX;
+
+/// A store in the buffer, or just drained from it.
+#[derive(Clone, Copy, Debug)]
+struct Store {
+    address: u64,
+    bytes: u64,
+    instruction: u64,
+    non_temporal: bool,
+    /// Address and data are there.
+    ready: u64,
+    retired: u64,
+    commit: u64,
+    /// The number, plus one, of the store before it in the same bucket; for the first and the last line.
+    before: [u64; 2],
+}
+
+/// What an older store means to a load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// No store in the buffer overlaps.
+    Nothing,
+    /// It holds all of the load's bytes from this cycle on.
+    Forward(u64),
+    /// It holds some of them: the load waits until the store of this number has drained.
+    Blocked(u64),
+}
+
+/// Where requests go.
+pub(crate) struct Port<'a, M> {
+    pub memory: &'a mut M,
+    pub clock: &'a Clock,
+    pub core: usize,
+    pub line_bytes: u64,
+    pub split_penalty: u64,
+}
+
+impl<M: Memory> Port<'_, M> {
+    /// Asks at `cycle`; gives the cycles until it is done, and the response.
+    #[inline]
+    pub fn ask(&mut self, kind: RequestKind, address: u64, cycle: u64, instruction: u64) -> (u64, Response) {
+        let at = self.clock.time(cycle);
+        let response = self.memory.access(&Request { core: self.core, kind, address, at, instruction });
+        (self.clock.cycles(response.ready.since(at)), response)
+    }
+
+    /// Whether an access crosses a line.
+    #[inline]
+    pub fn crosses(&self, address: u64, bytes: u64) -> bool {
+        (address & (self.line_bytes - 1)) + bytes > self.line_bytes
+    }
+}
+
+/// The stores of one thread.
+#[derive(Clone, Debug)]
+pub(crate) struct StoreBuffer {
+    stores: Box<[Store]>,
+    entries: u64,
+    /// Number of the next store.
+    next: u64,
+    /// Number of the next store to retire.
+    retiring: u64,
+    /// Number of the next store to be sent.
+    unsent: u64,
+    /// When the next store to be sent retired: what all requests are compared with.
+    due: u64,
+    last_commit: u64,
+    /// Number, plus one, of the last store of each bucket.
+    buckets: Box<[u64; BUCKETS]>,
+    line_shift: u32,
+}
+
+impl StoreBuffer {
+    pub fn new(entries: u32, line_shift: u32) -> Self {
+        let entries = u64::from(entries.max(1));
+        let empty = Store {
+            address: 0,
+            bytes: 0,
+            instruction: 0,
+            non_temporal: false,
+            ready: 0,
+            retired: 0,
+            commit: 0,
+            before: [0; 2],
+        };
+        Self {
+            stores: vec![empty; (2 * entries).next_power_of_two() as usize].into_boxed_slice(),
+            entries,
+            next: 0,
+            retiring: 0,
+            unsent: 0,
+            due: UNKNOWN,
+            last_commit: 0,
+            buckets: Box::new([0; BUCKETS]),
+            line_shift,
+        }
+    }
+
+    #[inline]
+    fn store(&mut self, number: u64) -> &mut Store {
+        let mask = self.stores.len() - 1;
+        &mut self.stores[number as usize & mask]
+    }
+
+    fn bucket(&self, address: u64) -> usize {
+        let line = address >> self.line_shift;
+        (line ^ line >> 8) as usize & (BUCKETS - 1)
+    }
+
+    /// When there is room for one more store.
+    #[inline]
+    pub fn room_at<M: Memory>(&mut self, port: &mut Port<'_, M>) -> u64 {
+        match self.next.checked_sub(self.entries) {
+            Some(oldest) => self.commit_of(oldest, port),
+            None => 0,
+        }
+    }
+
+    /// A store whose address is known at `ready`.
+    pub fn begin(&mut self, address: u64, bytes: u64, instruction: u64, non_temporal: bool, ready: u64) {
+        let number = self.next;
+        self.next += 1;
+        let buckets = [self.bucket(address), self.bucket(address + bytes.max(1) - 1)];
+        let before = buckets.map(|bucket| self.buckets[bucket]);
+        let (retired, commit) = (UNKNOWN, UNKNOWN);
+        *self.store(number) =
+            Store { address, bytes, instruction, non_temporal, ready, retired, commit, before };
+        for bucket in buckets {
+            self.buckets[bucket] = number + 1;
+        }
+    }
+
+    /// The data of the store just begun is there at `ready`.
+    #[inline]
+    pub fn data(&mut self, ready: u64) {
+        if let Some(number) = self.next.checked_sub(1) {
+            let store = self.store(number);
+            store.ready = store.ready.max(ready);
+        }
+    }
+
+    /// The oldest store that has not retired does so.
+    #[inline]
+    pub fn retire(&mut self, cycle: u64) {
+        let number = self.retiring;
+        self.retiring += 1;
+        self.store(number).retired = cycle;
+        if number == self.unsent {
+            self.due = cycle;
+        }
+    }
+
+    /// Sends all stores that have retired by `cycle`.
+    #[inline]
+    pub fn send_until<M: Memory>(&mut self, cycle: u64, port: &mut Port<'_, M>) {
+        while self.due <= cycle {
+            self.send(port);
+        }
+    }
+
+    /// When store `number` commits.
+    fn commit_of<M: Memory>(&mut self, number: u64, port: &mut Port<'_, M>) -> u64 {
+        while self.unsent <= number && self.unsent < self.retiring {
+            self.send(port);
+        }
+        self.store(number).commit
+    }
+
+    /// Sends all stores that have retired; gives the last commit.
+    pub fn drain<M: Memory>(&mut self, port: &mut Port<'_, M>) -> u64 {
+        while self.unsent < self.retiring {
+            self.send(port);
+        }
+        self.last_commit
+    }
+
+    fn send<M: Memory>(&mut self, port: &mut Port<'_, M>) {
+        let store = *self.store(self.unsent);
+        let kind = if store.non_temporal { RequestKind::StoreNonTemporal } else { RequestKind::Store };
+        let (cycles, _) = port.ask(kind, store.address, store.retired, store.instruction);
+        let mut done = store.retired + cycles;
+        if port.crosses(store.address, store.bytes) {
+            let second = (store.address | (port.line_bytes - 1)) + 1;
+            let (cycles, _) = port.ask(kind, second, store.retired + 1, store.instruction);
+            done = done.max(store.retired + 1 + cycles) + port.split_penalty;
+        }
+        let commit = done.max(self.last_commit + 1);
+        let number = self.unsent;
+        self.store(number).commit = commit;
+        self.last_commit = commit;
+        self.unsent += 1;
+        self.due = if self.unsent < self.retiring { self.store(number + 1).retired } else { UNKNOWN };
+    }
+
+    /// The youngest store that overlaps a load which starts at `cycle`.
+    #[inline]
+    pub fn find(&self, address: u64, bytes: u64, cycle: u64) -> Found {
+        let found = self.find_in(self.bucket(address), address, bytes, cycle);
+        if found != Found::Nothing || (address & ((1 << self.line_shift) - 1)) + bytes <= 1 << self.line_shift
+        {
+            return found;
+        }
+        self.find_in(self.bucket(address + bytes - 1), address, bytes, cycle)
+    }
+
+    #[inline]
+    fn find_in(&self, bucket: usize, address: u64, bytes: u64, cycle: u64) -> Found {
+        let oldest = self.next.saturating_sub(self.entries);
+        let mut link = self.buckets[bucket];
+        while link > oldest {
+            let number = link - 1;
+            let store = &self.stores[number as usize & (self.stores.len() - 1)];
+            // Commits are in order: whatever is older has drained too.
+            if store.commit <= cycle {
+                break;
+            }
+            let end = store.address + store.bytes;
+            if store.address < address + bytes && address < end {
+                let whole = store.address <= address && address + bytes <= end;
+                return if whole { Found::Forward(store.ready) } else { Found::Blocked(number) };
+            }
+            link = store.before[usize::from(self.bucket(store.address) != bucket)];
+        }
+        Found::Nothing
+    }
+
+    /// When a load that store `number` blocks can read the L1.
+    pub fn unblocked_at<M: Memory>(&mut self, number: u64, port: &mut Port<'_, M>) -> u64 {
+        self.commit_of(number, port)
+    }
+}

@@ -1,0 +1,339 @@
+//! One hardware thread: takes blocks and gives each µop its times.
+
+use super::{
+    Statistics,
+    branch::History,
+    capacity::Capacity,
+    fetch::UopCache,
+    hardware::{Hardware, Limits},
+    operation::Kind,
+    path::{BranchTimes, Expected},
+    scheduler::Scheduler,
+    stores::{Port, StoreBuffer},
+    table::{BlockTable, Op, REGISTERS, Table},
+};
+use crate::{access::Memory, source::Execution, time::Time};
+
+/// A clock in cycles, and how much of its current cycle is used.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pace {
+    cycle: u64,
+    used: u64,
+    /// Cycles in which anything happened.
+    active: u64,
+}
+
+impl Pace {
+    /// The first cycle with room.
+    #[inline]
+    fn next(&self, width: u64) -> u64 {
+        self.cycle + u64::from(self.used >= width)
+    }
+
+    /// Uses one place at `cycle`, not before [`next`](Self::next).
+    #[inline]
+    fn take(&mut self, cycle: u64) {
+        if cycle > self.cycle || self.used == 0 {
+            *self = Self { cycle, used: 1, active: self.active + 1 };
+        } else {
+            self.used += 1;
+        }
+    }
+
+    fn jump(&mut self, cycle: u64) {
+        *self = Self { cycle: cycle.max(self.cycle), used: 0, active: self.active };
+    }
+}
+
+/// A hardware thread.
+pub(crate) struct Thread {
+    /// 0 or 1 in its core.
+    index: usize,
+    pub(super) limits: Limits,
+    registers: [u64; REGISTERS],
+    dispatch: Pace,
+    retirement: Pace,
+    pub(super) window: Capacity,
+    loads: Capacity,
+    pub(super) stores: StoreBuffer,
+    pub(super) scheduler: Scheduler,
+    /// Loads and stores start no earlier: a fence or a locked operation before them.
+    pub(super) barrier: u64,
+    /// When the front end can deliver the next block.
+    pub(super) front_free: u64,
+    /// When the block before was dispatched: the front end is at most one block ahead.
+    pub(super) front_started: u64,
+    pub(super) history: History,
+    pub(super) expected: Option<Expected>,
+    pub(super) uop_cache: UopCache,
+    pub(super) statistics: Statistics,
+    started: u64,
+}
+
+impl Thread {
+    /// `sharing`: threads of its core, which divide its buffers.
+    pub fn new(index: usize, sharing: u32, limits: Limits, model: &machine::model::Model) -> Self {
+        let limits = limits.divided(sharing);
+        Self {
+            index,
+            limits,
+            registers: [0; REGISTERS],
+            dispatch: Pace::default(),
+            retirement: Pace::default(),
+            window: Capacity::new(limits.reorder_entries),
+            loads: Capacity::new(limits.load_buffer),
+            stores: StoreBuffer::new(limits.store_buffer, limits.line_bytes.ilog2()),
+            scheduler: Scheduler::new(limits.scheduler_entries),
+            barrier: 0,
+            front_free: 0,
+            front_started: 0,
+            history: History::default(),
+            expected: None,
+            uop_cache: UopCache::new(&model.front_end, sharing),
+            statistics: Statistics::default(),
+            started: 0,
+        }
+    }
+
+    /// Begins a run at `cycle` with counts at zero. `fresh`: another program than before.
+    pub fn begin(&mut self, cycle: u64, fresh: bool, table: &Table, hardware: &mut Hardware) {
+        self.dispatch = Pace::default();
+        self.retirement = Pace::default();
+        self.dispatch.jump(cycle);
+        self.retirement.jump(cycle);
+        (self.started, self.front_started) = (cycle, cycle);
+        self.statistics = Statistics::default();
+        self.expected = None;
+        if fresh {
+            self.uop_cache.reset(table.blocks.len());
+        }
+        self.scheduler.follow(cycle);
+        hardware.moved(self.index, cycle);
+    }
+
+    /// The moment up to which it has dispatched.
+    pub fn now(&self, hardware: &Hardware) -> Time {
+        hardware.clock.time(self.dispatch.cycle)
+    }
+
+    /// Does nothing until `cycle`; gives the cycles that passed.
+    fn idle_until(&mut self, cycle: u64, hardware: &mut Hardware) -> u64 {
+        let cycle = cycle.max(hardware.timeline.accounted());
+        let passed = cycle.saturating_sub(self.dispatch.cycle);
+        if passed > 0 {
+            self.dispatch.jump(cycle);
+            self.front_free = self.front_free.max(cycle);
+        }
+        self.scheduler.follow(self.dispatch.cycle);
+        hardware.moved(self.index, self.dispatch.cycle);
+        passed
+    }
+
+    /// Waits for its turn.
+    pub fn wait_until(&mut self, time: Time, hardware: &mut Hardware) {
+        self.statistics.cycles_waiting += self.idle_until(hardware.clock.cycle_at(time), hardware);
+    }
+
+    /// Loses time to an interrupt.
+    pub fn interrupt(&mut self, lost: Time, hardware: &mut Hardware) {
+        let cycle = self.dispatch.cycle + hardware.clock.cycles(lost);
+        self.statistics.interrupts += 1;
+        self.statistics.cycles_interrupted += self.idle_until(cycle, hardware);
+    }
+
+    /// Does not run for now: the core's other thread need not wait for its clock.
+    pub fn park(&self, hardware: &mut Hardware) {
+        hardware.clocks[self.index] = u64::MAX;
+    }
+
+    fn port<'a, M>(&self, clock: &'a super::Clock, core: usize, memory: &'a mut M) -> Port<'a, M> {
+        Port {
+            memory,
+            clock,
+            core,
+            line_bytes: self.limits.line_bytes,
+            split_penalty: self.limits.line_split_penalty,
+        }
+    }
+
+    /// Lets all stores drain; the moment when everything so far has retired and drained.
+    pub fn settle<M: Memory>(&mut self, hardware: &mut Hardware, memory: &mut M) -> Time {
+        let clock = hardware.clock;
+        let mut port = self.port(&clock, hardware.number, memory);
+        let drained = self.stores.drain(&mut port);
+        clock.time(drained.max(self.retirement.cycle).max(self.dispatch.cycle))
+    }
+
+    /// The counts of the run, once it has settled.
+    pub fn finish(&mut self, end: Time, hardware: &Hardware) -> Statistics {
+        let mut statistics = self.statistics;
+        statistics.cycles = hardware.clock.cycle_at(end).saturating_sub(self.started);
+        statistics.cycles_dispatching += self.dispatch.active;
+        statistics.cycles_retiring = self.retirement.active;
+        statistics
+    }
+
+    /// Executes one block.
+    pub fn execute<M: Memory>(
+        &mut self,
+        table: &Table,
+        execution: &Execution,
+        hardware: &mut Hardware,
+        memory: &mut M,
+    ) {
+        let Some(block) = table.blocks.get(execution.block) else { return };
+        if hardware.clocks[self.index] == u64::MAX {
+            // It was parked: the core may have gone on without it.
+            self.idle_until(0, hardware);
+        }
+        let clock = hardware.clock;
+        let mut port = self.port(&clock, hardware.number, memory);
+        self.check_target(block.address, hardware);
+        let (start, decoded) = self.fetch(execution.block, table, hardware, &mut port);
+        let (mut dispatched, mut done, mut branch) = (0, 0, BranchTimes::default());
+        for (position, op) in table.ops[block.ops.clone()].iter().enumerate() {
+            if op.begins {
+                let fetched = if decoded { start + u64::from(op.decode_at) } else { start };
+                dispatched = self.dispatch(op, fetched, hardware, &mut port);
+                done = dispatched + 1;
+                if position == 0 {
+                    self.front_started = dispatched;
+                }
+            }
+            let complete = self.complete(op, block, execution, dispatched, hardware, &mut port);
+            for destination in op.destinations {
+                self.registers[usize::from(destination) & (REGISTERS - 1)] = complete;
+            }
+            done = done.max(complete);
+            if op.is_branch {
+                branch = BranchTimes { dispatched, resolved: complete };
+            }
+            if op.ends {
+                self.retire(op, done, &mut port);
+            }
+        }
+        self.count(block);
+        self.leave(block, execution.taken, branch, hardware);
+        self.stores.send_until(self.dispatch.cycle, &mut port);
+        self.scheduler.follow(self.dispatch.cycle);
+        hardware.moved(self.index, self.dispatch.cycle);
+    }
+
+    /// Starts a µop when its sources are there; the cycle in which its result can be used.
+    #[inline]
+    fn complete<M: Memory>(
+        &mut self,
+        op: &Op,
+        block: &BlockTable,
+        execution: &Execution,
+        dispatched: u64,
+        hardware: &mut Hardware,
+        port: &mut Port<'_, M>,
+    ) -> u64 {
+        let mut ready = dispatched + 1;
+        for source in op.sources {
+            ready = ready.max(self.registers[usize::from(source) & (REGISTERS - 1)]);
+        }
+        match op.kind {
+            Kind::Free => dispatched,
+            Kind::Execute => {
+                let at = start_on_port(op, ready, hardware);
+                self.scheduler.start(at);
+                at + u64::from(op.latency)
+            }
+            Kind::Divide => {
+                let at = hardware.timeline.reserve_divider(op.ports.into(), ready, op.busy.into());
+                self.scheduler.start(at);
+                at + u64::from(op.latency)
+            }
+            _ => {
+                let address = execution.addresses.get(op.memory as usize).copied().unwrap_or(0);
+                let instruction = block.address + u64::from(op.offset);
+                self.access(op, address, instruction, ready, hardware, port)
+            }
+        }
+    }
+
+    fn count(&mut self, block: &BlockTable) {
+        let (counts, statistics) = (&block.counts, &mut self.statistics);
+        statistics.instructions += counts.instructions;
+        statistics.slots_dispatched += counts.slots;
+        statistics.slots_retired += counts.slots;
+        statistics.uops_retired += counts.uops;
+        statistics.uops_executed += counts.executed;
+        statistics.loads += counts.loads;
+        statistics.stores += counts.stores;
+        statistics.branches += counts.branches;
+    }
+
+    /// The cycle in which a slot is dispatched: all it needs must have room.
+    #[inline]
+    fn dispatch<M: Memory>(
+        &mut self,
+        op: &Op,
+        fetched: u64,
+        hardware: &mut Hardware,
+        port: &mut Port<'_, M>,
+    ) -> u64 {
+        let next = self.dispatch.next(self.limits.dispatch_width);
+        let here = (next.max(fetched)) + u64::from(op.microcode);
+        let statistics = &mut self.statistics;
+        statistics.stall_front_end += here - next;
+        let mut at = here;
+        let window = self.window.room_at();
+        if window > here {
+            statistics.stall_window += window - here;
+            at = window;
+        }
+        if op.loads > 0 {
+            let room = self.loads.room_at();
+            statistics.stall_load_buffer += room.saturating_sub(here);
+            at = at.max(room);
+        }
+        if op.stores_begun > 0 {
+            let room = self.stores.room_at(port);
+            statistics.stall_store_buffer += room.saturating_sub(here);
+            at = at.max(room);
+        }
+        let room = self.scheduler.admit(op.scheduled, at);
+        if room > at {
+            // Full then means full since `here`: nothing was dispatched in between.
+            statistics.stall_scheduler += room - here;
+            at = room;
+        }
+        at = hardware.take_slot(at);
+        self.dispatch.take(at);
+        at
+    }
+
+    #[inline]
+    fn retire<M: Memory>(&mut self, op: &Op, done: u64, port: &mut Port<'_, M>) {
+        let at = done.max(self.retirement.next(self.limits.retire_width));
+        self.retirement.take(at);
+        self.window.push(at);
+        for _ in 0..op.loads {
+            self.loads.push(at);
+        }
+        for _ in 0..op.stores_retired {
+            self.stores.retire(at);
+            if op.locked {
+                self.barrier = self.stores.drain(port);
+            }
+        }
+    }
+
+    /// The cycle after which everything so far has retired.
+    pub(super) fn retired(&self) -> u64 {
+        self.retirement.cycle
+    }
+}
+
+/// Takes a port for the cycles a µop needs it.
+#[inline]
+pub(super) fn start_on_port(op: &Op, ready: u64, hardware: &mut Hardware) -> u64 {
+    if op.busy <= 1 {
+        hardware.timeline.reserve(op.ports.into(), ready)
+    } else {
+        hardware.timeline.reserve_run(op.ports.into(), ready, op.busy.into())
+    }
+}

@@ -1,0 +1,15 @@
+//! A deterministic, cycle-approximate multicore. What it achieves emerges from its mechanisms: model files hold
+//! geometry, widths, queue sizes, latencies and clocks, never a result.
+//!
+//! Time-stamp simulation: each µop and each memory request is given the moments at which things happen to it;
+//! shared resources are reserved in time. Nothing is stepped cycle by cycle.
+#![deny(unsafe_code)]
+
+pub mod access;
+pub mod core;
+pub mod engine;
+pub mod kernel_source;
+pub mod memory;
+pub mod scripted_memory;
+pub mod source;
+pub mod time;

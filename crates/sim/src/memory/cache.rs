@@ -1,0 +1,350 @@
+//! A set-associative cache: lines, with what the owner notes about each, and which goes when another comes.
+//!
+//! A large simulated cache does not fit into the host's, so what a search needs lies together: each set has a byte per
+//! way that tells most lines apart, and its order of replacement beside it, in one line of the host where possible.
+//! Whole tags are looked at only where the byte agrees. Bytes are compared eight at a time.
+
+use machine::model::{CacheGeometry, Replacement};
+
+/// No line has this number: addresses have 64 bits, lines fewer.
+pub(super) const EMPTY: u64 = u64::MAX;
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGH: u64 = 0x8080_8080_8080_8080;
+/// Byte of a way that does not exist: neither empty nor old.
+const NO_WAY: u64 = 0x7f;
+
+/// A line of the host.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+struct Row([u64; 8]);
+
+/// A line and what is noted about it, side by side.
+#[derive(Clone, Copy, Debug)]
+struct Slot<T> {
+    line: u64,
+    note: T,
+}
+
+/// Lines in sets, with their order of replacement.
+#[derive(Clone, Debug)]
+pub(super) struct Cache<T = ()> {
+    slots: Vec<Slot<T>>,
+    /// Per set: `words` of bytes that tell lines apart, 0 where empty; then its order.
+    rows: Vec<Row>,
+    sets: u64,
+    /// `sets - 1` where sets are a power of two.
+    mask: Option<u64>,
+    ways: usize,
+    /// Words that hold a byte per way.
+    words: usize,
+    /// Words from one set to the next.
+    stride: usize,
+    order: Order,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Order {
+    /// A byte per way: how many others were used after it.
+    Lru,
+    /// A word: bit *n* says that the victim is on the right of node *n*; the root is node 1.
+    Tree,
+    /// State of the sequence.
+    Random(u64),
+}
+
+/// Marks the bytes of `word` that equal `byte`, and perhaps others above them.
+#[inline]
+fn equal(word: u64, byte: u64) -> u64 {
+    let differ = word ^ (byte * ONES);
+    differ.wrapping_sub(ONES) & !differ & HIGH
+}
+
+/// The byte that stands for a line: never 0.
+#[inline]
+fn short(line: u64) -> u64 {
+    (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56).max(1)
+}
+
+impl<T: Copy + Default> Cache<T> {
+    /// An empty cache of at most 128 ways, 64 with tree replacement. `seed` is for random replacement.
+    pub fn new(sets: u64, ways: u32, replacement: Replacement, seed: u64) -> Self {
+        let (sets, ways) = (sets.max(1), ways.clamp(1, 128) as usize);
+        let words = ways.div_ceil(8);
+        let order = match replacement {
+            Replacement::Lru => Order::Lru,
+            Replacement::TreePlru => Order::Tree,
+            Replacement::Random => Order::Random(seed | 1),
+        };
+        let needed = match order {
+            Order::Lru => 2 * words,
+            Order::Tree => words + 1,
+            Order::Random(_) => words,
+        };
+        // No set across two rows unless it needs more than one.
+        let stride = if needed > 8 { needed.next_multiple_of(8) } else { needed.next_power_of_two() };
+        let mut cache = Self {
+            slots: vec![Slot { line: EMPTY, note: T::default() }; sets as usize * ways],
+            rows: vec![Row([0; 8]); (sets as usize * stride).div_ceil(8)],
+            sets,
+            mask: sets.is_power_of_two().then(|| sets - 1),
+            ways,
+            words,
+            stride,
+            order,
+        };
+        cache.begin();
+        cache
+    }
+
+    /// Marks ways that do not exist, and gives those that do an order.
+    fn begin(&mut self) {
+        for set in 0..self.sets as usize {
+            for way in 0..8 * self.words {
+                let at = set * self.stride + way / 8;
+                let shift = way % 8 * 8;
+                if way >= self.ways {
+                    *self.word_mut(at) |= NO_WAY << shift;
+                }
+                if matches!(self.order, Order::Lru) {
+                    let age = if way < self.ways { way as u64 } else { NO_WAY };
+                    *self.word_mut(at + self.words) |= age << shift;
+                }
+            }
+        }
+    }
+
+    /// With a model's geometry.
+    pub fn with_geometry(geometry: &CacheGeometry, seed: u64) -> Self {
+        let sets = geometry.size.0 / (geometry.line.0.max(1) * u64::from(geometry.ways.max(1)));
+        Self::new(sets, geometry.ways, geometry.replacement, seed)
+    }
+
+    #[inline]
+    fn word(&self, at: usize) -> u64 {
+        self.rows[at / 8].0[at % 8]
+    }
+
+    #[inline]
+    fn word_mut(&mut self, at: usize) -> &mut u64 {
+        &mut self.rows[at / 8].0[at % 8]
+    }
+
+    #[inline]
+    fn set(&self, index: u64) -> usize {
+        match self.mask {
+            Some(mask) => (index & mask) as usize,
+            None => (index % self.sets) as usize,
+        }
+    }
+
+    /// Where `line` is; `index` chooses the set.
+    #[inline]
+    pub fn find(&self, index: u64, line: u64) -> Option<usize> {
+        let (set, byte) = (self.set(index), short(line));
+        for word in 0..self.words {
+            let mut alike = equal(self.word(set * self.stride + word), byte);
+            while alike != 0 {
+                let way = word * 8 + alike.trailing_zeros() as usize / 8;
+                if way < self.ways && self.slots[set * self.ways + way].line == line {
+                    return Some(set * self.ways + way);
+                }
+                alike &= alike - 1;
+            }
+        }
+        None
+    }
+
+    /// The line in a slot, or [`EMPTY`].
+    #[inline]
+    pub fn line(&self, slot: usize) -> u64 {
+        self.slots[slot].line
+    }
+
+    /// What is noted about the line in a slot.
+    #[inline]
+    pub fn note(&self, slot: usize) -> &T {
+        &self.slots[slot].note
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub fn note_mut(&mut self, slot: usize) -> &mut T {
+        &mut self.slots[slot].note
+    }
+
+    /// Notes a use.
+    #[inline]
+    pub fn touch(&mut self, slot: usize) {
+        self.touch_way(slot / self.ways, slot % self.ways);
+    }
+
+    #[inline]
+    fn touch_way(&mut self, set: usize, way: usize) {
+        let first = set * self.stride + self.words;
+        match self.order {
+            Order::Lru => {
+                let age = self.word(first + way / 8) >> (way % 8 * 8) & 0xff;
+                if age == 0 {
+                    return;
+                }
+                for word in first..first + self.words {
+                    let ages = self.word_mut(word);
+                    // A byte's high bit stays where its age is not below.
+                    let older = (*ages | HIGH) - age * ONES;
+                    *ages += (!older & HIGH) >> 7;
+                }
+                *self.word_mut(first + way / 8) &= !(0xff << (way % 8 * 8));
+            }
+            Order::Tree => {
+                let mut node = self.ways.next_power_of_two() + way;
+                let bits = self.word_mut(first);
+                while node > 1 {
+                    let right = node & 1 == 1;
+                    node /= 2;
+                    // Away from the one just used.
+                    *bits = if right { *bits & !(1 << node) } else { *bits | 1 << node };
+                }
+            }
+            Order::Random(_) => {}
+        }
+    }
+
+    /// The slot for a new line: an empty one, else the victim's.
+    #[inline]
+    pub fn victim(&mut self, index: u64) -> usize {
+        let set = self.set(index);
+        let first = set * self.stride;
+        let search = |cache: &Self, first: usize, byte: u64| {
+            // The lowest mark of a word is always a true one.
+            (0..cache.words).find_map(|word| match equal(cache.word(first + word), byte) {
+                0 => None,
+                alike => Some(word * 8 + alike.trailing_zeros() as usize / 8),
+            })
+        };
+        let way = search(self, first, 0).unwrap_or_else(|| match &mut self.order {
+            Order::Lru => search(self, first + self.words, self.ways as u64 - 1).unwrap_or(0),
+            Order::Tree => coldest(self.word(first + self.words), self.ways),
+            Order::Random(state) => {
+                // Marsaglia's xorshift64: any nonzero state goes round all others.
+                *state ^= *state << 13;
+                *state ^= *state >> 7;
+                *state ^= *state << 17;
+                ((u128::from(*state) * self.ways as u128) >> 64) as usize
+            }
+        });
+        set * self.ways + way
+    }
+
+    /// Puts `line` into `slot`, as the one just used.
+    #[inline]
+    pub fn fill(&mut self, slot: usize, line: u64, note: T) {
+        let (set, way) = (slot / self.ways, slot % self.ways);
+        self.slots[slot] = Slot { line, note };
+        self.set_byte(set, way, short(line));
+        self.touch_way(set, way);
+    }
+
+    /// Empties `slot`.
+    #[inline]
+    pub fn clear(&mut self, slot: usize) {
+        self.slots[slot].line = EMPTY;
+        self.set_byte(slot / self.ways, slot % self.ways, 0);
+    }
+
+    #[inline]
+    fn set_byte(&mut self, set: usize, way: usize, byte: u64) {
+        let shift = way % 8 * 8;
+        let word = self.word_mut(set * self.stride + way / 8);
+        *word = *word & !(0xff << shift) | byte << shift;
+    }
+
+    /// All slots that hold a line, with it.
+    pub fn held(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        self.slots.iter().map(|slot| slot.line).enumerate().filter(|&(_, line)| line != EMPTY)
+    }
+}
+
+/// Follows the tree to the way that was not used lately. With ways that are no power of two, a branch without ways
+/// is never taken.
+fn coldest(bits: u64, ways: usize) -> usize {
+    let (mut node, mut low, mut span) = (1, 0, ways.next_power_of_two());
+    while span > 1 {
+        span /= 2;
+        let right = bits >> node & 1 == 1 && low + span < ways;
+        node = 2 * node + usize::from(right);
+        low += if right { span } else { 0 };
+    }
+    low
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn use_line(cache: &mut Cache<()>, line: u64) -> bool {
+        match cache.find(line, line) {
+            Some(slot) => {
+                cache.touch(slot);
+                true
+            }
+            None => {
+                let slot = cache.victim(line);
+                cache.fill(slot, line, ());
+                false
+            }
+        }
+    }
+
+    #[test]
+    fn the_tree_spares_the_recent_half_and_uses_all_ways() {
+        for ways in [4, 12, 20] {
+            let mut cache = Cache::<()>::new(1, ways, Replacement::TreePlru, 0);
+            for line in 0..u64::from(ways) {
+                assert!(!use_line(&mut cache, line));
+            }
+            for line in 0..1000 {
+                use_line(&mut cache, line % 7 + 100 * (line % 3));
+                assert!(cache.find(0, line % 7 + 100 * (line % 3)).is_some());
+            }
+            let mut gone = std::collections::HashSet::new();
+            for line in 10_000..10_000 + 64 {
+                gone.insert(cache.victim(0));
+                use_line(&mut cache, line);
+            }
+            assert_eq!(gone.len(), ways as usize, "{ways} ways");
+        }
+    }
+
+    #[test]
+    fn random_replacement_follows_its_seed_and_reaches_all_ways() {
+        let victims = |seed| -> Vec<usize> {
+            let mut cache = Cache::<()>::new(1, 8, Replacement::Random, seed);
+            (0..8).for_each(|line| _ = use_line(&mut cache, line));
+            (0..200).map(|_| cache.victim(0)).collect()
+        };
+        assert_eq!(victims(7), victims(7));
+        assert_ne!(victims(7), victims(8));
+        assert!((0..8).all(|way| victims(7).contains(&way)));
+    }
+
+    proptest! {
+        /// Against a list per set, most recent first.
+        #[test]
+        fn lru_is_lru(sets in 1u64..5, ways in 1u32..12, lines in prop::collection::vec(0u64..60, 1..400)) {
+            let mut cache = Cache::<()>::new(sets, ways, Replacement::Lru, 0);
+            let mut lists: Vec<Vec<u64>> = vec![Vec::new(); sets as usize];
+            for line in lines {
+                let list = &mut lists[(line % sets) as usize];
+                let held = list.iter().position(|&other| other == line);
+                if let Some(place) = held {
+                    list.remove(place);
+                }
+                list.insert(0, line);
+                list.truncate(ways as usize);
+                prop_assert_eq!(use_line(&mut cache, line), held.is_some());
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Snoops: what a package's private caches, or a whole package, have of a line, and what they lose.
+
+use super::{
+    filter::Held,
+    level::{MODIFIED, SHARED, STATE},
+    slices::{DIRTY, ELSEWHERE, OWNED},
+    system::MemorySystem,
+};
+
+/// What a snoop found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Found {
+    Nothing,
+    Clean,
+    Modified,
+}
+
+/// What the snooped cache may keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Keep {
+    /// A copy it may not write.
+    Shared,
+    Nothing,
+}
+
+impl MemorySystem {
+    /// Asks one L2 and the L1s above it.
+    pub(super) fn snoop(&mut self, number: usize, line: u64, keep: Keep) -> Found {
+        let mut found = Found::Nothing;
+        let mut note = |state: u8| {
+            found = found.max(if state & STATE == MODIFIED { Found::Modified } else { Found::Clean });
+        };
+        let cluster = &mut self.clusters[number];
+        if let Some(slot) = cluster.l2.find(line) {
+            note(cluster.l2.entry(slot).state);
+            cluster.l2.entry_mut(slot).state = SHARED;
+            if keep == Keep::Nothing {
+                cluster.l2.clear(slot);
+                self.cores[cluster.cores.start].stats.l2.invalidations += 1;
+            }
+        }
+        for core in cluster.cores.clone() {
+            let side = &mut self.cores[core];
+            if let Some(slot) = side.l1.find(line) {
+                note(side.l1.entry(slot).state);
+                side.l1.entry_mut(slot).state = SHARED;
+                if keep == Keep::Nothing {
+                    side.l1.clear(slot);
+                    side.stats.l1.invalidations += 1;
+                }
+            }
+        }
+        let stats = &mut self.cores[cluster.cores.start].stats;
+        stats.snoops += 1;
+        stats.snoops_modified += u64::from(found == Found::Modified);
+        found
+    }
+
+    /// Asks those L2s of a package whose bits are set. With the strongest answer come the bits of those that
+    /// answered to have it.
+    pub(super) fn snoop_all(&mut self, socket: usize, bits: u64, line: u64, keep: Keep) -> (Found, u64) {
+        let first = self.sockets[socket].clusters.start;
+        let (mut found, mut having, mut left) = (Found::Nothing, 0, bits);
+        while left != 0 {
+            let bit = left & left.wrapping_neg();
+            left ^= bit;
+            let one = self.snoop(first + bit.trailing_zeros() as usize, line, keep);
+            if one != Found::Nothing {
+                having |= bit;
+            }
+            found = found.max(one);
+        }
+        self.sockets[socket].stats.snoops += u64::from(bits.count_ones());
+        (found, having)
+    }
+
+    /// What a whole package has of a line, for others: it may keep an unmodified copy or nothing. Modified data is the
+    /// caller's to carry on.
+    pub(super) fn snoop_package(&mut self, socket: usize, line: u64, keep: Keep) -> Found {
+        let slot = self.sockets[socket].l3.as_ref().and_then(|l3| l3.find(line));
+        let mut found = Found::Nothing;
+        let mut held = Held::default();
+        if let Some(filter) = &self.sockets[socket].filter {
+            held = filter.get(line);
+        }
+        if let (Some(slot), Some(l3)) = (slot, &self.sockets[socket].l3) {
+            found = if l3.entry(slot).flags & DIRTY != 0 { Found::Modified } else { Found::Clean };
+            held.by |= l3.entry(slot).holders;
+            held.owned |= l3.entry(slot).flags & OWNED != 0;
+        }
+        if held.by != 0 {
+            found = found.max(Found::Clean);
+            if keep == Keep::Nothing || held.owned {
+                found = found.max(self.snoop_all(socket, held.by, line, keep).0);
+            }
+        }
+        let package = &mut self.sockets[socket];
+        package.stats.modified_transfers_out += u64::from(found == Found::Modified);
+        if let (Some(slot), Some(l3)) = (slot, &mut package.l3) {
+            match keep {
+                Keep::Nothing => {
+                    l3.take(slot);
+                    package.stats.removals += 1;
+                }
+                Keep::Shared => {
+                    l3.entry_mut(slot).flags = l3.entry(slot).flags & !(DIRTY | OWNED) | ELSEWHERE
+                }
+            }
+        }
+        if let Some(filter) = &mut package.filter {
+            let by = if keep == Keep::Nothing { 0 } else { held.by };
+            filter.set(line, Held { by, owned: false, elsewhere: true });
+        }
+        found
+    }
+
+    /// Tells the snoop filter, if there is one, that a cluster has dropped the last copy of a line.
+    pub(super) fn forget_if_gone(&mut self, core: usize, line: u64) {
+        let number = self.cores[core].cluster;
+        let socket = self.clusters[number].socket;
+        if self.sockets[socket].filter.is_some() && !self.cluster_holds(number, line) {
+            self.forget(number, line);
+        }
+    }
+
+    /// Takes a cluster off the snoop filter's list for a line.
+    pub(super) fn forget(&mut self, number: usize, line: u64) -> Held {
+        let (socket, bit) = (self.clusters[number].socket, self.clusters[number].bit);
+        let Some(filter) = &mut self.sockets[socket].filter else {
+            return Held::default();
+        };
+        let mut held = filter.get(line);
+        held.by &= !bit;
+        filter.set(line, held);
+        held
+    }
+}

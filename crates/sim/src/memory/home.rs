@@ -1,0 +1,163 @@
+//! Beyond a package's caches: the home of a line, its memory, and other packages that may have it.
+
+use super::{
+    coherence::{Found, Keep},
+    link::Load,
+    pages,
+    system::MemorySystem,
+};
+use crate::access::Supplier;
+
+/// Regions of memory told apart by [`Visits`].
+const REGIONS: usize = 1 << 18;
+
+/// Which packages ever asked for a line of a region: those that did not need no search. Regions of a page's size share
+/// an entry now and then, which costs a search and nothing else.
+#[derive(Clone, Debug)]
+pub(super) struct Visits {
+    packages: Vec<u8>,
+}
+
+impl Visits {
+    pub fn new() -> Self {
+        Self { packages: vec![0; REGIONS] }
+    }
+
+    fn region(line: u64) -> usize {
+        pages::mix(line / pages::SMALL_LINES) as usize % REGIONS
+    }
+
+    pub fn note(&mut self, line: u64, package: usize) {
+        self.packages[Self::region(line)] |= 1 << package;
+    }
+
+    pub fn may_hold(&self, line: u64, package: usize) -> bool {
+        self.packages[Self::region(line)] >> package & 1 == 1
+    }
+}
+
+/// A line that came from outside the package.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FromHome {
+    /// When it is here.
+    pub at: u64,
+    /// Other packages keep a copy.
+    pub shared: bool,
+    /// It differs from memory.
+    pub modified: bool,
+    pub supplier: Supplier,
+}
+
+impl MemorySystem {
+    /// Asks the home of a line, for package `socket`, which has no copy. With `store`, others lose theirs.
+    pub(super) fn ask_home(
+        &mut self,
+        socket: usize,
+        line: u64,
+        at: u64,
+        store: bool,
+        prefetch: bool,
+    ) -> FromHome {
+        let home = pages::home(line);
+        let (slot, left) = match home == socket {
+            true => (None, at),
+            false => {
+                let (slot, left) = self.links.requests[socket].acquire(at);
+                (Some(slot), left)
+            }
+        };
+        let asked = self.links.send(socket, home, line, Load::Message, left);
+        self.visits.note(line, socket);
+        let (shared, confirmed, owner) = self.ask_others(socket, line, asked, store);
+        let from = match owner {
+            Some(owner) => self.fetch_from_cache(socket, owner, line, asked, store),
+            None => {
+                let memory = &mut self.sockets[home].memory;
+                let read = memory.read(line, asked);
+                memory.stats.reads_prefetch += u64::from(prefetch);
+                memory.stats.reads_remote += u64::from(home != socket);
+                let supplier = if home == socket { Supplier::LocalMemory } else { Supplier::RemoteMemory };
+                let at = self.links.send(home, socket, line, Load::Line, read);
+                FromHome { at, shared, modified: false, supplier }
+            }
+        };
+        if let Some(slot) = slot {
+            self.links.requests[socket].hold(slot, from.at);
+        }
+        FromHome { at: from.at.max(confirmed), shared: shared || from.shared, ..from }
+    }
+
+    /// Snoops the other packages that have copies: whether some keep one, when all have answered, and who had it
+    /// modified.
+    fn ask_others(
+        &mut self,
+        socket: usize,
+        line: u64,
+        asked: u64,
+        store: bool,
+    ) -> (bool, u64, Option<usize>) {
+        let home = pages::home(line);
+        let keep = if store { Keep::Nothing } else { Keep::Shared };
+        let (mut shared, mut confirmed, mut owner) = (false, asked, None);
+        for other in (0..self.sockets.len()).filter(|&other| other != socket) {
+            if !self.visits.may_hold(line, other) {
+                continue;
+            }
+            match self.snoop_package(other, line, keep) {
+                Found::Nothing => continue,
+                Found::Modified => owner = Some(other),
+                Found::Clean => {
+                    let told = self.links.send(home, other, line, Load::Message, asked);
+                    confirmed = confirmed.max(self.links.send(other, socket, line, Load::Message, told));
+                }
+            }
+            shared |= !store;
+        }
+        (shared, confirmed, owner)
+    }
+
+    /// A modified line comes from another package's caches; if it is only read, memory gets it too.
+    fn fetch_from_cache(
+        &mut self,
+        socket: usize,
+        owner: usize,
+        line: u64,
+        asked: u64,
+        store: bool,
+    ) -> FromHome {
+        let home = pages::home(line);
+        let told = self.links.send(home, owner, line, Load::Message, asked);
+        let looked_up = self.sockets[owner].l3.as_ref().map_or(0, |l3| l3.latency_fs + l3.snoop_fs);
+        let found = told + looked_up;
+        if !store {
+            self.write_home(owner, line, found);
+        }
+        let at = self.links.send(owner, socket, line, Load::Line, found);
+        FromHome { at, shared: !store, modified: store, supplier: Supplier::RemoteCacheModified }
+    }
+
+    /// Takes the copies of all other packages away from a line that `socket` holds; returns when that is done.
+    pub(super) fn own_everywhere(&mut self, socket: usize, line: u64, at: u64) -> u64 {
+        let home = pages::home(line);
+        let asked = self.links.send(socket, home, line, Load::Message, at);
+        let (_, confirmed, _) = self.ask_others(socket, line, asked, true);
+        // The home's answer, where nobody else had to be asked.
+        if confirmed == asked { self.links.send(home, socket, line, Load::Message, asked) } else { confirmed }
+    }
+
+    /// Writes a line to its home from package `socket`; returns when the memory's queue has it.
+    pub(super) fn write_home(&mut self, socket: usize, line: u64, at: u64) -> u64 {
+        let home = pages::home(line);
+        if home == socket {
+            return self.sockets[home].memory.write(line, at);
+        }
+        let (slot, left) = self.links.requests[socket].acquire(at);
+        let arrived = self.links.send(socket, home, line, Load::Line, left);
+        let memory = &mut self.sockets[home].memory;
+        let accepted = memory.write(line, arrived);
+        memory.stats.writes_remote += 1;
+        let told = self.links.send(home, socket, line, Load::Message, accepted);
+        self.links.requests[socket].hold(slot, told);
+        told
+    }
+}

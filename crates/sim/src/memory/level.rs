@@ -1,0 +1,92 @@
+//! A private cache with the state of its lines and the moment from which each is there.
+
+use machine::model::CacheGeometry;
+
+use super::cache::{Cache, EMPTY};
+
+/// Others may have it.
+pub(super) const SHARED: u8 = 1;
+/// Nobody else has it.
+pub(super) const EXCLUSIVE: u8 = 2;
+/// Nobody else has it, and it differs from what is below.
+pub(super) const MODIFIED: u8 = 3;
+/// The bits of a state.
+pub(super) const STATE: u8 = 3;
+/// Brought by a prefetcher and not used since.
+pub(super) const PREFETCHED: u8 = 4;
+
+/// A line that left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gone {
+    pub line: u64,
+    /// State and flag.
+    pub state: u8,
+}
+
+/// What is known of a line besides its number.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Entry {
+    /// When its data is there.
+    pub ready: u64,
+    /// State and flag.
+    pub state: u8,
+}
+
+/// An L1 or L2.
+#[derive(Clone, Debug)]
+pub(super) struct Level {
+    cache: Cache<Entry>,
+}
+
+impl Level {
+    pub fn new(geometry: &CacheGeometry, seed: u64) -> Self {
+        Self { cache: Cache::with_geometry(geometry, seed) }
+    }
+
+    #[inline]
+    pub fn find(&self, line: u64) -> Option<usize> {
+        self.cache.find(line, line)
+    }
+
+    #[inline]
+    pub fn entry(&self, slot: usize) -> &Entry {
+        self.cache.note(slot)
+    }
+
+    #[inline]
+    pub fn entry_mut(&mut self, slot: usize) -> &mut Entry {
+        self.cache.note_mut(slot)
+    }
+
+    /// Notes a use.
+    #[inline]
+    pub fn touch(&mut self, slot: usize) {
+        self.cache.touch(slot);
+    }
+
+    /// Puts a line in and returns the one that had to go.
+    pub fn put(&mut self, line: u64, state: u8, ready: u64) -> Option<Gone> {
+        let slot = self.cache.victim(line);
+        let gone = Gone { line: self.cache.line(slot), state: self.entry(slot).state };
+        self.cache.fill(slot, line, Entry { ready, state });
+        (gone.line != EMPTY).then_some(gone)
+    }
+
+    /// Takes a line away, if it is here.
+    pub fn take(&mut self, line: u64) -> Option<Gone> {
+        let slot = self.find(line)?;
+        Some(self.clear(slot))
+    }
+
+    /// Takes the line of a slot away.
+    pub fn clear(&mut self, slot: usize) -> Gone {
+        let gone = Gone { line: self.cache.line(slot), state: self.entry(slot).state };
+        self.cache.clear(slot);
+        gone
+    }
+
+    /// All slots that hold a line, with it.
+    pub fn held(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        self.cache.held()
+    }
+}

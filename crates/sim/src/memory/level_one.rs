@@ -1,0 +1,138 @@
+//! The way of a request through the L1: ports, tags, fill buffers.
+
+use super::{
+    level::{EXCLUSIVE, MODIFIED, PREFETCHED, SHARED, STATE},
+    system::{MemorySystem, Origin, Served},
+};
+use crate::access::Supplier;
+
+/// What a request below the L1 came back with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Below {
+    pub ready: u64,
+    /// What the cache above may do with it: [`SHARED`], [`EXCLUSIVE`] or [`MODIFIED`].
+    pub state: u8,
+    pub supplier: Supplier,
+    /// When the L2 had looked it up.
+    pub answered: u64,
+    /// The L2 did not have it.
+    pub missed: bool,
+}
+
+impl MemorySystem {
+    /// A load, store, walk or prefetch of a translated line.
+    #[inline]
+    pub(super) fn data(&mut self, core: usize, line: u64, at: u64, origin: Origin) -> Served {
+        let side = &mut self.cores[core];
+        let cycle = side.cycle_fs;
+        let asked = at / cycle;
+        let store = origin == Origin::Store;
+        let start = if store { side.lanes.store(asked) } else { side.lanes.load(asked) };
+        let start = at.max(start * cycle);
+        let Some(slot) = side.l1.find(line) else {
+            side.stats.l1.demand_misses += 1;
+            return self.miss(core, line, start, origin, false);
+        };
+        side.l1.touch(slot);
+        let (state, arrives) = (side.l1.entry(slot).state, side.l1.entry(slot).ready);
+        if state & PREFETCHED != 0 {
+            side.l1.entry_mut(slot).state = state & STATE;
+            side.stats.l1.prefetch_used += 1;
+            side.next_line.used_prefetched = true;
+        }
+        if arrives > start {
+            side.stats.l1.demand_pending += 1;
+        } else {
+            side.stats.l1.demand_hits += 1;
+        }
+        let span = if store {
+            if state & STATE == SHARED {
+                side.stats.upgrades += 1;
+                return self.miss(core, line, start, origin, true);
+            }
+            side.l1.entry_mut(slot).state = MODIFIED;
+            cycle
+        } else {
+            u64::from(self.l1.latency) * cycle
+        };
+        let supplier = if arrives > start { Supplier::FillBuffer } else { Supplier::L1 };
+        Served { ready: arrives.max(start + span), accepted: start, supplier }
+    }
+
+    /// Takes a fill buffer and goes to the L2, for the line or (`upgrade`) only for the right to write it.
+    fn miss(&mut self, core: usize, line: u64, start: u64, origin: Origin, upgrade: bool) -> Served {
+        let side = &mut self.cores[core];
+        let (buffer, accepted) = side.fill_buffers.acquire(start);
+        if accepted > start {
+            side.stats.fill_buffer_waits += 1;
+            side.stats.fill_buffer_wait_fs += accepted - start;
+        }
+        side.stats.rfos += u64::from(origin == Origin::Store);
+        let below = self.level_two(core, line, accepted, origin, upgrade);
+        let state = if origin == Origin::Store { MODIFIED } else { below.state };
+        let until = self.fill_level_one(core, line, state, below.ready);
+        self.cores[core].fill_buffers.hold(buffer, until);
+        self.train_level_two(core, line, &below);
+        let mut ready = below.ready;
+        if origin == Origin::Store {
+            // It went through the cache once to ask; it goes again to write.
+            let side = &mut self.cores[core];
+            ready = ready.max(side.lanes.store(ready / side.cycle_fs) * side.cycle_fs);
+        }
+        Served { ready, accepted, supplier: below.supplier }
+    }
+
+    /// A prefetch into the L1: nothing waits, and without a free fill buffer it is dropped.
+    pub(super) fn prefetch_level_one(&mut self, core: usize, line: u64, at: u64) {
+        let side = &mut self.cores[core];
+        if side.l1.find(line).is_some() {
+            return;
+        }
+        let Some(buffer) = side.fill_buffers.acquire_now(at) else {
+            side.stats.l1.prefetch_dropped += 1;
+            return;
+        };
+        side.stats.l1.prefetch_fills += 1;
+        let below = self.level_two(core, line, at, Origin::L1Prefetch, false);
+        let until = self.fill_level_one(core, line, below.state | PREFETCHED, below.ready);
+        self.cores[core].fill_buffers.hold(buffer, until);
+        self.train_level_two(core, line, &below);
+    }
+
+    /// Puts a line into the L1 when its data comes; returns when the cache is done with it. An upgraded line is there
+    /// already, unless somebody took it away on the way.
+    fn fill_level_one(&mut self, core: usize, line: u64, state: u8, ready: u64) -> u64 {
+        let side = &mut self.cores[core];
+        if let Some(slot) = side.l1.find(line) {
+            side.l1.entry_mut(slot).state = state;
+            side.l1.entry_mut(slot).ready = side.l1.entry(slot).ready.max(ready);
+            return ready;
+        }
+        // The line is written when it arrives; a load has its data a hit's latency after that.
+        let cycle = ready / side.cycle_fs;
+        let cycle = cycle.saturating_sub(self.l1.latency.into());
+        let filled = side.lanes.all(cycle, self.l1.fill_cycles);
+        let until = ready.max(filled * side.cycle_fs);
+        side.stats.l1.fills += 1;
+        let Some(gone) = side.l1.put(line, state, ready) else {
+            return until;
+        };
+        if gone.state & PREFETCHED != 0 {
+            side.stats.l1.prefetch_unused += 1;
+        }
+        if gone.state & STATE == MODIFIED {
+            side.stats.l1.evictions_modified += 1;
+            let sent = side.lanes.all(cycle, self.l1.evict_cycles) * side.cycle_fs;
+            self.write_back_to_level_two(core, gone.line, ready);
+            return until.max(sent);
+        }
+        side.stats.l1.evictions_clean += 1;
+        self.forget_if_gone(core, gone.line);
+        until
+    }
+
+    /// What a line in the L2 allows the L1 above it.
+    pub(super) fn grant(state_below: u8) -> u8 {
+        if state_below & STATE == SHARED { SHARED } else { EXCLUSIVE }
+    }
+}

@@ -1,0 +1,257 @@
+//! The way of a request through the L2: array, tags, superqueue; and what leaves it.
+
+use super::{
+    level::{EXCLUSIVE, MODIFIED, PREFETCHED, SHARED, STATE},
+    level_one::Below,
+    system::{MemorySystem, Origin, Served},
+};
+use crate::access::Supplier;
+
+impl MemorySystem {
+    /// Instruction bytes that the core's own cache has not.
+    pub(super) fn instructions(&mut self, core: usize, line: u64, at: u64) -> Served {
+        let below = self.level_two(core, line, at, Origin::Fetch, false);
+        self.train_level_two(core, line, &below);
+        Served { ready: below.ready, accepted: at, supplier: below.supplier }
+    }
+
+    /// A request of an L1. With `upgrade` the L1 has the line and wants to write it. When the L1 has the answer,
+    /// [`MemorySystem::train_level_two`] must follow; not before, as a prefetch may take the line away again.
+    pub(super) fn level_two(
+        &mut self,
+        core: usize,
+        line: u64,
+        at: u64,
+        origin: Origin,
+        upgrade: bool,
+    ) -> Below {
+        let number = self.cores[core].cluster;
+        let cluster = &mut self.clusters[number];
+        let start = cluster.array.reserve(at, u64::from(self.l2.serve_cycles) * cluster.cycle_fs);
+        let answered = start + u64::from(self.l2.latency) * cluster.cycle_fs;
+        let store = origin == Origin::Store;
+        let sibling = self.ask_siblings(core, line, store, answered);
+        let found = self.clusters[number].l2.find(line);
+        let usable =
+            found.filter(|&slot| !store || self.clusters[number].l2.entry(slot).state & STATE != SHARED);
+        let mut below = match usable {
+            Some(slot) => self.hit_level_two(core, slot, answered, origin),
+            None => self.miss_level_two(core, line, answered, origin, upgrade || found.is_some()),
+        };
+        if store {
+            below.state = MODIFIED;
+        } else if sibling != 0 {
+            below.state = SHARED;
+        }
+        if sibling == MODIFIED && usable.is_some() {
+            below.supplier = Supplier::OtherCoreModified;
+        }
+        below.answered = answered;
+        below
+    }
+
+    fn hit_level_two(&mut self, core: usize, slot: usize, answered: u64, origin: Origin) -> Below {
+        let side = &mut self.cores[core];
+        let l2 = &mut self.clusters[side.cluster].l2;
+        l2.touch(slot);
+        let (state, arrives) = (l2.entry(slot).state, l2.entry(slot).ready);
+        if !origin.is_prefetch() {
+            if state & PREFETCHED != 0 {
+                l2.entry_mut(slot).state = state & STATE;
+                side.stats.l2.prefetch_used += 1;
+            }
+            if arrives > answered {
+                side.stats.l2.demand_pending += 1;
+            } else {
+                side.stats.l2.demand_hits += 1;
+            }
+        }
+        Below {
+            ready: arrives.max(answered),
+            state: Self::grant(state),
+            supplier: Supplier::L2,
+            answered,
+            missed: false,
+        }
+    }
+
+    /// Goes outward. `holds` says that the line is here and only the right to write it is missing.
+    fn miss_level_two(&mut self, core: usize, line: u64, at: u64, origin: Origin, holds: bool) -> Below {
+        let side = &mut self.cores[core];
+        let number = side.cluster;
+        let queue = &self.clusters[number].queue;
+        // A prefetch for the L3 that is still on its way becomes this request; its entry serves both.
+        let merged = queue.holding(line, at).map(|entry| (entry, at));
+        let (entry, left) = merged.unwrap_or_else(|| queue.acquire(at));
+        let stats = &mut side.stats;
+        if left > at {
+            stats.superqueue_waits += 1;
+            stats.superqueue_wait_fs += left - at;
+        }
+        stats.l2.demand_misses += u64::from(!origin.is_prefetch());
+        match origin {
+            Origin::Store => stats.offcore_rfos += 1,
+            Origin::Fetch => stats.offcore_fetches += 1,
+            Origin::L1Prefetch | Origin::L2Prefetch => stats.offcore_prefetches += 1,
+            Origin::Load | Origin::Walk | Origin::SoftwarePrefetch => stats.offcore_reads += 1,
+        }
+        let below = self.uncore(number, line, left, origin, holds);
+        let l2 = &mut self.clusters[number].l2;
+        let free = match l2.find(line) {
+            Some(slot) => {
+                l2.entry_mut(slot).state = below.state;
+                below.ready
+            }
+            None => self.fill_level_two(core, line, below.state, below.ready),
+        };
+        self.clusters[number].queue.hold_for(entry, free, line);
+        self.cores[core].stats.superqueue_held_fs += free - left;
+        Below { state: Self::grant(below.state), missed: true, ..below }
+    }
+
+    /// A prefetch into the L2, or only into the L3 where the superqueue is busy. False if it was dropped.
+    pub(super) fn prefetch_level_two(
+        &mut self,
+        core: usize,
+        line: u64,
+        at: u64,
+        l3_only_above: usize,
+    ) -> bool {
+        let number = self.cores[core].cluster;
+        let cluster = &mut self.clusters[number];
+        if cluster.l2.find(line).is_some() || self.cores[core].l1.find(line).is_some() {
+            return true;
+        }
+        let held = cluster.queue.held(at);
+        let Some(entry) = cluster.queue.acquire_now(at) else {
+            self.cores[core].stats.l2.prefetch_dropped += 1;
+            return false;
+        };
+        if self.sockets[cluster.socket].l3.is_some() && held >= l3_only_above {
+            let done = self.prefetch_shared(number, line, at);
+            let stats = &mut self.cores[core].stats;
+            stats.offcore_prefetches += 1;
+            stats.offcore_prefetches_l3_only += 1;
+            stats.superqueue_held_fs += done - at;
+            self.clusters[number].queue.hold_for(entry, done, line);
+            return true;
+        }
+        let stats = &mut self.cores[core].stats;
+        stats.offcore_prefetches += 1;
+        stats.l2.prefetch_fills += 1;
+        let below = self.uncore(number, line, at, Origin::L2Prefetch, false);
+        let free = self.fill_level_two(core, line, below.state | PREFETCHED, below.ready);
+        self.clusters[number].queue.hold_for(entry, free, line);
+        self.cores[core].stats.superqueue_held_fs += free - at;
+        true
+    }
+
+    /// Puts a line into the L2 when its data comes, and sends away the one that has to go. Returns when the entry that
+    /// brought the line is free: it also sees to a modified line that goes, until the next level has taken it.
+    fn fill_level_two(&mut self, core: usize, line: u64, state: u8, ready: u64) -> u64 {
+        let number = self.cores[core].cluster;
+        let cluster = &mut self.clusters[number];
+        // A line passes the array on its way up; a load has its data a hit's latency after that.
+        let passes = ready.saturating_sub(u64::from(self.l2.latency) * cluster.cycle_fs);
+        cluster.array.reserve(passes, u64::from(self.l2.fill_cycles) * cluster.cycle_fs);
+        self.cores[core].stats.l2.fills += 1;
+        let Some(gone) = cluster.l2.put(line, state, ready) else {
+            return ready;
+        };
+        let stats = &mut self.cores[core].stats.l2;
+        stats.prefetch_unused += u64::from(gone.state & PREFETCHED != 0);
+        let above = self.take_over(number, gone.line, gone.state & STATE);
+        let state = above.unwrap_or(0);
+        let stats = &mut self.cores[core].stats;
+        if state != MODIFIED {
+            stats.l2.evictions_clean += 1;
+            if state != 0 {
+                self.drop_out(number, gone.line, ready);
+            }
+            return ready;
+        }
+        stats.l2.evictions_modified += 1;
+        stats.offcore_writebacks += 1;
+        let cluster = &mut self.clusters[number];
+        cluster.array.reserve(passes, u64::from(self.l2.evict_cycles) * cluster.cycle_fs);
+        self.write_out(number, gone.line, ready)
+    }
+
+    /// What happens above when the L2 drops a line: the L1 of an unshared L2 keeps it and takes over its state
+    /// (`None`); the L1s of a shared one give it up, and the state to send on is returned.
+    fn take_over(&mut self, number: usize, line: u64, mut state: u8) -> Option<u8> {
+        let cores = self.clusters[number].cores.clone();
+        if cores.len() == 1 {
+            let l1 = &mut self.cores[cores.start].l1;
+            let Some(slot) = l1.find(line) else {
+                return Some(state);
+            };
+            if state == MODIFIED {
+                l1.entry_mut(slot).state = l1.entry(slot).state & PREFETCHED | MODIFIED;
+            }
+            return None;
+        }
+        for core in cores {
+            let side = &mut self.cores[core];
+            if let Some(gone) = side.l1.take(line) {
+                side.stats.l1.invalidations += 1;
+                state = state.max(gone.state & STATE);
+            }
+        }
+        Some(state)
+    }
+
+    /// A modified line that leaves an L1.
+    pub(super) fn write_back_to_level_two(&mut self, core: usize, line: u64, at: u64) {
+        let cluster = &mut self.clusters[self.cores[core].cluster];
+        match cluster.l2.find(line) {
+            Some(slot) => {
+                cluster.array.reserve(at, u64::from(self.l2.fill_cycles) * cluster.cycle_fs);
+                cluster.l2.entry_mut(slot).state = MODIFIED;
+                cluster.l2.touch(slot);
+            }
+            None => _ = self.fill_level_two(core, line, MODIFIED, at),
+        }
+    }
+
+    /// What the other L1s above a shared L2 have of a line: a state, or 0. They give up the right to write it, and
+    /// for a `store` the line itself; modified data goes to the L2.
+    fn ask_siblings(&mut self, core: usize, line: u64, store: bool, at: u64) -> u8 {
+        let cores = self.clusters[self.cores[core].cluster].cores.clone();
+        if cores.len() == 1 {
+            return 0;
+        }
+        let mut strongest = 0;
+        for sibling in cores.filter(|&sibling| sibling != core) {
+            let side = &mut self.cores[sibling];
+            let Some(slot) = side.l1.find(line) else { continue };
+            let state = side.l1.entry(slot).state & STATE;
+            strongest = strongest.max(state);
+            side.stats.snoops += 1;
+            side.l1.entry_mut(slot).state = SHARED;
+            if store {
+                side.l1.take(line);
+                side.stats.l1.invalidations += 1;
+            }
+            if state == MODIFIED {
+                side.stats.snoops_modified += 1;
+                self.write_back_to_level_two(sibling, line, at);
+                let socket = self.clusters[self.cores[core].cluster].socket;
+                self.sockets[socket].stats.modified_transfers += 1;
+            }
+        }
+        strongest
+    }
+
+    /// Whether an L2 or an L1 above it holds a line.
+    pub(super) fn cluster_holds(&self, number: usize, line: u64) -> bool {
+        let cluster = &self.clusters[number];
+        cluster.l2.find(line).is_some()
+            || cluster.cores.clone().any(|core| self.cores[core].l1.find(line).is_some())
+    }
+
+    /// A state as granted to an L2 that asked, from what others still have.
+    pub(super) fn granted(shared: bool, store: bool) -> u8 {
+        if shared && !store { SHARED } else { EXCLUSIVE }
+    }
+}

@@ -1,0 +1,280 @@
+//! Hardware prefetchers: what they remember and what they ask for. They work on physical lines and stay within the
+//! 4 KiB page of the access that set them off.
+
+use machine::model::Streamer;
+
+use super::{
+    level_one::Below,
+    pages::SMALL_LINES,
+    system::{MemorySystem, Served},
+};
+use crate::access::{Request, Supplier};
+
+/// Lines the next-line prefetcher remembers having seen.
+const RECENT: usize = 8;
+/// Instructions the stride prefetcher follows.
+const INSTRUCTIONS: usize = 256;
+/// Equal strides before it believes them.
+const CONFIDENT: u8 = 2;
+/// Accesses in a row that turn a stream of the streamer.
+const AGAINST: u8 = 3;
+/// Longest stride it follows: half a page.
+const LONGEST: i64 = 2048;
+
+/// Memory of the next-line prefetcher.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NextLine {
+    recent: [u64; RECENT],
+    place: usize,
+    /// The access just made was the first use of a prefetched line.
+    pub used_prefetched: bool,
+}
+
+/// Memory of the stride prefetcher.
+#[derive(Clone, Debug)]
+pub(super) struct Strides {
+    entries: Vec<Stride>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Stride {
+    instruction: u64,
+    last: u64,
+    stride: i64,
+    equal: u8,
+}
+
+impl Default for Strides {
+    fn default() -> Self {
+        Self { entries: vec![Stride::default(); INSTRUCTIONS] }
+    }
+}
+
+impl Strides {
+    /// Notes a load; returns the distance at which the next one is expected.
+    fn observe(&mut self, instruction: u64, address: u64) -> Option<i64> {
+        let entry = &mut self.entries[(instruction ^ instruction >> 8) as usize % INSTRUCTIONS];
+        if entry.instruction != instruction {
+            *entry = Stride { instruction, last: address, ..Stride::default() };
+            return None;
+        }
+        let stride = address.wrapping_sub(entry.last) as i64;
+        entry.last = address;
+        if stride != entry.stride {
+            (entry.stride, entry.equal) = (stride, 0);
+            return None;
+        }
+        entry.equal = (entry.equal + 1).min(CONFIDENT);
+        (entry.equal == CONFIDENT && stride != 0 && stride.abs() <= LONGEST).then_some(stride)
+    }
+}
+
+/// Memory of the streamer.
+#[derive(Clone, Debug)]
+pub(super) struct Streams {
+    model: Option<Streamer>,
+    entries: Vec<Stream>,
+    clock: u64,
+}
+
+/// One page with its direction.
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    page: u64,
+    /// The access before.
+    last: i64,
+    /// The farthest access.
+    head: i64,
+    /// 1 up, -1 down, 0 not known yet.
+    direction: i64,
+    /// Accesses in a row that went the other way.
+    against: u8,
+    /// Line within the page that is to be prefetched next.
+    next: i64,
+    used: u64,
+}
+
+impl Stream {
+    fn new(page: u64, place: i64, used: u64) -> Self {
+        Self { page, last: place, head: place, direction: 0, against: 0, next: place, used }
+    }
+
+    /// Notes an access; whether it belongs to a stream. A core out of order sends the accesses of a stream not quite
+    /// in order: those behind the head neither turn it nor stop it, unless several in a row go the other way.
+    fn follow(&mut self, place: i64, distance: i64) -> bool {
+        let moved = place - self.last;
+        self.last = place;
+        if moved == 0 {
+            return false;
+        }
+        self.against = if moved.signum() == self.direction { 0 } else { self.against + 1 };
+        let turned = self.direction == 0 || self.against == AGAINST;
+        let from = if turned { place - moved } else { self.head };
+        if (place - from).abs() > distance.max(1) {
+            (self.direction, self.head, self.against) = (0, place, 0);
+            return false;
+        }
+        if turned {
+            (self.direction, self.head, self.against) = (moved.signum(), place, 0);
+            self.next = place + self.direction;
+        } else if (place - self.head) * self.direction > 0 {
+            self.head = place;
+            if (self.next - place) * self.direction <= 0 {
+                self.next = place + self.direction;
+            }
+        }
+        true
+    }
+}
+
+/// What a stream wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Plan {
+    entry: usize,
+    next: i64,
+    count: u32,
+    direction: i64,
+    l3_only_above: usize,
+}
+
+impl Streams {
+    pub fn new(model: Option<Streamer>) -> Self {
+        let empty = Stream::new(u64::MAX, 0, 0);
+        let streams = model.map_or(0, |model| model.streams.clamp(1, 4096)) as usize;
+        Self { model, entries: vec![empty; streams], clock: 0 }
+    }
+
+    /// Notes an access of the L2 and says what to prefetch for it. The second access of a page in one direction,
+    /// not farther apart than the streamer's distance, makes a stream.
+    fn observe(&mut self, line: u64) -> Option<Plan> {
+        let model = self.model?;
+        let (page, place) = (line / SMALL_LINES, (line % SMALL_LINES) as i64);
+        self.clock += 1;
+        let Some(entry) = self.entries.iter().position(|stream| stream.page == page) else {
+            let oldest = self.entries.iter_mut().min_by_key(|stream| stream.used)?;
+            *oldest = Stream::new(page, place, self.clock);
+            return None;
+        };
+        let stream = &mut self.entries[entry];
+        stream.used = self.clock;
+        let distance = i64::from(model.distance);
+        if !stream.follow(place, distance) {
+            return None;
+        }
+        let direction = stream.direction;
+        let farthest = (stream.head + direction * distance).clamp(0, SMALL_LINES as i64 - 1);
+        let left = ((farthest - stream.next) * direction + 1).clamp(0, i64::from(model.degree));
+        let l3_only_above = model.l3_only_above as usize;
+        (left > 0).then_some(Plan { entry, next: stream.next, count: left as u32, direction, l3_only_above })
+    }
+}
+
+impl MemorySystem {
+    /// After a load: the prefetchers of the L1.
+    #[inline]
+    pub(super) fn train_level_one(&mut self, core: usize, line: u64, request: &Request, served: &Served) {
+        let side = &mut self.cores[core];
+        let fresh =
+            !matches!(served.supplier, Supplier::L1 | Supplier::FillBuffer) || side.next_line.used_prefetched;
+        side.next_line.used_prefetched = false;
+        if side.switches.l1_stride
+            && request.instruction != 0
+            && let Some(stride) = side.strides.observe(request.instruction, request.address)
+        {
+            let moved = (request.address.wrapping_add_signed(stride) / 64).wrapping_sub(request.address / 64);
+            let target = line.wrapping_add(moved);
+            if moved != 0 && target / SMALL_LINES == line / SMALL_LINES {
+                self.prefetch_level_one(core, target, served.accepted);
+            }
+        }
+        let side = &mut self.cores[core];
+        if fresh && side.switches.l1_next_line {
+            let ascends = side.next_line.recent.contains(&line.wrapping_sub(1));
+            side.next_line.recent[side.next_line.place] = line;
+            side.next_line.place = (side.next_line.place + 1) % RECENT;
+            if ascends && !(line + 1).is_multiple_of(SMALL_LINES) {
+                self.prefetch_level_one(core, line + 1, served.accepted);
+            }
+        }
+    }
+
+    /// After a request of an L1 at its L2: the prefetchers of the L2.
+    pub(super) fn train_level_two(&mut self, core: usize, line: u64, below: &Below) {
+        let at = below.answered;
+        let switches = self.cores[core].switches;
+        if switches.l2_streamer {
+            let number = self.cores[core].cluster;
+            if let Some(plan) = self.clusters[number].streams.observe(line) {
+                let first = line - line % SMALL_LINES;
+                let mut next = plan.next;
+                for _ in 0..plan.count {
+                    // What is dropped now is tried again with the next access.
+                    if !self.prefetch_level_two(core, first + next as u64, at, plan.l3_only_above) {
+                        break;
+                    }
+                    next += plan.direction;
+                }
+                self.clusters[number].streams.entries[plan.entry].next = next;
+            }
+        }
+        if below.missed && switches.l2_adjacent {
+            self.prefetch_level_two(core, line ^ 1, at, usize::MAX);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn streams() -> Streams {
+        Streams::new(Some(Streamer { streams: 2, distance: 8, degree: 2, l3_only_above: 10 }))
+    }
+
+    #[test]
+    fn a_stream_runs_ahead_to_its_distance_and_stays_in_its_page() {
+        let mut streams = streams();
+        assert_eq!(streams.observe(64 + 3), None);
+        let mut asked = Vec::new();
+        for line in 4..64 {
+            let Some(plan) = streams.observe(64 + line) else { continue };
+            assert!(plan.count <= 2);
+            asked.extend((0..i64::from(plan.count)).map(|n| plan.next + n));
+            let next = plan.next + i64::from(plan.count);
+            assert!(next - 1 <= line as i64 + 8);
+            streams.entries[plan.entry].next = next;
+        }
+        assert_eq!(asked, (5..64).collect::<Vec<i64>>(), "each once, to the end of the page");
+    }
+
+    #[test]
+    fn it_goes_down_too_and_jumps_are_no_stream() {
+        let mut streams = streams();
+        streams.observe(60);
+        let plan = streams.observe(59).expect("a stream");
+        assert_eq!((plan.next, plan.direction), (58, -1));
+        assert_eq!(streams.observe(3), None, "too far");
+    }
+
+    #[test]
+    fn disorder_does_not_stop_it_but_turning_back_does() {
+        let mut streams = streams();
+        let mut plan = |line: u64| {
+            let plan = streams.observe(line)?;
+            streams.entries[plan.entry].next = plan.next + plan.direction * i64::from(plan.count);
+            Some((plan.next, plan.direction))
+        };
+        let asked: Vec<_> = [10, 11, 13, 12, 14, 13].map(&mut plan).to_vec();
+        let up = |next| Some((next, 1));
+        assert_eq!(asked, [None, up(12), up(14), up(16), up(18), up(20)]);
+        assert_eq!([12, 11, 10].map(&mut plan), [up(22), Some((10, -1)), Some((8, -1))]);
+    }
+
+    #[test]
+    fn strides_are_believed_after_two_repeats() {
+        let mut strides = Strides::default();
+        let seen: Vec<Option<i64>> = (0..5).map(|n| strides.observe(0x400, 1000 + n * 256)).collect();
+        assert_eq!(seen, [None, None, None, Some(256), Some(256)]);
+        assert_eq!(strides.observe(0x400, 0), None);
+    }
+}

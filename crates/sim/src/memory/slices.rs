@@ -1,0 +1,136 @@
+//! The shared cache of a package, in slices, with the directory of an inclusive one packed beside its tags.
+
+use machine::model::{Inclusion, SharedCache};
+
+use super::{
+    cache::{Cache, EMPTY},
+    calendar::{Calendar, Slots},
+    spread::Spread,
+};
+
+/// Differs from memory.
+pub(super) const DIRTY: u8 = 1;
+/// The only holder may write it without asking.
+pub(super) const OWNED: u8 = 2;
+/// Other packages may hold it too.
+pub(super) const ELSEWHERE: u8 = 4;
+/// Brought by a prefetcher and not used since.
+pub(super) const PREFETCHED: u8 = 8;
+
+/// A line that left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Left {
+    pub line: u64,
+    pub flags: u8,
+    pub holders: u64,
+}
+
+/// What is known of a line besides its number.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Entry {
+    /// When its data is there.
+    pub ready: u64,
+    /// One bit per L2 that may hold the line; stays when an L2 drops an unmodified line, as on real machines.
+    pub holders: u64,
+    pub flags: u8,
+}
+
+/// A last-level cache.
+#[derive(Clone, Debug)]
+pub(super) struct Slices {
+    cache: Cache<Entry>,
+    arrays: Vec<Calendar>,
+    pub misses: Vec<Slots>,
+    spread: Spread,
+    sets_per_slice: u64,
+    slice_fs: u64,
+    /// Uncore part of a hit's latency.
+    pub latency_fs: u64,
+    /// Core cycles of a hit's latency.
+    pub core_latency: u64,
+    pub snoop_fs: u64,
+    pub inclusive: bool,
+}
+
+impl Slices {
+    pub fn new(model: &SharedCache, uncore_fs: u64, seed: u64) -> Self {
+        let slices = model.slices.max(1);
+        let geometry = &model.geometry;
+        let sets = geometry.size.0 / (geometry.line.0.max(1) * u64::from(geometry.ways.max(1)));
+        let sets_per_slice = (sets / u64::from(slices)).max(1);
+        let cache = Cache::new(sets_per_slice * u64::from(slices), geometry.ways, geometry.replacement, seed);
+        let count = slices as usize;
+        let slice_fs = u64::from(model.slice_cycles) * uncore_fs;
+        Self {
+            cache,
+            arrays: vec![Calendar::new(slice_fs); count],
+            misses: vec![Slots::new(model.misses_in_flight); count],
+            spread: Spread::new(slices),
+            sets_per_slice,
+            slice_fs,
+            latency_fs: u64::from(model.latency) * uncore_fs,
+            core_latency: u64::from(model.core_latency),
+            snoop_fs: u64::from(model.snoop_latency) * uncore_fs,
+            inclusive: model.inclusion == Inclusion::Inclusive,
+        }
+    }
+
+    /// The slice of a line.
+    pub fn slice(&self, line: u64) -> usize {
+        self.spread.place(line).0
+    }
+
+    fn index(&self, line: u64) -> u64 {
+        let (slice, within) = self.spread.place(line);
+        slice as u64 * self.sets_per_slice + within % self.sets_per_slice
+    }
+
+    pub fn find(&self, line: u64) -> Option<usize> {
+        self.cache.find(self.index(line), line)
+    }
+
+    #[inline]
+    pub fn entry(&self, slot: usize) -> &Entry {
+        self.cache.note(slot)
+    }
+
+    #[inline]
+    pub fn entry_mut(&mut self, slot: usize) -> &mut Entry {
+        self.cache.note_mut(slot)
+    }
+
+    pub fn touch(&mut self, slot: usize) {
+        self.cache.touch(slot);
+    }
+
+    /// When a request that reaches its slice at `at` gets the array.
+    pub fn serve(&mut self, line: u64, at: u64) -> u64 {
+        let slice = self.slice(line);
+        self.arrays[slice].reserve(at, self.slice_fs)
+    }
+
+    /// Puts a line in; returns its slot, and the line that had to go.
+    pub fn put(&mut self, line: u64, flags: u8, holders: u64, ready: u64) -> (usize, Option<Left>) {
+        let slot = self.cache.victim(self.index(line));
+        let left = self.left(slot);
+        self.cache.fill(slot, line, Entry { ready, holders, flags });
+        (slot, (left.line != EMPTY).then_some(left))
+    }
+
+    fn left(&self, slot: usize) -> Left {
+        let Entry { flags, holders, .. } = *self.cache.note(slot);
+        Left { line: self.cache.line(slot), flags, holders }
+    }
+
+    /// Takes the line of a slot away.
+    pub fn take(&mut self, slot: usize) -> Left {
+        let left = self.left(slot);
+        self.cache.clear(slot);
+        left
+    }
+
+    /// All slots that hold a line, with it.
+    pub fn held(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        self.cache.held()
+    }
+}

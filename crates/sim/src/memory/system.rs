@@ -1,0 +1,357 @@
+//! The parts put together, and the door through which cores come in.
+
+use std::ops::Range;
+
+use machine::model::{Model, OpClass, PrivateCache, TlbModel};
+
+use super::{
+    calendar::{Calendar, Slots},
+    combining::Combining,
+    disturbance::Background,
+    dram::Controller,
+    fault::{self, ModelFault},
+    filter::Filter,
+    home::Visits,
+    lanes::Lanes,
+    level::Level,
+    link::Links,
+    options::{Options, PageSize, PrefetchSwitches},
+    pages::{Pages, mix},
+    prefetch::{NextLine, Streams, Strides},
+    slices::Slices,
+    stats::{CoreStats, LinkStats, MemoryStats, SharedStats},
+    tlb::Tlb,
+};
+use crate::{
+    access::{Memory, Request, RequestKind, Response, Supplier},
+    time::Time,
+};
+
+/// Why a line is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    Load,
+    Store,
+    Walk,
+    Fetch,
+    SoftwarePrefetch,
+    L1Prefetch,
+    L2Prefetch,
+}
+
+impl Origin {
+    /// Whether a prefetcher made it up.
+    pub fn is_prefetch(self) -> bool {
+        matches!(self, Self::L1Prefetch | Self::L2Prefetch)
+    }
+}
+
+/// What became of a request for a line.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Served {
+    pub ready: u64,
+    pub accepted: u64,
+    pub supplier: Supplier,
+}
+
+/// What is a core's own.
+pub(super) struct CoreSide {
+    pub cluster: usize,
+    pub cycle_fs: u64,
+    pub l1: Level,
+    pub lanes: Lanes,
+    pub fill_buffers: Slots,
+    pub dtlb_small: Tlb,
+    pub dtlb_huge: Tlb,
+    pub itlb: Tlb,
+    pub stlb: Tlb,
+    pub walkers: Slots,
+    /// The small page translated last and its first line, to spare the search.
+    pub last_page: (u64, u64),
+    pub combining: Combining,
+    pub next_line: NextLine,
+    pub strides: Strides,
+    pub switches: PrefetchSwitches,
+    pub stats: CoreStats,
+}
+
+/// An L2 and the cores that share it.
+pub(super) struct Cluster {
+    pub socket: usize,
+    /// Its bit in the directory of its package.
+    pub bit: u64,
+    pub cores: Range<usize>,
+    pub cycle_fs: u64,
+    pub l2: Level,
+    pub array: Calendar,
+    pub queue: Slots,
+    pub streams: Streams,
+}
+
+/// A package.
+pub(super) struct Socket {
+    /// Its clusters.
+    pub clusters: Range<usize>,
+    pub l3: Option<Slices>,
+    /// Where the L3 does not hold everything.
+    pub filter: Option<Filter>,
+    pub memory: Controller,
+    pub background: Option<Background>,
+    pub stats: SharedStats,
+}
+
+/// The memory of a simulated machine, as its cores see it.
+///
+/// ```
+/// use machine::model::Model;
+/// use sim::{access::{Memory, Request, RequestKind}, memory::{MemorySystem, Options}, time::Time};
+/// let mut memory = MemorySystem::new(&Model::builtin("tiny")?, Options::default())?;
+/// let load = Request { core: 0, kind: RequestKind::Load, address: 0x1000, at: Time::ZERO, instruction: 0 };
+/// let first = memory.access(&load);
+/// let again = memory.access(&Request { at: first.ready, ..load });
+/// assert!(again.ready.since(first.ready) < first.ready);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct MemorySystem {
+    pub(super) l1: PrivateCache,
+    pub(super) l2: PrivateCache,
+    pub(super) tlb: TlbModel,
+    pub(super) model_switches: PrefetchSwitches,
+    pub(super) cores: Vec<CoreSide>,
+    pub(super) clusters: Vec<Cluster>,
+    pub(super) sockets: Vec<Socket>,
+    pub(super) links: Links,
+    pub(super) visits: Visits,
+    pub(super) pages: Pages,
+    pub(super) any_small: bool,
+    pub(super) any_huge: bool,
+}
+
+impl MemorySystem {
+    /// The memory of `model`, all caches empty.
+    pub fn new(model: &Model, options: Options) -> Result<Self, ModelFault> {
+        fault::check(model)?;
+        let per_cluster = model.l2.shared_by_cores.max(1) as usize;
+        let per_socket = model.cores_per_socket as usize;
+        let clusters_per_socket = per_socket.div_ceil(per_cluster);
+        let (mut cores, mut clusters, mut sockets) = (Vec::new(), Vec::new(), Vec::new());
+        for socket in 0..model.sockets as usize {
+            let first_cluster = clusters.len();
+            for local in 0..clusters_per_socket {
+                let first = socket * per_socket + local * per_cluster;
+                let last = (first + per_cluster).min((socket + 1) * per_socket);
+                for core in first..last {
+                    cores.push(CoreSide::new(model, clusters.len(), mix(options.seed ^ core as u64)));
+                }
+                let seed = mix(options.seed.wrapping_add(clusters.len() as u64));
+                clusters.push(Cluster::new(model, socket, local, first..last, seed));
+            }
+            sockets.push(Socket::new(model, first_cluster..clusters.len(), socket, &options));
+        }
+        let pages = Pages::new(model.sockets, model.memory.size.0, options);
+        let switches = PrefetchSwitches {
+            l1_next_line: model.prefetch.l1_next_line,
+            l1_stride: model.prefetch.l1_stride,
+            l2_adjacent: model.prefetch.l2_adjacent,
+            l2_streamer: model.prefetch.l2_streamer.is_some(),
+        };
+        let mut system = Self {
+            l1: model.l1d,
+            l2: model.l2,
+            tlb: model.tlb,
+            model_switches: switches,
+            cores,
+            clusters,
+            sockets,
+            links: Links::new(model.sockets as usize, model.link.as_ref()),
+            visits: Visits::new(),
+            any_small: pages.may_have(PageSize::Small),
+            any_huge: pages.may_have(PageSize::Huge),
+            pages,
+        };
+        for core in 0..system.cores.len() {
+            system.set_prefetchers(core, options.prefetchers);
+        }
+        Ok(system)
+    }
+
+    /// Number of cores, those of the first package first.
+    pub fn cores(&self) -> usize {
+        self.cores.len()
+    }
+
+    /// Number of packages.
+    pub fn packages(&self) -> usize {
+        self.sockets.len()
+    }
+
+    /// The package of a core.
+    pub fn package_of(&self, core: usize) -> usize {
+        self.clusters[self.cores[core].cluster].socket
+    }
+
+    /// Places the pages of `addresses` on package `node`. Pages that were touched before stay where they are.
+    pub fn map(&mut self, addresses: Range<u64>, node: u32, size: PageSize) {
+        if !addresses.is_empty() {
+            self.pages.map(addresses.start, addresses.end - 1, node, size);
+            self.any_small |= size == PageSize::Small;
+            self.any_huge |= size == PageSize::Huge;
+        }
+    }
+
+    /// Changes the clock of a core and its L2, from now on. A clock of 0 is taken as 1 Hz.
+    pub fn set_core_clock(&mut self, core: usize, hz: u64) {
+        let cycle_fs = Time::cycle_of(hz.max(1)).0.max(1);
+        let core = &mut self.cores[core];
+        core.cycle_fs = cycle_fs;
+        core.lanes.clear();
+        self.clusters[core.cluster].cycle_fs = cycle_fs;
+    }
+
+    /// Switches the prefetchers of a core; of an L2 that cores share, both follow the last call.
+    pub fn set_prefetchers(&mut self, core: usize, switches: PrefetchSwitches) {
+        let has = self.model_switches;
+        let allowed = PrefetchSwitches {
+            l1_next_line: switches.l1_next_line && has.l1_next_line,
+            l1_stride: switches.l1_stride && has.l1_stride,
+            l2_adjacent: switches.l2_adjacent && has.l2_adjacent,
+            l2_streamer: switches.l2_streamer && has.l2_streamer,
+        };
+        self.cores[core].switches = allowed;
+    }
+
+    /// What one core did and met.
+    pub fn core_stats(&self, core: usize) -> &CoreStats {
+        &self.cores[core].stats
+    }
+
+    /// What a package's shared cache, or its snoop filter, did.
+    pub fn shared_stats(&self, package: usize) -> &SharedStats {
+        &self.sockets[package].stats
+    }
+
+    /// What a package's memory did.
+    pub fn memory_stats(&self, package: usize) -> &MemoryStats {
+        &self.sockets[package].memory.stats
+    }
+
+    /// What the links from one package to another carried.
+    pub fn link_stats(&self, from: usize, to: usize) -> &LinkStats {
+        &self.links.stats[from * self.sockets.len() + to]
+    }
+
+    /// Pages that were given although no memory was left for them.
+    pub fn overcommitted_pages(&self) -> u64 {
+        self.pages.overcommitted
+    }
+}
+
+impl Memory for MemorySystem {
+    #[inline]
+    fn access(&mut self, request: &Request) -> Response {
+        let (core, at) = (request.core, request.at.0);
+        let stats = &mut self.cores[core].stats;
+        let origin = match request.kind {
+            RequestKind::Load => {
+                stats.loads += 1;
+                Origin::Load
+            }
+            RequestKind::Store | RequestKind::StoreNonTemporal => {
+                stats.stores += 1;
+                Origin::Store
+            }
+            RequestKind::Prefetch => {
+                stats.software_prefetches += 1;
+                Origin::SoftwarePrefetch
+            }
+            RequestKind::Fetch => {
+                stats.fetches += 1;
+                Origin::Fetch
+            }
+        };
+        let translated = self.translate(core, request.address, at, origin);
+        let line = translated.line;
+        let served = match request.kind {
+            RequestKind::StoreNonTemporal => self.store_past(core, line, request.address, translated.at),
+            RequestKind::Fetch => self.instructions(core, line, translated.at),
+            _ => self.data(core, line, translated.at, origin),
+        };
+        if origin == Origin::Load {
+            self.cores[core].stats.loads_by_supplier[served.supplier as usize] += 1;
+            self.train_level_one(core, line, request, &served);
+        } else if origin == Origin::Store {
+            self.cores[core].stats.stores_by_supplier[served.supplier as usize] += 1;
+        }
+        let waited = served.accepted > translated.at;
+        Response {
+            ready: Time(served.ready),
+            accepted: if waited { Time(served.accepted) } else { request.at },
+            supplier: served.supplier,
+            translation: translated.how,
+        }
+    }
+
+    fn core_clock_changed(&mut self, core: usize, hz: u64, _at: Time) {
+        self.set_core_clock(core, hz);
+    }
+}
+
+impl CoreSide {
+    fn new(model: &Model, cluster: usize, seed: u64) -> Self {
+        let load_ports = model.core.ports.iter().filter(|port| port.runs.contains(&OpClass::Load)).count();
+        Self {
+            cluster,
+            cycle_fs: Time::cycle_of(model.clock.core_hz).0,
+            l1: Level::new(&model.l1d.geometry, seed),
+            lanes: Lanes::new(load_ports),
+            fill_buffers: Slots::new(model.l1d.misses_in_flight),
+            dtlb_small: Tlb::new(&model.tlb.l1_small),
+            dtlb_huge: Tlb::new(&model.tlb.l1_huge),
+            itlb: Tlb::new(&model.front_end.itlb),
+            stlb: Tlb::new(&model.tlb.l2),
+            walkers: Slots::new(model.tlb.walkers),
+            last_page: (u64::MAX, 0),
+            combining: Combining::new(model.l1d.misses_in_flight),
+            next_line: NextLine::default(),
+            strides: Strides::default(),
+            switches: PrefetchSwitches::OFF,
+            stats: CoreStats::default(),
+        }
+    }
+}
+
+impl Cluster {
+    fn new(model: &Model, socket: usize, local: usize, cores: Range<usize>, seed: u64) -> Self {
+        let cycle_fs = Time::cycle_of(model.clock.core_hz).0;
+        Self {
+            socket,
+            bit: 1 << local,
+            cores,
+            cycle_fs,
+            l2: Level::new(&model.l2.geometry, seed),
+            array: Calendar::new(cycle_fs),
+            queue: Slots::new(model.l2.misses_in_flight),
+            streams: Streams::new(model.prefetch.l2_streamer),
+        }
+    }
+}
+
+impl Socket {
+    fn new(model: &Model, clusters: Range<usize>, number: usize, options: &Options) -> Self {
+        let seed = mix(options.seed ^ 0x5ca1_ab1e ^ (number as u64) << 32);
+        let uncore_fs = Time::cycle_of(model.clock.uncore_hz).0;
+        let l3 = model.l3.as_ref().map(|l3| Slices::new(l3, uncore_fs, seed));
+        let lines_of = |cache: &PrivateCache| (cache.geometry.size.0 / 64) as usize;
+        let private =
+            clusters.len() * lines_of(&model.l2) + model.cores_per_socket as usize * lines_of(&model.l1d);
+        let inclusive = l3.as_ref().is_some_and(|l3| l3.inclusive);
+        Self {
+            filter: (!inclusive).then(|| Filter::new(private)),
+            memory: Controller::new(&model.memory),
+            background: options.disturbance.map(|disturbance| Background::new(disturbance, number, seed)),
+            stats: SharedStats::default(),
+            clusters,
+            l3,
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Translation: two levels of TLB, then a walk whose reads go through the caches like any other.
+
+use super::{
+    options::{PageSize, SMALL_PAGE_BYTES},
+    pages::{self, Page, line_in, page_key},
+    system::{MemorySystem, Origin},
+};
+use crate::access::Translation;
+
+/// A translated address.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Translated {
+    pub line: u64,
+    /// When the translation is known.
+    pub at: u64,
+    pub how: Translation,
+}
+
+impl MemorySystem {
+    /// Translates for a request made at `at`. Fetches use the instruction TLB, all others the data TLB.
+    #[inline]
+    pub(super) fn translate(&mut self, core: usize, address: u64, at: u64, origin: Origin) -> Translated {
+        let number = address / SMALL_PAGE_BYTES;
+        let fetch = origin == Origin::Fetch;
+        let side = &mut self.cores[core];
+        if side.last_page.0 == number && !fetch {
+            let line = side.last_page.1 + (address / 64) % pages::SMALL_LINES;
+            return Translated { line, at, how: Translation::L1 };
+        }
+        let mut found = None;
+        if self.any_small {
+            let key = page_key(address, PageSize::Small);
+            found = if fetch { side.itlb.find(key) } else { side.dtlb_small.find(key) };
+        }
+        if self.any_huge && found.is_none() {
+            let key = page_key(address, PageSize::Huge);
+            found = if fetch { side.itlb.find(key) } else { side.dtlb_huge.find(key) };
+        }
+        let Some(entry) = found else {
+            return self.translate_further(core, address, at, fetch);
+        };
+        let line = line_in(entry.page, address);
+        if entry.ready > at {
+            return Translated { line, at: entry.ready, how: Translation::Walk };
+        }
+        if !fetch {
+            side.last_page = (number, line - (address / 64) % pages::SMALL_LINES);
+        }
+        Translated { line, at, how: Translation::L1 }
+    }
+
+    /// After a miss in the first level.
+    fn translate_further(&mut self, core: usize, address: u64, at: u64, fetch: bool) -> Translated {
+        let package = self.package_of(core);
+        let page = self.pages.page(address, package);
+        let key = page_key(address, page.size);
+        let in_second = page.size == PageSize::Small || self.tlb.l2_holds_huge;
+        let side = &mut self.cores[core];
+        if fetch {
+            side.stats.itlb_misses += 1;
+        } else {
+            side.stats.dtlb_misses += 1;
+        }
+        let asked = at + u64::from(self.tlb.l2_latency) * side.cycle_fs;
+        let held = if in_second { side.stlb.find(key) } else { None };
+        let (done, how) = match held {
+            Some(entry) if entry.ready <= asked => {
+                side.stats.stlb_hits += 1;
+                (asked, Translation::L2)
+            }
+            Some(entry) => (entry.ready, Translation::Walk),
+            None => {
+                let done = self.walk(core, address, page, asked);
+                if in_second {
+                    self.cores[core].stlb.fill(key, page, done);
+                }
+                (done, Translation::Walk)
+            }
+        };
+        let side = &mut self.cores[core];
+        let first_level = match (fetch, page.size) {
+            (true, _) => &mut side.itlb,
+            (false, PageSize::Small) => &mut side.dtlb_small,
+            (false, PageSize::Huge) => &mut side.dtlb_huge,
+        };
+        first_level.fill(key, page, done);
+        Translated { line: line_in(page, address), at: done, how }
+    }
+
+    /// Reads the page-table entries that no structure cache has, outermost first; returns when the last is known.
+    fn walk(&mut self, core: usize, address: u64, page: Page, at: u64) -> u64 {
+        let (walker, started) = self.cores[core].walkers.acquire(at);
+        let innermost = match page.size {
+            PageSize::Small => 1,
+            PageSize::Huge => 2,
+        };
+        // Entries above are cached; the innermost is always read.
+        let outermost = 4u32.saturating_sub(self.tlb.walk_levels_cached).max(innermost);
+        let node = pages::home(page.first_line);
+        let mut done = started + u64::from(self.tlb.walk_cycles) * self.cores[core].cycle_fs;
+        for level in (innermost..=outermost).rev() {
+            let line = pages::entry_line(address, level, node);
+            done = self.data(core, line, done, Origin::Walk).ready;
+            self.cores[core].stats.walk_reads += 1;
+        }
+        let side = &mut self.cores[core];
+        side.walkers.hold(walker, done);
+        side.stats.walks += 1;
+        side.stats.walk_fs += done - started;
+        done
+    }
+}
