@@ -6,6 +6,8 @@
 
 use machine::model::{CacheGeometry, Replacement};
 
+use super::huge;
+
 /// No line has this number: addresses have 64 bits, lines fewer.
 pub(super) const EMPTY: u64 = u64::MAX;
 
@@ -84,8 +86,8 @@ impl<T: Copy + Default> Cache<T> {
         // No set across two rows unless it needs more than one.
         let stride = if needed > 8 { needed.next_multiple_of(8) } else { needed.next_power_of_two() };
         let mut cache = Self {
-            slots: vec![Slot { line: EMPTY, note: T::default() }; sets as usize * ways],
-            rows: vec![Row([0; 8]); (sets as usize * stride).div_ceil(8)],
+            slots: huge::table(Slot { line: EMPTY, note: T::default() }, sets as usize * ways),
+            rows: huge::table(Row([0; 8]), (sets as usize * stride).div_ceil(8)),
             sets,
             mask: sets.is_power_of_two().then(|| sets - 1),
             ways,

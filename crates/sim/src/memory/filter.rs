@@ -1,7 +1,7 @@
 //! A snoop filter: which private caches of a package hold which line. It serves packages whose shared cache does not
 //! hold everything, or that have none. It is exact and never overflows: real ones have ways and evict.
 
-use super::pages::mix;
+use super::{huge, pages::mix};
 
 /// What is known of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Filter {
     /// With room for `lines` lines.
     pub fn new(lines: usize) -> Self {
         let size = (lines * 4 / 3 + 64).next_power_of_two();
-        Self { keys: vec![0; size], held: vec![Held::default(); size] }
+        Self { keys: huge::table(0, size), held: huge::table(Held::default(), size) }
     }
 
     fn ideal(&self, key: u64) -> usize {

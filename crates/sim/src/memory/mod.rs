@@ -34,6 +34,7 @@ mod dram;
 mod fault;
 mod filter;
 mod home;
+mod huge;
 mod lanes;
 mod level;
 mod level_one;
