@@ -33,13 +33,15 @@ pub struct Timeline {
     accounted: u64,
     /// µops of each port that are not yet counted.
     load: [u32; LANES],
+    /// The last span marked as pending, by how deep the loads missed.
+    pended: [(u64, u64); 3],
     activity: Activity,
 }
 
 impl Default for Timeline {
     fn default() -> Self {
         let rows = vec![[0; LANES]; ROWS].into_boxed_slice();
-        Self { rows, accounted: 0, load: [0; LANES], activity: Activity::default() }
+        Self { rows, accounted: 0, load: [0; LANES], pended: [(0, 0); 3], activity: Activity::default() }
     }
 }
 
@@ -168,12 +170,20 @@ impl Timeline {
     #[inline]
     pub fn pend(&mut self, pending: Pending, from: u64, to: u64) {
         let to = to.min(self.limit() << 6);
-        self.mark(Pending::Load as usize, from, to);
-        if pending as usize >= Pending::L1Miss as usize {
-            self.mark(Pending::L1Miss as usize, from, to);
-        }
-        if pending == Pending::L2Miss {
-            self.mark(Pending::L2Miss as usize, from, to);
+        let depth = pending as usize - Pending::Load as usize;
+        // Loads in flight overlap: most of the span is marked already.
+        let (first, end) = self.pended[depth];
+        let known = first <= from && from <= end;
+        let start = if known { from.max(end) } else { from };
+        self.pended[depth] = if known { (first, end.max(to)) } else { (from, from.max(to)) };
+        let mut cycle = start;
+        while cycle < to {
+            let shift = cycle & 63;
+            let count = (64 - shift).min(to - cycle);
+            let bits = (u64::MAX >> (64 - count)) << shift;
+            let row = self.row(cycle >> 6);
+            row[Pending::Load as usize..=pending as usize].iter_mut().for_each(|lane| *lane |= bits);
+            cycle += count;
         }
     }
 

@@ -82,7 +82,8 @@ impl Slices {
 
     fn index(&self, line: u64) -> u64 {
         let (slice, within) = self.spread.place(line);
-        slice as u64 * self.sets_per_slice + within % self.sets_per_slice
+        // Sets of all slices side by side: a stream of lines then walks the host's memory in order too.
+        within % self.sets_per_slice * self.arrays.len() as u64 + slice as u64
     }
 
     pub fn find(&self, line: u64) -> Option<usize> {
