@@ -1,6 +1,6 @@
 //! `memwall scenario`: a program made of kernels on this machine, timed region by region.
 
-mod pacing;
+pub(crate) mod pacing;
 pub(crate) mod placement;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -144,7 +144,7 @@ pub fn run(
     let failed = |source| RunError::Run { scenario: request.scenario.name.clone(), source };
     let nodes = placement::nodes(&plan, request.cpus, machine)?;
     let mut stage = Stage::prepare(&plan, request.cpus, &nodes).map_err(failed)?;
-    let paces = pacing::pace(&mut plan, &mut stage, interrupt)?;
+    let paces = pacing::pace(&mut plan, &mut pacing::Native { stage: &mut stage, interrupt })?;
     let used: CpuSet = request.cpus.iter().copied().collect();
     let steal = StealWatch::begin(source, &used, machine.hypervisor.is_some());
     let played = stage.play(interrupt, |player| follow(player, &plan)).map_err(failed)?;

@@ -4,12 +4,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kernels::{
-    scenario::{Plan, pace},
-    truth,
-};
+use kernels::{scenario::Plan, truth};
 use machine::{CpuSet, model::Model, profile::Noise};
-use record::scenario::{BufferUse, Pace, ScenarioRun};
+use record::scenario::{BufferUse, ScenarioRun};
 use sim::{
     engine::{Engine, Job, Outcome},
     memory::{MemorySystem, Options, PageSize},
@@ -23,7 +20,11 @@ use super::{
 };
 use crate::{
     request_check::BadRequest,
-    scenario::{Recorded, Request, RunError, placement, plan},
+    scenario::{
+        Recorded, Request, RunError,
+        pacing::{RunsAlone, pace},
+        placement, plan,
+    },
 };
 
 /// Instructions of each thread before the pace of a step is looked at, at most, and while it is.
@@ -39,7 +40,7 @@ pub fn run(request: &Request<'_>, model: &Model, interrupt: &AtomicBool) -> Resu
     let failed = |source| RunError::Simulation { scenario: scenario.clone(), source };
     let nodes = placement::nodes(&plan, request.cpus, &machine)?;
     let place = Places { model, cpus: request.cpus, nodes: &nodes };
-    let paces = pace(&mut plan, &place, interrupt, &failed)?;
+    let paces = pace(&mut plan, &mut Alone { place: &place, interrupt, failed: &failed })?;
     let (stays, outcome) = perform(&plan, &place, interrupt).map_err(&failed)?;
     let wall_ns = outcome.elapsed().ns();
     let noise = Noise { wall_ns, ..Noise::default() };
@@ -114,40 +115,21 @@ fn buffers(plan: &Plan, nodes: &[Option<u32>]) -> Vec<BufferUse> {
         .collect()
 }
 
-/// Slows down every step that has a rate, by running it alone.
-fn pace(
-    plan: &mut Plan,
-    place: &Places<'_>,
-    interrupt: &AtomicBool,
-    failed: &dyn Fn(SimulationError) -> RunError,
-) -> Result<Vec<Pace>, RunError> {
-    let paced: Vec<(usize, f64)> = plan
-        .steps()
-        .iter()
-        .enumerate()
-        .filter_map(|(step, planned)| Some((step, planned.rate_bytes_per_s?)))
-        .collect();
-    let mut paces = Vec::new();
-    for (step, asked_bytes_per_s) in paced {
-        let planned = &plan.steps()[step];
-        let all_threads_ns = planned.line_bytes_per_iteration() as f64 / asked_bytes_per_s * 1e9;
-        let threads = planned.parts.len() as f64;
-        let found = pace::find(all_threads_ns * threads, |nops| {
-            plan.set_nops(step, nops)?;
-            iteration_ns(plan, step, place, interrupt).map_err(failed)
-        })?;
-        let Some(found) = found else { continue };
-        plan.set_nops(step, found.nops)?;
-        let planned = &plan.steps()[step];
-        paces.push(Pace {
-            region: plan.regions()[planned.region].path.clone(),
-            kernel: planned.kernel.name().to_owned(),
-            asked_bytes_per_s,
-            nops: found.nops,
-            alone_bytes_per_s: asked_bytes_per_s * all_threads_ns * threads / found.ns_per_iteration,
-        });
+/// The simulated machine, running a step alone; each run begins with empty caches.
+struct Alone<'a> {
+    place: &'a Places<'a>,
+    interrupt: &'a AtomicBool,
+    failed: &'a dyn Fn(SimulationError) -> RunError,
+}
+
+impl RunsAlone for Alone<'_> {
+    fn reload(&mut self, _plan: &Plan, _step: usize) -> Result<(), RunError> {
+        Ok(())
     }
-    Ok(paces)
+
+    fn iteration_ns(&mut self, plan: &Plan, step: usize) -> Result<Option<f64>, RunError> {
+        iteration_ns(plan, step, self.place, self.interrupt).map_err(self.failed)
+    }
 }
 
 /// Time of one iteration of the slowest thread; `None` if interrupted.
