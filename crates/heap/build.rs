@@ -1,0 +1,24 @@
+//! Compiles the library that goes into measured programs, so that the tool carries it along.
+
+use std::{env, path::PathBuf};
+
+fn main() {
+    println!("cargo::rerun-if-changed=preload/heap.c");
+    let library = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("heap.so");
+    let mut build = cc::Build::new();
+    build.opt_level(2).debug(false).pic(true).warnings(true).extra_warnings(true);
+    let mut compile = build.get_compiler().to_command();
+    compile.args([
+        "-shared",
+        "-fvisibility=hidden",
+        "-fexceptions",
+        "-fno-builtin",
+        "-Wl,-soname,memwall-heap.so",
+    ]);
+    compile.arg("-o").arg(&library).arg("preload/heap.c").args(["-ldl", "-lpthread"]);
+    let status = compile.status();
+    assert!(
+        status.as_ref().is_ok_and(std::process::ExitStatus::success),
+        "cannot compile preload/heap.c ({status:?}); install a C compiler (Debian: gcc libc6-dev)"
+    );
+}

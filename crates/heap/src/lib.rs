@@ -1,0 +1,48 @@
+//! Who allocated what: a small library that is loaded into the measured program, and the log it writes.
+//!
+//! The library is C (`preload/heap.c`): it runs inside somebody else's allocator, before any runtime is up. It is
+//! compiled with the tool and carried in it.
+#![deny(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod log;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+pub use log::{Kind, Log, LogError, Note, State};
+
+/// The library, ready to be preloaded.
+pub const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/heap.so"));
+
+/// The variable that tells the library where to write.
+pub const FOLDER_VARIABLE: &str = "MEMWALL_HEAP";
+
+/// Puts the library into a folder of ours and gives its path, for `LD_PRELOAD`.
+pub fn install(folder: &Path) -> io::Result<PathBuf> {
+    let path = folder.join("memwall-heap.so");
+    std::fs::write(&path, LIBRARY)?;
+    Ok(path)
+}
+
+/// A log that cannot be read, and why.
+pub type BadLog = (PathBuf, LogError);
+
+/// All logs of a folder, in the order their programs began, and those that cannot be read.
+pub fn read_folder(folder: &Path) -> io::Result<(Vec<Log>, Vec<BadLog>)> {
+    let (mut logs, mut bad) = (Vec::new(), Vec::new());
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_none_or(|extension| extension != "heap") {
+            continue;
+        }
+        match std::fs::read(&path).map_err(LogError::from).and_then(|bytes| Log::parse(&bytes)) {
+            Ok(log) => logs.push(log),
+            Err(error) => bad.push((path, error)),
+        }
+    }
+    logs.sort_by_key(|log| log.began_ns);
+    Ok((logs, bad))
+}
