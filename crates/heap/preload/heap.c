@@ -1,10 +1,10 @@
 /* Writes down who allocated what, from inside the program: loaded in front of its own libraries.
  *
  * What it promises: the program gets exactly what its own allocator gives, errno included, and never waits for
- * us. Large blocks and mappings are all written down. Of small ones only some, by bytes allocated and ever more
- * rarely, because a note for each would cost more than the allocation. Frees are not looked at: a block is gone when
- * another one is written down in its place, and nobody reads memory that was freed. A log that cannot grow is
- * closed, and says so in its header.
+ * us. Large blocks and mappings are all written down, unless there are very many. Of small ones only some, by bytes
+ * allocated and ever more rarely, because a note for each would cost more than the allocation. Frees are not looked
+ * at: a block is gone when another one is written down in its place, and nobody reads memory that was freed. A log
+ * that cannot grow is closed, and says so in its header.
  *
  * The log is a file per process in $MEMWALL_HEAP: a header, then notes of 64 bytes. Space is reserved before it is
  * touched, so that a full disk ends the log and not the program.
@@ -30,12 +30,15 @@
 #include <unistd.h>
 
 enum {
-    LARGE = 16384,          /* written down always */
+    LARGE = 16384,          /* written down always, until a thread has had */
+    LARGE_MANY = 512,       /* so many: then only those of twice the size, and so on */
+    LARGE_MOST = 1 << 17,   /* up to here: the kernel's work on such blocks costs far more than a note */
     SMALL_OFTEN = 4096,     /* bytes of small blocks from one note of a thread to the next, at first */
-    SMALL_RARE = 1 << 18,   /* and at last */
-    SMALL_SHARE = 1024,     /* in between: this fraction of all it has allocated */
-    STEP = 1 << 20,         /* the log grows by this */
-    MOST = 256 << 20,       /* and ends here */
+    SMALL_RARE = 1 << 20,   /* and at last */
+    SMALL_SHARE = 512,      /* in between: this fraction of all it has allocated */
+    FIRST = 1 << 16,        /* the log begins with this: most processes of a build or a script need no more */
+    STEP = 1 << 20,         /* doubles, and then grows by this */
+    MOST = 64 << 20,        /* and ends here: a million notes */
     CALLERS = 4,
 };
 
@@ -72,6 +75,8 @@ static struct log {
 
 /* initial-exec: reaching it must not allocate. */
 #define PER_THREAD static __thread __attribute__((tls_model("initial-exec")))
+PER_THREAD size_t large = LARGE; /* blocks of this size are all written down */
+PER_THREAD uint32_t large_notes;
 PER_THREAD long until_note;
 PER_THREAD uint64_t small_bytes; /* allocated in small blocks so far */
 PER_THREAD bool inside;
@@ -155,12 +160,12 @@ static uint64_t now_ns(void) {
 
 static struct header *header(void) { return (struct header *)notes.base; }
 
-/* Reserves the next step of the file. It is opened anew each time: a descriptor that stays open could be closed by
+/* Reserves more of the file. It is opened anew each time: a descriptor that stays open could be closed by
  * the program, and its number given to a file that is not ours. */
-static bool reserve(size_t from, int flags, int *file) {
+static bool reserve(size_t from, size_t bytes, int flags, int *file) {
     int opened = open(notes.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
     if (opened < 0) return false;
-    bool reserved = posix_fallocate(opened, (off_t)from, STEP) == 0;
+    bool reserved = posix_fallocate(opened, (off_t)from, (off_t)bytes) == 0;
     if (reserved && file != NULL) {
         *file = opened;
     } else {
@@ -178,14 +183,14 @@ static void begin_log(uint32_t forked) {
     for (int programs = 0; programs < 100 && file < 0; programs++) {
         int length = snprintf(notes.path, sizeof notes.path, "%s/%d.%d.heap", folder, (int)getpid(), programs);
         if (length < 0 || (size_t)length >= sizeof notes.path) return;
-        if (!reserve(0, O_CREAT | O_EXCL, &file) && errno != EEXIST) return;
+        if (!reserve(0, FIRST, O_CREAT | O_EXCL, &file) && errno != EEXIST) return;
     }
     if (file < 0) return;
     void *base = next.mmap(NULL, MOST, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
     close(file);
     if (base == MAP_FAILED) return;
     atomic_store(&notes.used, sizeof(struct header));
-    atomic_store(&notes.ready, STEP);
+    atomic_store(&notes.ready, FIRST);
     struct header *head = base;
     memcpy(head->magic, "MWHEAP1", 8);
     head->pid = (uint32_t)getpid();
@@ -202,12 +207,13 @@ static bool grow(size_t end) {
     pthread_mutex_lock(&notes.growing);
     size_t ready = atomic_load(&notes.ready);
     if (end > ready && atomic_load(&header()->state) == OPEN) {
-        if (ready + STEP > MOST) {
+        size_t step = ready < STEP ? ready : STEP;
+        if (ready + step > MOST) {
             atomic_store(&header()->state, FULL);
-        } else if (!reserve(ready, 0, NULL)) {
+        } else if (!reserve(ready, step, 0, NULL)) {
             atomic_store(&header()->state, NO_SPACE);
         } else {
-            atomic_store(&notes.ready, ready + STEP);
+            atomic_store(&notes.ready, ready + step);
         }
     }
     bool grown = end <= atomic_load(&notes.ready);
@@ -263,12 +269,14 @@ static __attribute__((noinline, cold)) void write_note(enum kind kind, const voi
 
 /* Whether this allocation is written down; most are not, and cost one subtraction. */
 static inline bool is_noted(size_t size) {
-    return __builtin_expect(size >= LARGE, 0) || __builtin_expect((until_note -= (long)size) < 0, 0);
+    return __builtin_expect(size >= large, 0) || __builtin_expect((until_note -= (long)size) < 0, 0);
 }
 
 static __attribute__((noinline, cold)) void *noted(void *block, size_t size, void *caller, uintptr_t frame) {
-    enum kind kind = size >= LARGE ? ALLOCATED : SAMPLED;
-    if (kind == SAMPLED) {
+    enum kind kind = size >= large ? ALLOCATED : SAMPLED;
+    if (kind == ALLOCATED) {
+        if (++large_notes == LARGE_MANY && large < LARGE_MOST) large *= 2, large_notes = 0;
+    } else {
         static _Atomic uint32_t draws;
         /* Drawn between half and one and a half, so that no pattern of the program hides from it. */
         uint64_t draw = (atomic_fetch_add_explicit(&draws, 0x9e3779b9u, memory_order_relaxed) >> 16) & 0xffff;

@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-pub use log::{Kind, Log, LogError, Note, State};
+pub use log::{Kind, Log, LogError, Note, Reader, State};
 
 /// The library, ready to be preloaded.
 pub const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/heap.so"));

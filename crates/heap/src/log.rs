@@ -1,5 +1,7 @@
 //! The log of one process, as the library wrote it.
 
+use std::io::{self, BufReader, Read};
+
 /// What one process allocated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
@@ -11,7 +13,8 @@ pub struct Log {
     pub forked: bool,
     /// `CLOCK_MONOTONIC` when the log began.
     pub began_ns: u64,
-    /// From this size on every block was written down.
+    /// From this size on every block was written down, until a thread had had very many; from then on those of twice
+    /// the size, and so on.
     pub large_bytes: u64,
     /// Of smaller blocks each thread wrote down one per at most about this many bytes.
     pub small_rare_bytes: u64,
@@ -81,36 +84,74 @@ pub enum LogError {
 const RECORD: usize = 64;
 
 impl Log {
-    /// Reads a log. What comes after the first place never written to is not there.
+    /// Reads a whole log into memory.
     pub fn parse(bytes: &[u8]) -> Result<Self, LogError> {
-        let (records, _) = bytes.as_chunks::<RECORD>();
-        let (head, notes) = records.split_first().ok_or(LogError::Foreign)?;
-        if &head[..8] != b"MWHEAP1\0" {
-            return Err(LogError::Foreign);
+        let mut reader = Reader::new(bytes)?;
+        let mut notes = Vec::new();
+        while let Some(note) = reader.next()? {
+            notes.push(note);
         }
-        let mut log = Self {
-            pid: word32(head, 8),
-            parent: word32(head, 12),
-            began_ns: word(head, 16),
-            large_bytes: word(head, 24),
-            small_rare_bytes: word(head, 32),
-            state: match word32(head, 40) {
+        Ok(Self { notes, ..reader.log })
+    }
+}
+
+/// Reads a log note by note: logs may be larger than what one would keep in memory.
+#[derive(Debug)]
+pub struct Reader<R> {
+    /// What is known before and beside the notes, which are not kept. `unfinished` counts up to the last note handed
+    /// out.
+    pub log: Log,
+    from: BufReader<R>,
+    /// Records without a note since the last one. Those behind the last note were never begun.
+    gap: u64,
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads the header.
+    pub fn new(from: R) -> Result<Self, LogError> {
+        let mut from = BufReader::with_capacity(64 << 10, from);
+        let head = record(&mut from)?.filter(|head| &head[..8] == b"MWHEAP1\0").ok_or(LogError::Foreign)?;
+        let log = Log {
+            pid: word32(&head, 8),
+            parent: word32(&head, 12),
+            began_ns: word(&head, 16),
+            large_bytes: word(&head, 24),
+            small_rare_bytes: word(&head, 32),
+            state: match word32(&head, 40) {
                 0 => State::Whole,
                 1 => State::Full,
                 _ => State::NoSpace,
             },
-            forked: word32(head, 44) != 0,
+            forked: word32(&head, 44) != 0,
             notes: Vec::new(),
             unfinished: 0,
         };
-        let written = notes.iter().rposition(|note| word32(note, 28) != 0).map_or(0, |last| last + 1);
-        for record in &notes[..written] {
-            match note(record) {
-                Some(note) => log.notes.push(note),
-                None => log.unfinished += 1,
+        Ok(Self { log, from, gap: 0 })
+    }
+
+    /// The next note; `None` behind the last.
+    #[allow(clippy::should_implement_trait)]
+    pub fn next(&mut self) -> Result<Option<Note>, LogError> {
+        while let Some(record) = record(&mut self.from)? {
+            match note(&record) {
+                Some(note) => {
+                    self.log.unfinished += std::mem::take(&mut self.gap);
+                    return Ok(Some(note));
+                }
+                None => self.gap += 1,
             }
         }
-        Ok(log)
+        Ok(None)
+    }
+}
+
+/// The next record; `None` at the end, also in the middle of one.
+fn record(from: &mut impl Read) -> io::Result<Option<[u8; RECORD]>> {
+    let mut record = [0; RECORD];
+    match from.read_exact(&mut record) {
+        Ok(()) => Ok(Some(record)),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -260,6 +260,20 @@ impl Workload {
         })
     }
 
+    /// Runs `work` once on each thread, outside any timed run: to open what watches the thread, say.
+    pub fn on_each_thread<F, R>(&mut self, work: F) -> Result<Vec<R>, TeamError>
+    where
+        F: Fn(usize) -> R + Sync,
+        R: Send,
+    {
+        self.team.setup(work)
+    }
+
+    /// Where the machine code of one thread lies, to match samples with.
+    pub fn code_address(&self, member: usize) -> u64 {
+        self.members[member].page.address()
+    }
+
     /// Machine code of one thread, for decoding.
     pub fn program(&self, member: usize) -> &Program {
         &self.members[member].program

@@ -4,19 +4,24 @@
 //! reading of curves are tested on imagined machines, in no time and without noise. A simulated machine
 //! ([`simulated`]) is one more rig.
 #![deny(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod bench;
 pub mod calibrate;
 pub mod clock;
+pub mod count;
 pub mod doctor;
 #[cfg(test)]
 mod imagined;
 pub mod native;
 pub mod noise;
+mod program;
 pub mod repeat;
 pub mod request_check;
 pub mod rig;
+pub mod run;
 pub mod scenario;
 pub mod simulated;
 pub mod sizes;
 pub mod statistics;
+pub mod timer;

@@ -4,7 +4,7 @@ use std::{error::Error, sync::atomic::AtomicBool};
 
 use machine::{
     Bytes,
-    profile::{Estimate, Overheads},
+    profile::{Estimate, Overheads, Timer},
 };
 use record::bench::{Pages, Work};
 
@@ -151,4 +151,9 @@ pub trait Rig {
 
     /// Rate of the time stamp counter, if it is constant and may be read.
     fn tsc_hz(&mut self) -> Option<f64>;
+
+    /// Where clock samples land on one CPU; `None` of a machine whose clock is not sampled.
+    fn skid(&mut self, _cpu: u32) -> Option<Result<Timer, RigError>> {
+        None
+    }
 }

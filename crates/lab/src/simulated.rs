@@ -14,6 +14,8 @@
 //! allowed for a calibration buys the same measurements on every host.
 
 mod bench;
+mod counted;
+#[allow(dead_code)]
 mod crew;
 mod doctor;
 mod performer;
@@ -22,6 +24,9 @@ mod stage;
 mod window;
 
 pub use bench::bench;
+pub use counted::{
+    CountedError, CountedKernel, KernelWork, count_kernel, count_scenario, sample_kernel, sample_scenario,
+};
 pub use doctor::examine;
 pub use scenario::run as run_scenario;
 
@@ -46,6 +51,7 @@ use sim::{
 };
 
 use crate::{
+    count::Open,
     repeat::{Plan, Repeated},
     rig::{Job, Loaded, Measured, Rig, RigError},
 };

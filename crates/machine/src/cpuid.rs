@@ -63,6 +63,15 @@ pub struct CpuidCache {
     pub apic_ids: u32,
 }
 
+/// How many events a core counts at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CoreCounters {
+    /// Programmable counters.
+    pub general: u32,
+    /// Counters for one event each.
+    pub fixed: u32,
+}
+
 impl Cpuid {
     /// Of the CPU this thread happens to run on; `None` unless it is an x86-64.
     pub fn native() -> Option<Self> {
@@ -134,6 +143,24 @@ impl Cpuid {
         let extended_model = if family == 6 || family == 15 { bits(16, 4) << 4 } else { 0 };
         let extended_family = if family == 15 { bits(20, 8) } else { 0 };
         (eax != 0).then_some((family + extended_family, model + extended_model, stepping))
+    }
+
+    /// How many performance counters a core says it has; `None` if it says it has none, as many guests do.
+    pub fn counters(&self) -> Option<CoreCounters> {
+        let leaf = |leaf| self.0.cpuid2(leaf, 0);
+        if self.vendor().is_some_and(|vendor| vendor == "AuthenticAMD") {
+            let (features, extended) = (leaf(0x8000_0001), leaf(0x8000_0022));
+            let general = match (extended.eax & 1, features.ecx >> 23 & 1) {
+                (1, _) => extended.ebx & 0xf,
+                (_, 1) => 6,
+                _ => 4,
+            };
+            return Some(CoreCounters { general, fixed: 0 });
+        }
+        let leaf = leaf(0xa);
+        let (version, general) = (leaf.eax & 0xff, leaf.eax >> 8 & 0xff);
+        let fixed = if version > 1 { leaf.edx & 0x1f } else { 0 };
+        (version > 0 && general > 0).then_some(CoreCounters { general, fixed })
     }
 
     /// What the processor and the operating system allow, from the leaves alone: the OSXSAVE bit stands for the
@@ -255,6 +282,19 @@ mod tests {
 CPU 1:
    0x00000001 0x00: eax=0x00000000 ebx=0x00000000 ecx=0x00000000 edx=0x00000000
 ";
+
+    #[test]
+    fn counters_of_both_makers_and_of_a_guest_without() {
+        let counters = |dump: &str| Cpuid::parse(dump).0.and_then(|cpuid| cpuid.counters());
+        let intel = "0x00000000 0x00: eax=0x0000000f ebx=0x756e6547 ecx=0x6c65746e edx=0x49656e69\n";
+        let four = "0x0000000a 0x00: eax=0x07300403 ebx=0x00000000 ecx=0x00000000 edx=0x00000603\n";
+        assert_eq!(counters(&format!("{intel}{four}")), Some(CoreCounters { general: 4, fixed: 3 }));
+        assert_eq!(counters(intel), None);
+        let amd = "0x00000000 0x00: eax=0x0000000d ebx=0x68747541 ecx=0x444d4163 edx=0x69746e65\n";
+        let core = "0x80000001 0x00: eax=0x00830f10 ebx=0x40000000 ecx=0x75c237ff edx=0x2fd3fbff\n";
+        assert_eq!(counters(&format!("{amd}{core}")), Some(CoreCounters { general: 6, fixed: 0 }));
+        assert_eq!(counters(amd), Some(CoreCounters { general: 4, fixed: 0 }));
+    }
 
     #[test]
     fn a_dump_is_the_processor_it_was_taken_from() {

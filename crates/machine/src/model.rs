@@ -164,6 +164,9 @@ pub struct CoreModel {
     pub operations: Vec<Operation>,
     /// Cycles from a store's data to a load it forwards to.
     pub store_forward_latency: u32,
+    /// Whether a load that an older store forwards to takes over the stored register when it is renamed, without waiting.
+    #[serde(default)]
+    pub memory_renaming: bool,
     /// Extra cycles of a load that overlaps an older store it cannot be forwarded from.
     pub blocked_forward_penalty: u32,
     /// Extra cycles of a load or store that crosses a line.

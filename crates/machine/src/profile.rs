@@ -41,6 +41,9 @@ pub struct Profile {
     pub loaded_latency: Vec<LoadedLatency>,
     /// Time for a line to go from one core to another.
     pub core_to_core: Vec<CoreToCore>,
+    /// How the clock's samples lie; absent if the clock cannot be sampled here, or was not yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timer: Option<Timer>,
     /// Where claim and measurement disagree, and what was noticed, in plain sentences.
     pub remarks: Vec<String>,
     /// Noise seen during the whole calibration.
@@ -226,6 +229,17 @@ pub struct CoreToCore {
     pub to: u32,
     /// One way.
     pub latency_ns: Estimate,
+}
+
+/// Where clock samples land on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Timer {
+    /// How many instructions before the sampled address the one lies that the core was waiting for.
+    pub skid_instructions: u32,
+    /// Share of the samples that landed just there.
+    pub landed: f64,
+    /// How many samples stand behind it.
+    pub samples: u64,
 }
 
 /// What disturbed a measurement.

@@ -276,6 +276,7 @@ mod tests {
             latency_curve: Vec::new(),
             tlb: None,
             loaded_latency: Vec::new(),
+            timer: None,
             core_to_core: Vec::new(),
             remarks: vec!["a remark".to_owned()],
             noise: None,

@@ -27,6 +27,7 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
+  memwall run -- ./app args           is the program held back by memory, where, and how sure is that
   memwall doctor                      what can be measured here, and how to unlock the rest
   memwall calibrate --quick           measure this machine's caches and memory in about ten seconds
   memwall bench triad --size 16K..1G  a bandwidth sweep of a known kernel
@@ -37,6 +38,12 @@ Exit codes: 0 success, 1 a measurement failed, 2 bad usage.";
 
 #[derive(Subcommand)]
 enum Command {
+    Run(commands::run::Args),
+    Record(commands::record::Args),
+    Report(commands::report::Args),
+    Compare(commands::compare::Args),
+    Count(Box<commands::count::Args>),
+    Events(commands::events::Args),
     Calibrate(commands::calibrate::Args),
     Profile(commands::profile::Args),
     Bench(commands::bench::Args),
@@ -52,14 +59,20 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     output::colour(cli.color);
     match run(&cli) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(failure) => failure.report(),
     }
 }
 
-fn run(cli: &Cli) -> Result<(), failure::Failure> {
+fn run(cli: &Cli) -> Result<ExitCode, failure::Failure> {
     let machine = &cli.machine;
     match &cli.command {
+        Command::Run(args) => return machine.native_only().and_then(|()| commands::run::run(args)),
+        Command::Record(args) => return machine.native_only().and_then(|()| commands::record::run(args)),
+        Command::Count(args) => return commands::count::run(args, &machine.target()?),
+        Command::Events(args) => commands::events::run(args, &machine.target()?),
+        Command::Report(args) => machine.none().and_then(|()| commands::report::run(args)),
+        Command::Compare(args) => machine.none().and_then(|()| commands::compare::run(args)),
         Command::Calibrate(args) => commands::calibrate::run(args, &machine.target()?),
         Command::Profile(args) => commands::profile::run(args, &machine.target()?),
         Command::Bench(args) => commands::bench::run(args, &machine.target()?),
@@ -69,5 +82,6 @@ fn run(cli: &Cli) -> Result<(), failure::Failure> {
         Command::Scenario(args) => commands::scenario::run(args, &machine.target()?),
         Command::Topology(args) => commands::topology::run(args, &machine.target()?),
         Command::Doctor(options) => commands::doctor::run(options, &machine.target()?),
-    }
+    }?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -1,6 +1,10 @@
 //! Where the answer goes: stdout, colours only on a terminal, a broken pipe is no failure.
 
-use std::io::Write;
+use std::{
+    fs::File,
+    io::{self, BufWriter, Write},
+    path::Path,
+};
 
 use serde::Serialize;
 
@@ -16,9 +20,45 @@ pub fn colour(choice: clap::ColorChoice) {
     choice.write_global();
 }
 
-/// Width of the terminal; 80 where there is none.
+/// Width of the terminal; where there is none what `COLUMNS` says, or 80.
 pub fn columns() -> usize {
-    terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0))
+    let told = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0);
+    terminal_size::terminal_size().map(|(width, _)| usize::from(width.0)).or_else(told).unwrap_or(80)
+}
+
+/// Width of a report that goes into a file.
+pub const FILE_COLUMNS: usize = 100;
+
+/// Prints a finished text beside the output of a program: on stderr. A reader that went away is no failure.
+pub fn note(text: &str) {
+    let mut out = anstream::stderr().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Writes a finished text into a file, without colours.
+pub fn file(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, anstream::adapter::strip_str(text).to_string())
+        .map_err(|error| Failure::Measurement(format!("cannot write {}: {error}", path.display())))
+}
+
+/// Writes what another tool reads, as it is: into a file, or to stdout if that is called `-`.
+pub fn export(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    if path.as_os_str() == "-" {
+        let mut out = BufWriter::new(io::stdout().lock());
+        write(&mut out)?;
+        return Ok(out.flush()?);
+    }
+    let work = || {
+        let mut out = BufWriter::new(File::create(path)?);
+        write(&mut out)?;
+        out.flush()
+    };
+    work().map_err(|error| Failure::Measurement(format!("cannot write {}: {error}", path.display())))
+}
+
+/// Writes `value` into a file as indented JSON.
+pub fn json_file(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
+    file(path, &(rendered(value)? + "\n"))
 }
 
 /// Prints a finished text; a line end is added if it lacks one.
@@ -33,7 +73,10 @@ pub fn text(text: &str) -> Result<(), Failure> {
 
 /// Prints `value` as indented JSON.
 pub fn json(value: &impl Serialize) -> Result<(), Failure> {
-    let rendered = serde_json::to_string_pretty(value)
-        .map_err(|error| Failure::Measurement(format!("cannot render JSON: {error}")))?;
-    text(&rendered)
+    text(&rendered(value)?)
+}
+
+fn rendered(value: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string_pretty(value)
+        .map_err(|error| Failure::Measurement(format!("cannot render JSON: {error}")))
 }

@@ -53,6 +53,18 @@ impl Choice {
         }
     }
 
+    /// For commands that run real programs.
+    pub fn native_only(&self) -> Result<(), Failure> {
+        match self.target()? {
+            Target::Native => Ok(()),
+            Target::Simulated(_) => Err(Failure::Usage(
+                "programs run on this machine only; a simulated machine runs kernels ('memwall bench') and scenarios \
+                 ('memwall scenario')"
+                    .to_owned(),
+            )),
+        }
+    }
+
     /// For commands that are about no machine.
     pub fn none(&self) -> Result<(), Failure> {
         match self.target()? {

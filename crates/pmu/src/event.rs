@@ -13,14 +13,24 @@ pub struct Event {
     pub config1: u64,
     /// Second extension, and the length of a breakpoint.
     pub config2: u64,
+    /// Third extension, on PMUs of newer kernels.
+    pub config3: u64,
     /// What kind of access a breakpoint waits for; 0 for every other event.
     pub breakpoint: u32,
     /// Whose instructions count.
     pub modes: Modes,
     /// Starts only when enabled.
     pub disabled: bool,
+    /// Starts by itself when the measured thread executes a program.
+    pub enable_on_exec: bool,
+    /// Follows threads and processes that the measured one starts.
+    pub inherit: bool,
+    /// Reading it gives the values of its whole group.
+    pub group_read: bool,
     /// Takes samples as well.
     pub sampling: Option<Sampling>,
+    /// What else goes into the ring, and how.
+    pub stream: Stream,
 }
 
 /// Which processor modes an event counts in.
@@ -28,6 +38,8 @@ pub struct Event {
 pub enum Modes {
     /// User mode only: the most an ordinary user is usually allowed.
     User,
+    /// The kernel only.
+    Kernel,
     /// All of them. Uncore PMUs accept nothing else.
     All,
 }
@@ -45,13 +57,49 @@ pub struct Sampling {
     pub user_registers: u64,
 }
 
+/// What an event writes into its ring beside samples, and when it wakes the reader.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stream {
+    /// The sampling period is a rate instead: samples per second.
+    pub is_rate: bool,
+    /// Wake the reader when this many bytes lie in the ring; 0 leaves it to the kernel.
+    pub watermark_bytes: u32,
+    /// Records of executable mappings.
+    pub mmap: bool,
+    /// Records of every other mapping as well.
+    pub mmap_data: bool,
+    /// Mappings carry the file's build ID instead of its inode.
+    pub build_id: bool,
+    /// Records of thread names, marked where an exec gave them.
+    pub comm: bool,
+    /// Records of forks and exits.
+    pub task: bool,
+    /// Records of context switches.
+    pub switches: bool,
+    /// Every record ends with the fields that say when, who and where.
+    pub identified: bool,
+    /// Times are those of this clock (`CLOCK_` number), not perf's own.
+    pub clock: Option<i32>,
+    /// Call chains have at most this many entries; 0 leaves it to the kernel.
+    pub max_stack: u16,
+}
+
 /// Whom to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
     /// The calling thread, wherever it runs.
     ThisThread,
+    /// One thread, by its number, wherever it runs.
+    Thread(i32),
     /// Everything that runs on one CPU.
     Cpu(u32),
+    /// One thread, while it runs on one CPU. Only such events may both be inherited and have a ring.
+    ThreadOnCpu {
+        /// The thread.
+        tid: i32,
+        /// The CPU.
+        cpu: u32,
+    },
 }
 
 impl Event {
@@ -62,10 +110,15 @@ impl Event {
             config,
             config1: 0,
             config2: 0,
+            config3: 0,
             breakpoint: 0,
             modes: Modes::User,
             disabled: true,
+            enable_on_exec: false,
+            inherit: false,
+            group_read: false,
             sampling: None,
+            stream: Stream::default(),
         }
     }
 
@@ -104,6 +157,11 @@ impl Event {
         Self { sampling: Some(sampling), ..self }
     }
 
+    /// The same event, counting what the target's children do as well.
+    pub fn inherited(self) -> Self {
+        Self { inherit: true, ..self }
+    }
+
     /// The kernel's form of it. Every value is read with the times it was enabled and running.
     pub fn attr(&self) -> bindings::perf_event_attr {
         let mut attr = bindings::perf_event_attr {
@@ -111,8 +169,11 @@ impl Event {
             size: size_of::<bindings::perf_event_attr>() as u32,
             config: self.config,
             bp_type: self.breakpoint,
+            config3: self.config3,
             read_format: u64::from(
-                bindings::PERF_FORMAT_TOTAL_TIME_ENABLED | bindings::PERF_FORMAT_TOTAL_TIME_RUNNING,
+                bindings::PERF_FORMAT_TOTAL_TIME_ENABLED
+                    | bindings::PERF_FORMAT_TOTAL_TIME_RUNNING
+                    | if self.group_read { bindings::PERF_FORMAT_GROUP } else { 0 },
             ),
             ..Default::default()
         };
@@ -120,9 +181,14 @@ impl Event {
         attr.config1 = self.config1;
         attr.config2 = self.config2;
         attr.set_disabled(self.disabled.into());
+        attr.set_exclude_user((self.modes == Modes::Kernel).into());
         attr.set_exclude_kernel((self.modes == Modes::User).into());
-        attr.set_exclude_hv((self.modes == Modes::User).into());
+        attr.set_exclude_hv((self.modes != Modes::All).into());
+        attr.set_enable_on_exec(self.enable_on_exec.into());
+        attr.set_inherit(self.inherit.into());
+        self.stream.fill(&mut attr);
         if let Some(sampling) = self.sampling {
+            // Also the rate: the kernel keeps it in the same place.
             attr.sample_period = sampling.period;
             attr.sample_type = sampling.fields;
             attr.sample_regs_user = sampling.user_registers;
@@ -132,12 +198,35 @@ impl Event {
     }
 }
 
+impl Stream {
+    fn fill(&self, attr: &mut bindings::perf_event_attr) {
+        attr.set_freq(self.is_rate.into());
+        attr.set_watermark((self.watermark_bytes > 0).into());
+        attr.wakeup_watermark = self.watermark_bytes;
+        attr.set_mmap(self.mmap.into());
+        attr.set_mmap2(self.mmap.into());
+        attr.set_mmap_data(self.mmap_data.into());
+        attr.set_build_id(self.build_id.into());
+        attr.set_comm(self.comm.into());
+        attr.set_comm_exec(self.comm.into());
+        attr.set_task(self.task.into());
+        attr.set_context_switch(self.switches.into());
+        attr.set_sample_id_all(self.identified.into());
+        attr.set_use_clockid(self.clock.is_some().into());
+        attr.clockid = self.clock.unwrap_or(0);
+        attr.sample_max_stack = self.max_stack;
+    }
+}
+
 impl Target {
     /// `pid` and `cpu` as the system call wants them.
     pub fn pid_and_cpu(self) -> (i32, i32) {
+        let number = |cpu| i32::try_from(cpu).unwrap_or(i32::MAX);
         match self {
             Self::ThisThread => (0, -1),
-            Self::Cpu(cpu) => (-1, i32::try_from(cpu).unwrap_or(i32::MAX)),
+            Self::Thread(tid) => (tid, -1),
+            Self::Cpu(cpu) => (-1, number(cpu)),
+            Self::ThreadOnCpu { tid, cpu } => (tid, number(cpu)),
         }
     }
 }
@@ -163,5 +252,17 @@ mod tests {
     fn targets() {
         assert_eq!(Target::ThisThread.pid_and_cpu(), (0, -1));
         assert_eq!(Target::Cpu(3).pid_and_cpu(), (-1, 3));
+        assert_eq!(Target::Thread(7).pid_and_cpu(), (7, -1));
+        assert_eq!(Target::ThreadOnCpu { tid: 7, cpu: 3 }.pid_and_cpu(), (7, 3));
+    }
+
+    #[test]
+    fn modes_inheritance_and_group_reads() {
+        let event =
+            Event { modes: Modes::Kernel, group_read: true, enable_on_exec: true, ..Event::new(4, 1) };
+        let attr = event.inherited().attr();
+        assert_eq!((attr.exclude_user(), attr.exclude_kernel(), attr.exclude_hv()), (1, 0, 1));
+        assert_eq!((attr.inherit(), attr.enable_on_exec()), (1, 1));
+        assert_eq!(attr.read_format, 0b1011);
     }
 }

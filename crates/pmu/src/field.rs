@@ -20,6 +20,7 @@ enum Word {
     Config,
     Config1,
     Config2,
+    Config3,
 }
 
 /// A text of sysfs that cannot be used.
@@ -54,6 +55,7 @@ impl Field {
             "config" => Word::Config,
             "config1" => Word::Config1,
             "config2" => Word::Config2,
+            "config3" => Word::Config3,
             _ => return Err(bad()),
         };
         let bit = |text: &str| text.trim().parse().ok().filter(|bit| *bit < 64).ok_or_else(bad);
@@ -65,12 +67,18 @@ impl Field {
         Ok(Self { word, runs: runs.split(',').map(run).collect::<Result<_, _>>()? })
     }
 
+    /// How many bits it has.
+    pub fn bits(&self) -> u32 {
+        self.runs.iter().map(|(first, last)| last - first + 1).sum()
+    }
+
     /// Puts `value` into the bits of this field. `None` if it needs more bits than there are.
     pub fn put(&self, event: &mut Event, value: u64) -> Option<()> {
         let word = match self.word {
             Word::Config => &mut event.config,
             Word::Config1 => &mut event.config1,
             Word::Config2 => &mut event.config2,
+            Word::Config3 => &mut event.config3,
         };
         let (mut left, mut filled) = (Some(value), *word);
         for &(first, last) in &self.runs {
@@ -107,6 +115,7 @@ pub fn apply(text: &str, fields: &BTreeMap<String, Field>, event: &mut Event) ->
             ("config", None) => event.config = value,
             ("config1", None) => event.config1 = value,
             ("config2", None) => event.config2 = value,
+            ("config3", None) => event.config3 = value,
             _ => return Err(FieldError::Unknown(name.to_owned())),
         }
     }
@@ -147,7 +156,7 @@ mod tests {
         assert_eq!(error("event=0x1000"), "0x1000 does not fit the field 'event'");
         assert_eq!(error("colour=1"), "the PMU has no field 'colour'");
         assert!(error("event=blue").contains("'event=blue' is no event"));
-        for text in ["", "config", "config3:1", "config:64", "config:7-3", "config:1,,2", "config:a"] {
+        for text in ["", "config", "config4:1", "config:64", "config:7-3", "config:1,,2", "config:a"] {
             assert!(matches!(Field::parse(text), Err(FieldError::Format(_))), "{text}");
         }
     }

@@ -1,6 +1,9 @@
 //! The line below which a test may put its own kernel.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::{
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    time::Duration,
+};
 
 use crate::{Errno, Event, Mapping, Target};
 
@@ -8,6 +11,15 @@ use crate::{Errno, Event, Mapping, Target};
 pub trait Kernel: Sync {
     /// `perf_event_open`. `leader` is the first event of the group to join.
     fn open(&self, event: &Event, target: Target, leader: Option<BorrowedFd<'_>>) -> Result<OwnedFd, Errno>;
+
+    /// `perf_event_open` for everything that a control group, given by its open directory, runs on one CPU.
+    fn open_in_cgroup(
+        &self,
+        event: &Event,
+        cgroup: BorrowedFd<'_>,
+        cpu: u32,
+        leader: Option<BorrowedFd<'_>>,
+    ) -> Result<OwnedFd, Errno>;
 
     /// Starts or stops an event, or with `group` the whole group it leads.
     fn switch(&self, fd: BorrowedFd<'_>, on: bool, group: bool) -> Result<(), Errno>;
@@ -17,6 +29,26 @@ pub trait Kernel: Sync {
 
     /// Maps the event's control page and a ring of `data_pages` (a power of two, or none) behind it.
     fn map(&self, fd: BorrowedFd<'_>, data_pages: usize) -> Result<Mapping, Errno>;
+
+    /// Lets an event write into the ring of another one on the same CPU.
+    fn redirect(&self, fd: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<(), Errno>;
+
+    /// Changes the period of a sampling event, not that of events inherited from it earlier.
+    fn set_period(&self, fd: BorrowedFd<'_>, period: u64) -> Result<(), Errno>;
+
+    /// Sleeps until a ring wants to be read, or the time is over. Gives how each descriptor stands.
+    fn wait(&self, rings: &[BorrowedFd<'_>], timeout: Duration) -> Result<Vec<RingState>, Errno>;
+}
+
+/// What [`Kernel::wait`] found out about a ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RingState {
+    /// Less in it than its watermark.
+    Quiet,
+    /// Enough in it to be read.
+    Ready,
+    /// What the event measured is gone: nothing more will come.
+    Over,
 }
 
 /// An event's value with the times that say whether it means anything.
@@ -31,11 +63,34 @@ pub struct Reading {
 }
 
 impl Reading {
+    /// What the kernel wrote for one event; `None` if it is not all there.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let words = bytes.as_chunks::<8>().0;
+        let word = |index: usize| words.get(index).map(|word| u64::from_ne_bytes(*word));
+        Some(Self { value: word(0)?, enabled_ns: word(1)?, running_ns: word(2)? })
+    }
+
+    /// What the kernel wrote for a group of `members`; `None` if it is another number or not all there.
+    pub fn parse_group(bytes: &[u8], members: usize) -> Option<Vec<Self>> {
+        let words = bytes.as_chunks::<8>().0;
+        let word = |index: usize| words.get(index).map(|word| u64::from_ne_bytes(*word));
+        if word(0)? != members as u64 {
+            return None;
+        }
+        let (enabled_ns, running_ns) = (word(1)?, word(2)?);
+        let values = words.get(GROUP_HEAD..GROUP_HEAD + members)?;
+        let reading = |value: &[u8; 8]| Self { value: u64::from_ne_bytes(*value), enabled_ns, running_ns };
+        Some(values.iter().map(reading).collect())
+    }
+
     /// The value, unless the event never had a counter.
     pub fn counted(&self) -> Option<u64> {
         (self.running_ns > 0).then_some(self.value)
     }
 }
+
+/// Words before the values of a group: how many, time enabled, time running.
+const GROUP_HEAD: usize = 3;
 
 /// One open event; closed when dropped.
 pub struct Counter<'k> {
@@ -47,6 +102,22 @@ impl<'k> Counter<'k> {
     /// Opens `event` on its own.
     pub fn open(kernel: &'k dyn Kernel, event: &Event, target: Target) -> Result<Self, Errno> {
         kernel.open(event, target, None).map(|fd| Self { kernel, fd })
+    }
+
+    /// Opens `event` on its own, for what a control group runs on one CPU.
+    pub fn open_in_cgroup(
+        kernel: &'k dyn Kernel,
+        event: &Event,
+        cgroup: BorrowedFd<'_>,
+        cpu: u32,
+    ) -> Result<Self, Errno> {
+        kernel.open_in_cgroup(event, cgroup, cpu, None).map(|fd| Self { kernel, fd })
+    }
+
+    /// Opens `event` in the group that `self` leads, for the same control group on the same CPU.
+    pub fn join_in_cgroup(&self, event: &Event, cgroup: BorrowedFd<'_>, cpu: u32) -> Result<Self, Errno> {
+        let fd = self.kernel.open_in_cgroup(event, cgroup, cpu, Some(self.fd.as_fd()))?;
+        Ok(Self { kernel: self.kernel, fd })
     }
 
     /// Opens `event` in the group that `self` leads: they count together or not at all.
@@ -68,16 +139,50 @@ impl<'k> Counter<'k> {
     /// The value so far. `ENODATA`: a pinned group lost its counters.
     pub fn read(&self) -> Result<Reading, Errno> {
         let mut bytes = [0; size_of::<Reading>()];
-        if self.kernel.read(self.fd.as_fd(), &mut bytes)? < bytes.len() {
-            return Err(Errno(libc::ENODATA));
-        }
-        let (words, _) = bytes.as_chunks::<8>();
-        let [value, enabled_ns, running_ns] = [0, 1, 2].map(|index| u64::from_ne_bytes(words[index]));
-        Ok(Reading { value, enabled_ns, running_ns })
+        let length = self.kernel.read(self.fd.as_fd(), &mut bytes)?;
+        Reading::parse(&bytes[..length.min(bytes.len())]).ok_or(Errno(libc::ENODATA))
+    }
+
+    /// The values of a group of `members`, leader first; the leader must have been opened with
+    /// [`Event::group_read`].
+    pub fn read_group(&self, members: usize) -> Result<Vec<Reading>, Errno> {
+        let mut bytes = vec![0; (GROUP_HEAD + members) * 8];
+        let length = self.kernel.read(self.fd.as_fd(), &mut bytes)?;
+        Reading::parse_group(&bytes[..length.min(bytes.len())], members).ok_or(Errno(libc::ENODATA))
     }
 
     /// The event's control page, with a ring of `data_pages` for its samples.
     pub fn map(&self, data_pages: usize) -> Result<Mapping, Errno> {
         self.kernel.map(self.fd.as_fd(), data_pages)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn bytes(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn a_group_must_be_as_large_as_asked() {
+        let group = bytes(&[2, 10, 5, 7, 8]);
+        let reading = |value| Reading { value, enabled_ns: 10, running_ns: 5 };
+        assert_eq!(Reading::parse_group(&group, 2), Some(vec![reading(7), reading(8)]));
+        assert_eq!(Reading::parse_group(&group, 1), None);
+        assert_eq!(Reading::parse_group(&group, 3), None);
+        assert_eq!(Reading::parse_group(&group[..39], 2), None);
+        assert_eq!(Reading::parse(&group[..23]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_buffer_panics(bytes in proptest::collection::vec(any::<u8>(), 0..80), members in 0usize..10) {
+            let _ = Reading::parse(&bytes);
+            let group = Reading::parse_group(&bytes, members);
+            prop_assert!(group.is_none_or(|group| group.len() == members && bytes.len() >= (3 + members) * 8));
+        }
     }
 }

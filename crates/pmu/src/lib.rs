@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod counting;
 pub mod errno;
 pub mod event;
 pub mod field;
@@ -14,8 +15,11 @@ mod live;
 pub mod mapping;
 pub mod pmus;
 pub mod record;
+pub mod refusal;
+pub mod sampling;
 pub mod scripted;
 
+pub use counting::{PerfCounting, PerfEvents};
 pub use errno::Errno;
 pub use event::{Event, Target};
 pub use kernel::{Counter, Kernel, Reading};

@@ -1,13 +1,14 @@
 //! An event's control page and the ring of records behind it.
 //!
 //! # Safety
-//! The memory is shared with the kernel, which writes while we look. So nothing is borrowed from it: single fields
-//! are read with volatile or atomic loads, records are copied out, and only between our tail and the head read
-//! with acquire ordering, where the kernel has finished writing. Offsets are kept within the mapped length.
+//! The memory is shared with the kernel, which writes while we look. Single fields of the control page are read with
+//! volatile or atomic loads. Of the ring, only what lies between our tail and a head read with acquire ordering may be
+//! looked at: there the kernel has finished writing and does not write again before the tail moves on. Offsets are
+//! kept within the mapped length.
 #![allow(unsafe_code)]
 
 use std::{
-    ptr,
+    ptr, slice,
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -24,6 +25,8 @@ pub struct Mapping {
     /// At least one page long, and aligned to pages.
     page: *mut Page,
     length: usize,
+    /// Offset and size of the ring, never beyond what is mapped.
+    data: (usize, usize),
 }
 
 impl Mapping {
@@ -33,7 +36,9 @@ impl Mapping {
     /// `page` and `length` must be those of a readable and writable mapping of at least one page that nobody else
     /// unmaps.
     pub(crate) unsafe fn new(page: *mut Page, length: usize) -> Self {
-        Self { page, length }
+        let mut mapping = Self { page, length, data: (length, 0) };
+        mapping.data = mapping.ring();
+        mapping
     }
 
     /// A mapping made by hand: `control` in front, then `ring`, whose length should be a power of two.
@@ -49,6 +54,11 @@ impl Mapping {
             ptr::copy_nonoverlapping(ring.as_ptr(), start.cast::<u8>().add(page_size()), ring.len());
             Ok(Self::new(start.cast(), length))
         }
+    }
+
+    /// The control page, valid as long as the mapping.
+    pub(crate) fn control(&self) -> *const Page {
+        self.page
     }
 
     /// The kernel lets this thread read the counter with the `rdpmc` instruction.
@@ -68,12 +78,8 @@ impl Mapping {
 
     /// Takes the finished records out of the ring and gives their place back to the kernel.
     pub fn take_records(&self) -> Records {
-        let (offset, size) = self.ring();
-        // SAFETY: both fields are mapped, aligned, and outlive the references; the kernel, too, treats them as atomic.
-        let (head, tail) = unsafe {
-            let (head, tail) = (&raw mut (*self.page).data_head, &raw mut (*self.page).data_tail);
-            (AtomicU64::from_ptr(head), AtomicU64::from_ptr(tail))
-        };
+        let (offset, size) = self.data;
+        let (head, tail) = self.ends();
         // ATOMICS: acquire pairs with the kernel's barrier before it moves the head; release keeps our copying
         // before the moment the kernel may overwrite.
         let end = head.load(Ordering::Acquire);
@@ -88,6 +94,50 @@ impl Mapping {
         }
         tail.store(end, Ordering::Release);
         Records::new(bytes)
+    }
+
+    /// Bytes of data in the ring.
+    pub(crate) fn ring_size(&self) -> usize {
+        self.data.1
+    }
+
+    /// How far the kernel has written.
+    pub(crate) fn head(&self) -> u64 {
+        // ATOMICS: pairs with the kernel's barrier before it moves the head.
+        self.ends().0.load(Ordering::Acquire)
+    }
+
+    /// How far we have read.
+    pub(crate) fn tail(&self) -> u64 {
+        self.ends().1.load(Ordering::Relaxed)
+    }
+
+    /// Allows the kernel to overwrite what lies before `tail`. Nothing there may be borrowed any more.
+    pub(crate) fn set_tail(&mut self, tail: u64) {
+        // ATOMICS: release keeps our reading before the moment the kernel may overwrite.
+        self.ends().1.store(tail, Ordering::Release);
+    }
+
+    /// Bytes of the ring, borrowed where they lie. The range must lie in the ring.
+    ///
+    /// # Safety
+    /// The bytes must lie between tail and head, and the tail must not move past them while they are borrowed.
+    #[inline]
+    pub(crate) unsafe fn data(&self, first: usize, length: usize) -> &[u8] {
+        let (offset, size) = self.data;
+        assert!(first <= size && length <= size - first, "record outside the mapped ring");
+        // SAFETY: the range is mapped, as just checked; the kernel has finished it and, as the caller promises, may
+        // not write there while the slice lives.
+        unsafe { slice::from_raw_parts(self.page.cast::<u8>().add(offset + first), length) }
+    }
+
+    /// Head and tail of the ring.
+    fn ends(&self) -> (&AtomicU64, &AtomicU64) {
+        // SAFETY: both fields are mapped, aligned, and outlive the references; the kernel, too, treats them as atomic.
+        unsafe {
+            let (head, tail) = (&raw mut (*self.page).data_head, &raw mut (*self.page).data_tail);
+            (AtomicU64::from_ptr(head), AtomicU64::from_ptr(tail))
+        }
     }
 
     /// Copies mapped bytes out; the range must lie in the ring.

@@ -20,7 +20,7 @@ pub struct Record<'a> {
 }
 
 /// Bytes of type, flags and size in front of each record.
-const HEADER: usize = 8;
+pub(crate) const HEADER: usize = 8;
 
 impl Records {
     /// Records one after the other.

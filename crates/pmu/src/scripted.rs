@@ -7,12 +7,16 @@ use std::{
         fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd},
         unix::net::UnixStream,
     },
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use perf_event_open_sys::bindings::perf_event_mmap_page as Page;
 
-use crate::{Errno, Event, Kernel, Mapping, Reading, Target};
+use crate::{Errno, Event, Kernel, Mapping, Reading, Target, kernel::RingState};
 
 /// What the code under test asked to open.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +27,8 @@ pub struct Request<'a> {
     pub target: Target,
     /// Members the group already has, its leader included; 0 for an event on its own.
     pub group: usize,
+    /// It is to count only what a control group runs there.
+    pub in_cgroup: bool,
 }
 
 /// How an opened event behaves.
@@ -30,6 +36,12 @@ pub struct Request<'a> {
 pub struct Behaviour {
     /// What it reads once it was started.
     pub reading: Reading,
+    /// What it reads after that, once each; the last one stays.
+    pub later: Vec<Reading>,
+    /// How many bytes a read gives at most.
+    pub read_bytes: usize,
+    /// What starting and stopping it answers.
+    pub switch: Result<(), Errno>,
     /// What mapping it gives.
     pub map: Result<(Page, Vec<u8>), Errno>,
 }
@@ -39,6 +51,9 @@ impl Behaviour {
     pub fn counts(value: u64) -> Self {
         Self {
             reading: Reading { value, enabled_ns: 1_000, running_ns: 1_000 },
+            later: Vec::new(),
+            read_bytes: usize::MAX,
+            switch: Ok(()),
             map: Ok((Page::default(), Vec::new())),
         }
     }
@@ -64,10 +79,14 @@ type Script = dyn Fn(Request<'_>) -> Result<Behaviour, Errno> + Send + Sync;
 pub struct Scripted {
     script: Box<Script>,
     opened: Mutex<HashMap<RawFd, Opened>>,
+    opens: AtomicUsize,
 }
 
 struct Opened {
     behaviour: Behaviour,
+    /// Its place in the order of opening: group reads give members in it.
+    order: usize,
+    group_read: bool,
     leader: Option<RawFd>,
     started: bool,
     /// The other end of what the caller owns: tells when it was closed.
@@ -75,6 +94,18 @@ struct Opened {
 }
 
 impl Opened {
+    /// What it reads now; a later read may give more.
+    fn next(&mut self) -> Reading {
+        if !self.started {
+            return Reading::default();
+        }
+        let now = self.behaviour.reading;
+        if !self.behaviour.later.is_empty() {
+            self.behaviour.reading = self.behaviour.later.remove(0);
+        }
+        now
+    }
+
     fn is_open(&self) -> bool {
         !matches!((&self.far_end).read(&mut [0]), Ok(0))
     }
@@ -90,7 +121,7 @@ impl Scripted {
     /// assert_eq!(refused.map(|errno| errno.to_string()).as_deref(), Some("ENOENT"));
     /// ```
     pub fn new(script: impl Fn(Request<'_>) -> Result<Behaviour, Errno> + Send + Sync + 'static) -> Self {
-        Self { script: Box::new(script), opened: Mutex::default() }
+        Self { script: Box::new(script), opened: Mutex::default(), opens: AtomicUsize::new(0) }
     }
 
     /// How many events are open now.
@@ -114,25 +145,67 @@ impl Scripted {
     }
 }
 
-impl Kernel for Scripted {
-    fn open(&self, event: &Event, target: Target, leader: Option<BorrowedFd<'_>>) -> Result<OwnedFd, Errno> {
+impl Scripted {
+    fn answer(
+        &self,
+        event: &Event,
+        target: Target,
+        leader: Option<BorrowedFd<'_>>,
+        in_cgroup: bool,
+    ) -> Result<OwnedFd, Errno> {
         let leader = leader.map(|fd| fd.as_raw_fd());
         let group = leader.map_or(0, |leader| {
             1 + self.opened().values().filter(|event| event.leader == Some(leader)).count()
         });
-        let behaviour = (self.script)(Request { event, target, group })?;
+        let behaviour = (self.script)(Request { event, target, group, in_cgroup })?;
         // A real descriptor, so that it is owned and closed like a real event.
         let (near_end, far_end) = UnixStream::pair()?;
         far_end.set_nonblocking(true)?;
         let fd = OwnedFd::from(near_end);
-        self.opened().insert(fd.as_raw_fd(), Opened { behaviour, leader, started: !event.disabled, far_end });
+        let order = self.opens.fetch_add(1, Ordering::Relaxed);
+        // Nothing runs that could call `exec`, so that moment is taken to be now.
+        let started = !event.disabled || event.enable_on_exec;
+        let group_read = event.group_read;
+        let opened = Opened { behaviour, order, group_read, leader, started, far_end };
+        self.opened().insert(fd.as_raw_fd(), opened);
         Ok(fd)
+    }
+
+    /// What reading the whole group of `leader` gives: how many, the times, then the values.
+    fn group(&self, leader: RawFd) -> Vec<u64> {
+        let mut opened = self.opened();
+        let mut members: Vec<_> = opened
+            .iter_mut()
+            .filter(|(fd, event)| **fd == leader || event.leader == Some(leader))
+            .map(|(_, event)| event)
+            .collect();
+        members.sort_by_key(|event| event.order);
+        let readings: Vec<_> = members.into_iter().map(Opened::next).collect();
+        let times = readings.first().copied().unwrap_or_default();
+        let head = [readings.len() as u64, times.enabled_ns, times.running_ns];
+        head.into_iter().chain(readings.iter().map(|reading| reading.value)).collect()
+    }
+}
+
+impl Kernel for Scripted {
+    fn open(&self, event: &Event, target: Target, leader: Option<BorrowedFd<'_>>) -> Result<OwnedFd, Errno> {
+        self.answer(event, target, leader, false)
+    }
+
+    fn open_in_cgroup(
+        &self,
+        event: &Event,
+        _cgroup: BorrowedFd<'_>,
+        cpu: u32,
+        leader: Option<BorrowedFd<'_>>,
+    ) -> Result<OwnedFd, Errno> {
+        self.answer(event, Target::Cpu(cpu), leader, true)
     }
 
     fn switch(&self, fd: BorrowedFd<'_>, on: bool, group: bool) -> Result<(), Errno> {
         self.with(fd, |event| {
             event.started |= on;
-            Ok(())
+            event.behaviour.switch
         })?;
         for event in self.opened().values_mut().filter(|event| group && event.leader == Some(fd.as_raw_fd()))
         {
@@ -142,14 +215,22 @@ impl Kernel for Scripted {
     }
 
     fn read(&self, fd: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<usize, Errno> {
-        self.with(fd, |event| {
-            let reading = if event.started { event.behaviour.reading } else { Reading::default() };
-            let words = [reading.value, reading.enabled_ns, reading.running_ns].map(u64::to_ne_bytes);
-            let answer = words.as_flattened();
-            let length = answer.len().min(bytes.len());
-            bytes[..length].copy_from_slice(&answer[..length]);
-            Ok(length)
-        })
+        let (whole_group, most) =
+            self.with(fd, |event| Ok((event.group_read, event.behaviour.read_bytes)))?;
+        let words = if whole_group {
+            self.group(fd.as_raw_fd())
+        } else {
+            let reading = self.with(fd, |event| Ok(event.next()))?;
+            vec![reading.value, reading.enabled_ns, reading.running_ns]
+        };
+        let answer: Vec<u8> = words.into_iter().flat_map(u64::to_ne_bytes).collect();
+        if answer.len() > bytes.len() {
+            // The kernel gives a whole reading or none.
+            return Err(Errno(libc::ENOSPC));
+        }
+        let length = answer.len().min(most);
+        bytes[..length].copy_from_slice(&answer[..length]);
+        Ok(length)
     }
 
     fn map(&self, fd: BorrowedFd<'_>, _data_pages: usize) -> Result<Mapping, Errno> {
@@ -157,6 +238,20 @@ impl Kernel for Scripted {
             let (page, ring) = event.behaviour.map.clone()?;
             Mapping::from_script(page, &ring)
         })
+    }
+
+    fn redirect(&self, fd: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<(), Errno> {
+        self.with(to, |_| Ok(()))?;
+        self.with(fd, |_| Ok(()))
+    }
+
+    fn set_period(&self, fd: BorrowedFd<'_>, period: u64) -> Result<(), Errno> {
+        self.with(fd, |_| if period == 0 { Err(Errno(libc::EINVAL)) } else { Ok(()) })
+    }
+
+    /// Everything is in the rings already, and nothing more will come.
+    fn wait(&self, rings: &[BorrowedFd<'_>], _timeout: Duration) -> Result<Vec<RingState>, Errno> {
+        Ok(vec![RingState::Over; rings.len()])
     }
 }
 

@@ -1,6 +1,11 @@
-//! Plain types of what was measured. No I/O, no measuring: experiments fill them, reports read them.
+//! Plain types of what was measured, and the recording file. No measuring: experiments fill them, reports read
+//! them. Only [`mod@file`] touches the disk.
 #![deny(unsafe_code)]
 
 pub mod bench;
+pub mod count;
+pub mod data;
 pub mod doctor;
+pub mod file;
+pub mod run;
 pub mod scenario;

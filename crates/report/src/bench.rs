@@ -1,7 +1,7 @@
 //! Results of timed known work: text with an optional plot, and CSV.
 
 mod csv;
-mod notes;
+pub(crate) mod notes;
 mod rows;
 
 use record::bench::{Bench, Point, Stopped};
@@ -61,16 +61,16 @@ fn header(bench: &Bench, columns: usize) -> String {
 }
 
 /// Whether the kernel is a chain of steps that wait for each other, whose answer is a latency.
-fn is_chain(bench: &Bench) -> bool {
+pub(crate) fn is_chain(bench: &Bench) -> bool {
     !bench.points.is_empty() && bench.points.iter().all(|point| point.work.chain > 0.0)
 }
 
 /// Cycles per access of one thread, if the clock can be believed.
-fn cycles(bench: &Bench, point: &Point) -> Option<f64> {
+pub(crate) fn cycles(bench: &Bench, point: &Point) -> Option<f64> {
     Some(point.ns_per_access(bench.cpus.len())? * believable_hz(bench.clock.as_ref())? / 1e9)
 }
 
-fn ended_by(stopped: Stopped) -> &'static str {
+pub(crate) fn ended_by(stopped: Stopped) -> &'static str {
     match stopped {
         Stopped::Precise => "precision",
         Stopped::TimeUp => "time",

@@ -1,7 +1,7 @@
 //! A small plot in braille dots: one curve, two axes, linear or logarithmic, with optional upright guides.
 
 mod canvas;
-mod range;
+pub(crate) mod range;
 
 use machine::{Bytes, units::significant};
 
@@ -30,7 +30,7 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    fn label(self, value: f64) -> String {
+    pub(crate) fn label(self, value: f64) -> String {
         match self {
             Self::Bytes => Bytes(value.round() as u64).to_string(),
             Self::Nanos | Self::GbPerS if value >= 1e3 => format!("{value:.0}"),
@@ -130,7 +130,7 @@ impl Plot {
     }
 }
 
-fn shows(axis: Axis, value: f64) -> bool {
+pub(crate) fn shows(axis: Axis, value: f64) -> bool {
     value.is_finite() && (value > 0.0 || (value == 0.0 && axis.scale == Scale::Linear))
 }
 

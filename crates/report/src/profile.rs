@@ -95,7 +95,7 @@ fn provenance(profile: &Profile, first: &[String], columns: usize) -> String {
         + &clock_lines(profile.clock.as_ref(), columns)
 }
 
-fn warnings(profile: &Profile, now: u64) -> Vec<String> {
+pub(crate) fn warnings(profile: &Profile, now: u64) -> Vec<String> {
     let mut warnings = Vec::new();
     if !profile.extent.complete {
         warnings.push(
@@ -193,7 +193,7 @@ fn translation(profile: &Profile, columns: usize) -> Option<String> {
     Some(titled("Page translation", &translation_text(tlb), columns))
 }
 
-fn translation_text(tlb: &Tlb) -> String {
+pub(crate) fn translation_text(tlb: &Tlb) -> String {
     let reach = |pages: u64| format!("{pages} pages ({})", Bytes(pages.saturating_mul(4096)));
     let rises: Vec<String> = tlb.reach_pages.iter().map(|&pages| reach(pages)).collect();
     let most = tlb.curve.iter().map(|point| point.pages).max().unwrap_or(0);

@@ -77,6 +77,11 @@ pub fn dotted<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
 }
 
+/// Names that programs chose, made harmless to a terminal: control characters are shown, not sent.
+pub fn visible(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { '�' } else { letter }).collect()
+}
+
 /// `1 core`, `2 cores`.
 pub fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })

@@ -1,6 +1,9 @@
 //! What a core asks of the memory system, and what it hears back.
 
-use crate::time::Time;
+use crate::{
+    pmu::{BoxCounts, Note, Watch, tape::Turns},
+    time::Time,
+};
 
 /// A request of one core. It touches one line: the core splits what crosses a boundary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +27,8 @@ pub enum RequestKind {
     Load,
     /// A store that leaves the store buffer: the line must be owned.
     Store,
+    /// A store that has asked before and lost the line to another core before it could write.
+    StoreAgain,
     /// A store past the caches.
     StoreNonTemporal,
     /// A software prefetch: nothing waits for it.
@@ -84,6 +89,39 @@ pub struct Response {
 pub trait Memory {
     /// Does the access and says when it is done.
     fn access(&mut self, request: &Request) -> Response;
+
+    /// How often other cores have taken a line from this one. When this grows, stores that have not yet written must see
+    /// whether they still can: [`Memory::writable`].
+    fn lines_taken(&self, _core: usize) -> u64 {
+        0
+    }
+
+    /// The first moment, at or after `at`, at which a core can write a line it has asked for before; `None` if it has to
+    /// ask again because another core has taken the line.
+    fn writable(&mut self, _core: usize, _address: u64, at: Time) -> Option<Time> {
+        Some(at)
+    }
+
+    /// A core's instruction TLB has no translation of `address`; gives the moment from which it has.
+    fn translate_code(&mut self, _core: usize, _address: u64, at: Time) -> Time {
+        at
+    }
+
+    /// Sends what a core has gathered for writing past the caches; gives the moment when memory has all of it.
+    fn drain_write_combining(&mut self, _core: usize, at: Time) -> Time {
+        at
+    }
+
+    /// Tells from now on what a PMU asks for; sets of counters take turns as said, in femtoseconds.
+    fn watch(&mut self, _watch: Watch, _turns: Turns) {}
+
+    /// Tells no longer; what its boxes counted in a run from one moment to another.
+    fn unwatch(&mut self, _from: Time, _until: Time) -> BoxCounts {
+        BoxCounts::default()
+    }
+
+    /// Moves what it has to tell of a core.
+    fn take_notes(&mut self, _core: usize, _into: &mut Vec<Note>) {}
 
     /// A core runs at another clock from `at` on. Caches that run at that clock must follow.
     fn core_clock_changed(&mut self, _core: usize, _hz: u64, _at: Time) {}

@@ -8,6 +8,8 @@
 //! window, scheduler, load and store buffer and µop cache. Each retires at full width, one that waits for its turn
 //! leaves its half unused, and each sees the port use of the other a block at a time.
 
+mod watch;
+
 use std::sync::Arc;
 
 use code::Block;
@@ -22,6 +24,7 @@ use crate::{
         table::Table,
         thread::Thread,
     },
+    pmu::SharedBank,
     source::{Execution, Source, Step},
     time::Time,
 };
@@ -126,6 +129,7 @@ pub struct Engine<M> {
     cores: Vec<Option<Core>>,
     tables: Vec<(Arc<[Block]>, Arc<Table>)>,
     interrupts: Option<Interrupts>,
+    bank: Option<SharedBank>,
     now: Time,
 }
 
@@ -157,6 +161,7 @@ impl<M: Memory> Engine<M> {
             cores: (0..cores).map(|_| None).collect(),
             tables: Vec::new(),
             interrupts: None,
+            bank: None,
             now: Time::ZERO,
         })
     }
@@ -179,6 +184,11 @@ impl<M: Memory> Engine<M> {
     /// Interrupts from the next run on.
     pub fn set_interrupts(&mut self, interrupts: Option<Interrupts>) {
         self.interrupts = interrupts;
+    }
+
+    /// Lets a PMU count what runs from now on.
+    pub fn attach(&mut self, bank: SharedBank) {
+        self.bank = Some(bank);
     }
 
     /// Another clock for a core from now on. Everything has drained between runs, as real cores wait for that too.
@@ -233,6 +243,7 @@ impl<M: Memory> Engine<M> {
     pub fn run(&mut self, jobs: &mut [Job<'_>]) -> Result<Outcome, EngineError> {
         let start = self.now;
         let mut running = self.start(jobs)?;
+        let watched = self.begin_watch(&running);
         let mut execution = Execution::default();
         while running.iter().any(|job| job.outcome.is_none() && !job.background) {
             let (next, limit) = furthest_behind(&running).ok_or(EngineError::AllBlocked {
@@ -250,7 +261,11 @@ impl<M: Memory> Engine<M> {
                 }
             }
         }
-        Ok(self.finish(start, &mut running))
+        let outcome = self.finish(start, &mut running);
+        if let Some(watched) = watched {
+            self.end_watch(&watched, &outcome, &running);
+        }
+        Ok(outcome)
     }
 
     fn start(&mut self, jobs: &[Job<'_>]) -> Result<Vec<Running>, EngineError> {

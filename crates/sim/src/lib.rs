@@ -10,6 +10,7 @@ pub mod core;
 pub mod engine;
 pub mod kernel_source;
 pub mod memory;
+pub mod pmu;
 pub mod scripted_memory;
 pub mod source;
 pub mod time;

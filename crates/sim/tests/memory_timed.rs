@@ -354,3 +354,39 @@ fn disturbance_costs_bandwidth_and_everything_repeats_to_the_bit() {
     assert_ne!(run(1, Some(disturbance)), run(2, Some(disturbance)));
     assert!(run(1, Some(disturbance)).0 > run(1, None).0);
 }
+
+#[test]
+fn a_fence_waits_until_memory_has_what_was_gathered() {
+    let model = model("tiny");
+    let mut memory = system(&model, quiet());
+    let mut driver = Driver::new(&model, 0);
+    driver.wait(&mut memory, RequestKind::StoreNonTemporal, BASE + 8);
+    let sent = driver.now;
+    let had = memory.drain_write_combining(0, sent);
+    assert!(had.since(sent).ns() >= model.memory.idle_latency_ns, "{} ns", had.since(sent).ns());
+    assert_eq!(memory.memory_stats(0).writes, 1);
+    let later = had + Time::from_ns(1.0);
+    assert_eq!(memory.drain_write_combining(0, later), later, "nothing is left");
+}
+
+#[test]
+fn code_is_translated_once() {
+    let model = model("tiny");
+    let mut memory = system(&model, quiet());
+    let mut driver = Driver::new(&model, 0);
+    let walked = memory.translate_code(0, BASE, driver.now);
+    assert!(walked > driver.now);
+    let again = memory.translate_code(0, BASE, walked);
+    let cycle_ns = 1e9 / model.clock.core_hz as f64;
+    assert_eq!(
+        again.since(walked).ns(),
+        f64::from(model.tlb.l2_latency) * cycle_ns,
+        "the second level has it"
+    );
+    driver.now = again;
+    driver.wait(&mut memory, RequestKind::Fetch, BASE);
+    // The line is in the L2 now, and the core has told where: no more than the L2's latency is left.
+    let (ns, _) = driver.wait(&mut memory, RequestKind::Fetch, BASE);
+    assert_eq!(ns, f64::from(model.l2.latency) * cycle_ns);
+    assert_eq!((memory.core_stats(0).itlb_misses, memory.core_stats(0).walks), (2, 1));
+}

@@ -59,7 +59,11 @@ const MEMORY_NS: f64 = 100.0;
 /// Coarse sweep, then refinement around each knee.
 pub(super) fn latency_curve(session: &mut Session<'_>) {
     let largest = largest(session);
-    let (per_octave, asked) = if session.request.quick { (1, QUICK) } else { (2, FULL) };
+    let (per_octave, mut asked) = if session.request.quick { (1, QUICK) } else { (2, FULL) };
+    if session.request.simulated.is_some() {
+        // Pages are the same for every buffer: neighbours of a size tell nothing new.
+        asked.neighbours = 0;
+    }
     let mut coarse = sizes::sweep(smallest(session), largest, per_octave).unwrap_or_default();
     if session.request.simulated.is_none() {
         coarse.extend_from_within(..coarse.partition_point(|&size| size <= SWEPT_TWICE));
@@ -70,7 +74,7 @@ pub(super) fn latency_curve(session: &mut Session<'_>) {
     let mut points = Vec::new();
     for (done, &size) in coarse.iter().enumerate() {
         let plan = session.plan(expected - done);
-        points.extend(measure(session, size, &plan));
+        points.extend(measure(session, size, &plan).into_iter().flatten());
         session.progress(done as f64 / expected as f64);
     }
     tidy(&mut session.profile.latency_curve);
@@ -85,7 +89,7 @@ pub(super) fn latency_curve(session: &mut Session<'_>) {
         }
         let plan = session.plan(refined_usually.saturating_sub(refined).max(4));
         let most_ns = plan.time_ns.map(|time_ns| time_ns.min(REFINED_NS));
-        points.extend(measure(session, size, &Plan { time_ns: most_ns, ..plan }));
+        points.extend(measure(session, size, &Plan { time_ns: most_ns, ..plan }).into_iter().flatten());
         session.progress((coarse.len() + refined) as f64 / expected as f64);
     }
     tidy(&mut session.profile.latency_curve);
@@ -104,7 +108,8 @@ fn tidy(curve: &mut Vec<LatencyPoint>) {
 fn keep_levels(session: &mut Session<'_>, points: &[CurvePoint]) {
     let interrupted = session.interrupted();
     let levels = cache_levels(&rises(points), &claims(session.machine, session.cpu));
-    let sentences = if interrupted { Vec::new() } else { disagreements(&levels) };
+    let sentences =
+        if interrupted { Vec::new() } else { disagreements(&levels, session.request.simulated.is_some()) };
     for sentence in sentences {
         session.remark(sentence);
     }
@@ -130,7 +135,8 @@ fn remark_on_pages(session: &mut Session<'_>, translation: &TranslationCost) {
     }
 }
 
-fn measure(session: &mut Session<'_>, size: Bytes, plan: &Plan) -> Option<CurvePoint> {
+/// One size. Of a simulated machine the point counts twice: measuring it once more would give the same.
+fn measure(session: &mut Session<'_>, size: Bytes, plan: &Plan) -> Option<Vec<CurvePoint>> {
     let job = Job::new("chase", size, &[session.cpu]);
     let measured = session.measure_as(&job, &Plan { sample_ns: SAMPLE_NS, ..*plan })?;
     let latency_ns = measured.step_ns()?;
@@ -140,7 +146,8 @@ fn measure(session: &mut Session<'_>, size: Bytes, plan: &Plan) -> Option<CurveP
     session.profile.latency_curve.push(LatencyPoint { size, latency_ns, huge_pages });
     // The curve shows what is usual. A knee is a property of the cache, and disturbance only adds to its
     // latency.
-    Some(CurvePoint { size, latency_ns: measured.fastest_step_ns()? })
+    let point = CurvePoint { size, latency_ns: measured.fastest_step_ns()? };
+    Some(vec![point; if session.request.simulated.is_some() { 2 } else { 1 }])
 }
 
 /// Where the curve begins: a simulated first-level cache may be smaller than any real one.

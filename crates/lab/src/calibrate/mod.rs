@@ -101,9 +101,10 @@ struct Step {
 }
 
 /// The steps in their order: what others build on first, what can be missed most easily last.
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 8] = [
     Step { name: "overheads", share: 1.0, run: timing::overheads },
     Step { name: "clock", share: 2.0, run: timing::clock },
+    Step { name: "where clock samples land", share: 2.0, run: timing::skid },
     Step { name: "pages", share: 12.0, run: translation::pages },
     Step { name: "latency curve", share: 40.0, run: curve::latency_curve },
     Step { name: "latency and bandwidth of each level", share: 27.0, run: bandwidth::levels },
@@ -194,6 +195,7 @@ fn empty_profile(fingerprint: &Fingerprint, request: &Request, cpus: &CpuSet) ->
         latency_curve: Vec::new(),
         tlb: None,
         loaded_latency: Vec::new(),
+        timer: None,
         core_to_core: Vec::new(),
         remarks: Vec::new(),
         noise: None,

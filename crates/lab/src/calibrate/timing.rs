@@ -22,3 +22,12 @@ pub(super) fn clock(session: &mut Session<'_>) {
         session.remark(doubt);
     }
 }
+
+/// Where clock samples land.
+pub(super) fn skid(session: &mut Session<'_>) {
+    match session.rig.skid(session.cpu) {
+        Some(Ok(timer)) => session.profile.timer = Some(timer),
+        Some(Err(error)) => session.remark(format!("{error}.")),
+        None => {}
+    }
+}

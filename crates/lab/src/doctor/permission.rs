@@ -88,7 +88,7 @@ mod tests {
         move |request| {
             let limit = match (request.target, request.event.modes) {
                 (Target::Cpu(_), _) => 0,
-                (_, Modes::All) => 1,
+                (_, Modes::All | Modes::Kernel) => 1,
                 (_, Modes::User) => 2,
             };
             if level > limit { Err(Errno(libc::EACCES)) } else { Ok(Behaviour::counts(1)) }

@@ -17,12 +17,16 @@ use kernels::{
     parse::KernelFileError,
     workload::{Run, WorkloadError},
 };
-use machine::{Bytes, Isa, Source, profile::Overheads};
+use machine::{
+    Bytes, Isa, Source,
+    profile::{Overheads, Timer},
+};
 use record::bench::{Pages, Work};
 
 use crate::{
     repeat::{Executor, Plan, Repeated, Sample, repeat},
     rig::{Job, Loaded, Measured, Rig, RigError},
+    timer::skid,
 };
 use tsc::Tsc;
 
@@ -210,6 +214,11 @@ impl Rig for Native {
 
     fn tsc_hz(&mut self) -> Option<f64> {
         self.tsc.map(|tsc| tsc.rate_hz(TSC_SPAN))
+    }
+
+    fn skid(&mut self, cpu: u32) -> Option<Result<Timer, RigError>> {
+        let measured = skid::measure(&pmu::Live, cpu, self.seed);
+        Some(measured.map_err(|error| RigError::new("where clock samples land", error)))
     }
 }
 

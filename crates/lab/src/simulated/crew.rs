@@ -6,6 +6,7 @@ use kernels::{
     Kernel,
     description::{Pattern, Shape},
     draw::DrawError,
+    geometry::Geometry,
     traffic,
     truth::Counts,
 };
@@ -126,6 +127,41 @@ impl<'a> Crew<'a> {
         Part { sources: self.team.sources(passes), places, limits, background: false, serial: false }
     }
 
+    /// What a run of `passes` does from call to return, by thread.
+    pub fn counts(&self, passes: u64) -> Vec<Counts> {
+        self.team.counts(passes)
+    }
+
+    /// What one pass does, by thread.
+    pub fn pass_counts(&self) -> &[Counts] {
+        &self.counts
+    }
+
+    /// The part of each thread.
+    pub fn geometries(&self) -> impl Iterator<Item = &Geometry> {
+        self.team.threads().iter().map(|thread| thread.geometry())
+    }
+
+    /// How many threads run in the package of this one, itself included.
+    pub fn beside(&self, thread: usize) -> usize {
+        (0..self.job.cpus.len()).filter(|&other| self.package(other) == self.package(thread)).count()
+    }
+
+    /// By thread: how much of a pass a window did.
+    pub fn parts_of(&self, outcome: &Outcome) -> Vec<f64> {
+        let done = outcome.jobs.iter().zip(&self.counts);
+        done.map(|(job, pass)| job.statistics.instructions as f64 / pass.instructions.max(1) as f64).collect()
+    }
+
+    /// Steps that wait for each other in so many passes of each thread.
+    pub fn chain(&self, passes: &[f64]) -> f64 {
+        let steps = traffic::chained_steps(self.job.kernel) as f64;
+        self.geometries()
+            .zip(passes)
+            .map(|(geometry, passes)| steps * geometry.iterations as f64 * passes)
+            .sum()
+    }
+
     /// Passes of a timed run of whole passes.
     pub fn passes(&self) -> u64 {
         let pass: u64 = self.counts.iter().map(|counts| counts.instructions).sum();
@@ -182,6 +218,24 @@ impl<'a> Crew<'a> {
             _ => each,
         };
         self.counts.iter().map(of_thread).collect()
+    }
+
+    /// Instructions of each thread in which the caches are filled anew so many times; at most a pass.
+    ///
+    /// What is read and what is written leave a cache in turns, for a line that is written back to it is younger again:
+    /// only over several fillings do they leave it as they came.
+    pub fn turnover(&self, times: u64) -> Vec<u64> {
+        let share = (times * cache_bytes(self.model)) as f64 / self.size().0.max(1) as f64;
+        let of_pass = |counts: &Counts| (counts.instructions as f64 * share.min(1.0)) as u64;
+        self.counts.iter().zip(self.timed()).map(|(counts, timed)| of_pass(counts).max(timed)).collect()
+    }
+
+    /// Whether it reads some lines and writes others, and has more data than the caches hold.
+    pub fn mixes_beyond_caches(&self) -> bool {
+        let uses = traffic::uses(self.job.kernel.description());
+        let mixed =
+            uses.iter().any(|used| used.written) && uses.iter().any(|used| used.read && !used.written);
+        mixed && self.size().0 > cache_bytes(self.model)
     }
 
     /// What one pass takes, from a window of one: that of the slowest thread.

@@ -10,6 +10,7 @@ use record::scenario::{BufferUse, ScenarioRun};
 use sim::{
     engine::{Engine, Job, Outcome},
     memory::{MemorySystem, Options, PageSize},
+    pmu::SharedBank,
 };
 
 use super::{
@@ -33,6 +34,16 @@ const PACE_TIMED: u64 = 100_000;
 
 /// Runs. An interrupt keeps the entries that were finished.
 pub fn run(request: &Request<'_>, model: &Model, interrupt: &AtomicBool) -> Result<ScenarioRun, RunError> {
+    run_with(request, model, None, interrupt)
+}
+
+/// The same while a PMU counts; looking for the pace of a step is not counted.
+pub(super) fn run_with(
+    request: &Request<'_>,
+    model: &Model,
+    bank: Option<SharedBank>,
+    interrupt: &AtomicBool,
+) -> Result<ScenarioRun, RunError> {
     let machine = model.topology();
     let mut plan = plan(request, &machine)?;
     one_each(request)?;
@@ -41,7 +52,7 @@ pub fn run(request: &Request<'_>, model: &Model, interrupt: &AtomicBool) -> Resu
     let nodes = placement::nodes(&plan, request.cpus, &machine)?;
     let place = Places { model, cpus: request.cpus, nodes: &nodes };
     let paces = pace(&mut plan, &mut Alone { place: &place, interrupt, failed: &failed })?;
-    let (stays, outcome) = perform(&plan, &place, interrupt).map_err(&failed)?;
+    let (stays, outcome) = perform(&plan, &place, bank, interrupt).map_err(&failed)?;
     let wall_ns = outcome.elapsed().ns();
     let noise = Noise { wall_ns, ..Noise::default() };
     let buffers = buffers(&plan, &nodes);
@@ -83,10 +94,12 @@ type Stays = Vec<Vec<crate::scenario::Stay>>;
 fn perform(
     plan: &Plan,
     place: &Places<'_>,
+    bank: Option<SharedBank>,
     interrupt: &AtomicBool,
 ) -> Result<(Stays, Outcome), SimulationError> {
     let stage = Stage::prepare(plan)?;
     let mut engine = place.engine(plan, &stage)?;
+    bank.into_iter().for_each(|bank| engine.attach(bank));
     let shared = Shared::new(plan);
     let mut performers: Vec<Performer<'_>> =
         (0..plan.threads()).map(|thread| Performer::new(&stage, &shared, thread, interrupt)).collect();

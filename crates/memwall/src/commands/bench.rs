@@ -140,8 +140,12 @@ fn sizes(args: &Args, machine: &Target, topology: &Topology) -> Result<Vec<Bytes
 
 fn kernel(args: &Args) -> Result<Kernel, Failure> {
     let catalogue = super::catalogue(args.kernel_file.as_deref())?;
-    let mut kernel = catalogue.get(&args.kernel).map_err(Failure::usage)?;
-    for setting in &args.set {
+    with_settings(catalogue.get(&args.kernel).map_err(Failure::usage)?, &args.set)
+}
+
+/// The kernel with parameters set, each `NAME=NUMBER`.
+pub fn with_settings(mut kernel: Kernel, settings: &[String]) -> Result<Kernel, Failure> {
+    for setting in settings {
         let bad = || Failure::Usage(format!("--set {setting}: write NAME=NUMBER, such as muls=24"));
         let (name, value) = setting.split_once('=').ok_or_else(bad)?;
         kernel =

@@ -2,10 +2,19 @@
 
 pub mod bench;
 pub mod calibrate;
+pub mod compare;
+pub mod count;
+pub mod count_simulated;
 pub mod doctor;
+pub mod events;
 pub mod kernels;
 pub mod models;
+pub mod page;
 pub mod profile;
+pub mod record;
+pub mod recording;
+pub mod report;
+pub mod run;
 pub mod scenario;
 pub mod topology;
 

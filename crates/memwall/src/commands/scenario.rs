@@ -102,7 +102,8 @@ fn list(catalogue: &Catalogue) -> Result<(), Failure> {
     output::text(&report::scenario::list(&rows, output::columns()))
 }
 
-fn settings(given: &[String]) -> Result<Vec<(String, String)>, Failure> {
+/// `NAME=VALUE` pairs.
+pub fn settings(given: &[String]) -> Result<Vec<(String, String)>, Failure> {
     let split = |setting: &String| {
         let (name, value) = setting
             .split_once('=')
@@ -112,8 +113,8 @@ fn settings(given: &[String]) -> Result<Vec<(String, String)>, Failure> {
     given.iter().map(split).collect()
 }
 
-/// A name is a name unless it looks like a path.
-fn read(name: &str, catalogue: &Catalogue, settings: &[(String, String)]) -> Result<Scenario, Failure> {
+/// A shipped scenario by its name, or a file: a name is a name unless it looks like a path.
+pub fn read(name: &str, catalogue: &Catalogue, settings: &[(String, String)]) -> Result<Scenario, Failure> {
     if !name.contains('/') && !name.ends_with(".toml") {
         let shipped = shipped::find(name).map_err(Failure::usage)?;
         return shipped.parse(catalogue, settings).map_err(Failure::usage);

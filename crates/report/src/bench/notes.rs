@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Notes with their style, warnings first. `left_out` names the columns that are not shown and need no words.
-pub(super) fn notes(bench: &Bench, left_out: &[String]) -> Vec<(Style, String)> {
+pub(crate) fn notes(bench: &Bench, left_out: &[String]) -> Vec<(Style, String)> {
     let shape = Shape::of(bench);
     let shown = |column: &str| !left_out.iter().any(|name| name == column);
     // A simulated machine has neither noise nor samples: the same time every time.

@@ -146,6 +146,7 @@ fn core(core: &CoreModel) -> Vec<String> {
         ports: _,
         operations: _,
         store_forward_latency,
+        memory_renaming,
         blocked_forward_penalty,
         line_split_penalty,
     } = core;
@@ -158,7 +159,10 @@ fn core(core: &CoreModel) -> Vec<String> {
         format!("{store_buffer} stores"),
         fuses(*macro_fusion, "compare and branch"),
         fuses(*micro_fusion, "load and operation"),
-        format!("forwarding {}", cycles(*store_forward_latency)),
+        match memory_renaming {
+            true => "forwarding by renaming".to_owned(),
+            false => format!("forwarding {}", cycles(*store_forward_latency)),
+        },
         format!("blocked forwarding +{}", cycles(*blocked_forward_penalty)),
         format!("split line +{}", cycles(*line_split_penalty)),
     ]

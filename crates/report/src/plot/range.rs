@@ -3,8 +3,8 @@
 use super::{Axis, Quantity, Scale};
 
 /// An axis with the range it covers and the dots it is drawn on.
-pub(super) struct Range {
-    pub(super) axis: Axis,
+pub(crate) struct Range {
+    pub(crate) axis: Axis,
     low: f64,
     high: f64,
     dots: usize,
@@ -13,7 +13,7 @@ pub(super) struct Range {
 impl Range {
     /// The range of `values`, all of which the scale can show; to round ends if `round`. `None` if they span
     /// nothing.
-    pub(super) fn new(
+    pub(crate) fn new(
         axis: Axis,
         values: impl Iterator<Item = f64> + Clone,
         dots: usize,
@@ -32,7 +32,7 @@ impl Range {
     }
 
     /// The dot of `value`, or `None` outside the range.
-    pub(super) fn dot(&self, value: f64) -> Option<usize> {
+    pub(crate) fn dot(&self, value: f64) -> Option<usize> {
         let along = match self.axis.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),
             Scale::Log => (value / self.low).ln() / (self.high / self.low).ln(),
@@ -44,7 +44,7 @@ impl Range {
     }
 
     /// Round values inside the range, ascending.
-    pub(super) fn ticks(&self) -> Vec<f64> {
+    pub(crate) fn ticks(&self) -> Vec<f64> {
         match (self.axis.scale, self.axis.quantity) {
             (Scale::Log, Quantity::Bytes) => {
                 let (first, last) = (self.low.log2().ceil() as i32, self.high.log2().floor() as i32);

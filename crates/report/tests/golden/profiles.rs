@@ -111,6 +111,7 @@ pub fn guest() -> Profile {
             walk_penalty_ns: Some(29.7),
         }),
         loaded_latency: loaded(104.0),
+        timer: None,
         core_to_core: vec![CoreToCore { from: 0, to: 1, latency_ns: about(58.3) }],
         remarks: vec![
             "L3 claims 260 MiB; one core can use about 10 MiB of it: size data to the measured number, other guests \
@@ -179,6 +180,7 @@ pub fn interrupted() -> Profile {
         extent: Extent { quick: true, complete: false },
         tlb: None,
         loaded_latency: vec![],
+        timer: None,
         core_to_core: vec![],
         remarks: vec![],
         noise: None,
@@ -198,6 +200,7 @@ pub fn one_cpu() -> Profile {
         cpus: [0].into_iter().collect(),
         clock: None,
         loaded_latency: vec![],
+        timer: None,
         core_to_core: vec![],
         remarks: vec![],
         noise: Some(Noise {

@@ -20,9 +20,9 @@ pub(crate) struct Limits {
     pub store_buffer: u32,
     pub mispredict_penalty: u64,
     pub store_forward_latency: u64,
+    pub memory_renaming: bool,
     pub blocked_forward_penalty: u64,
     pub line_split_penalty: u64,
-    pub itlb_penalty: u64,
     pub line_bytes: u64,
 }
 
@@ -39,9 +39,9 @@ impl Limits {
             store_buffer: core.store_buffer,
             mispredict_penalty: model.front_end.branch.mispredict_penalty.into(),
             store_forward_latency: core.store_forward_latency.into(),
+            memory_renaming: core.memory_renaming,
             blocked_forward_penalty: core.blocked_forward_penalty.into(),
             line_split_penalty: core.line_split_penalty.into(),
-            itlb_penalty: model.tlb.l2_latency.into(),
             line_bytes: model.l1d.geometry.line.0.next_power_of_two(),
         }
     }

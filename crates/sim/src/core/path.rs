@@ -8,7 +8,10 @@ use super::{
     table::{BlockTable, Table},
     thread::Thread,
 };
-use crate::access::{Memory, RequestKind};
+use crate::{
+    access::{Memory, RequestKind},
+    pmu::signal::CoreSignal,
+};
 
 /// An indirect branch or a return whose target the next block will tell.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +49,7 @@ impl Thread {
         for address in (block.address & !(page - 1)..block.end_address).step_by(page as usize) {
             if !hardware.itlb.touch(address) {
                 self.statistics.itlb_misses += 1;
-                start += self.limits.itlb_penalty;
+                start = port.translate_code(address, start);
             }
         }
         for address in (block.address & !(line - 1)..block.end_address).step_by(line as usize) {
@@ -54,6 +57,9 @@ impl Thread {
                 self.statistics.fetch_misses += 1;
                 start += port.ask(RequestKind::Fetch, address, start, address).0;
             }
+        }
+        if let Some(probe) = &mut self.probe {
+            probe.span(CoreSignal::LengthStalls, start, start + block.length_stalls);
         }
         self.front_free = start + block.decode_cycles;
         (start, true)
@@ -72,7 +78,7 @@ impl Thread {
         match block.flow {
             Flow::Conditional => {
                 if !hardware.predictor.conditional(branch, taken, &mut self.history) {
-                    self.mispredict(times);
+                    self.mispredict(times, true);
                 }
             }
             Flow::Call => self.history.call(block.end_address),
@@ -94,12 +100,12 @@ impl Thread {
             hardware.predictor.learn_target(expected.branch, address);
         }
         if expected.target.map_or(expected.learns, |target| target != address) {
-            self.mispredict(expected.times);
+            self.mispredict(expected.times, false);
         }
     }
 
     /// Fills the window with the wrong path until the branch is resolved, then begins anew.
-    fn mispredict(&mut self, times: BranchTimes) {
+    fn mispredict(&mut self, times: BranchTimes, conditional: bool) {
         let width = self.limits.dispatch_width;
         let room = self.window.free_at(times.resolved);
         let wrong = (width * times.resolved.saturating_sub(times.dispatched)).min(room);
@@ -107,5 +113,11 @@ impl Thread {
         self.statistics.slots_wrong_path += wrong;
         self.statistics.cycles_dispatching += wrong.div_ceil(width);
         self.front_free = self.front_free.max(times.resolved + self.limits.mispredict_penalty);
+        if let Some(probe) = &mut self.probe {
+            probe.pulse(CoreSignal::Mispredicts, times.resolved, 1);
+            probe.pulse(CoreSignal::MispredictsConditional, times.resolved, conditional.into());
+            probe.wrong_path(times.dispatched + 1, wrong, width);
+            probe.span(CoreSignal::Recovery, times.resolved, times.resolved + self.limits.mispredict_penalty);
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What a core did, counted where it happens. Performance events will be attached to these counters.
+//! What a core did, counted where it happens. Performance events are in [`crate::pmu`].
 
 use std::ops::AddAssign;
 

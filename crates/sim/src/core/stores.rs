@@ -3,6 +3,10 @@
 //! A store asks for its line when it retires, so several requests are in flight; commits are in order, one per cycle.
 //! Requests are held back until the clock of the core, or a younger load, has reached the moment of retirement: the
 //! memory system sees requests nearly in the order of time.
+//!
+//! A store is given its commit when it asks for its line. If another core takes the line before that moment, the store
+//! and all behind it commit later: it has to ask again when it is the oldest. A load is forwarded its data meanwhile
+//! and needs no line, so a core notices the loss of a line only when its buffer is full.
 
 use super::clock::Clock;
 use crate::access::{Memory, Request, RequestKind, Response};
@@ -21,10 +25,26 @@ struct Store {
     non_temporal: bool,
     /// Address and data are there.
     ready: u64,
+    /// The register that is stored is known.
+    value: u64,
     retired: u64,
     commit: u64,
     /// The number, plus one, of the store before it in the same bucket; for the first and the last line.
     before: [u64; 2],
+}
+
+impl Store {
+    /// When the store can commit, from `commit` on: it asks for its line again if another core has taken it.
+    fn own_at<M: Memory>(&self, commit: u64, port: &mut Port<'_, M>) -> u64 {
+        if self.non_temporal {
+            return commit;
+        }
+        let first = port.own_at(self.address, commit, self.instruction);
+        match port.crosses(self.address, self.bytes) {
+            true => port.own_at(port.second_line(self.address), first, self.instruction),
+            false => first,
+        }
+    }
 }
 
 /// What an older store means to a load.
@@ -32,8 +52,13 @@ struct Store {
 pub(crate) enum Found {
     /// No store in the buffer overlaps.
     Nothing,
-    /// It holds all of the load's bytes from this cycle on.
-    Forward(u64),
+    /// It holds all of the load's bytes.
+    Forward {
+        /// From this cycle on.
+        ready: u64,
+        /// The register they come from is known from this cycle on.
+        value: u64,
+    },
     /// It holds some of them: the load waits until the store of this number has drained.
     Blocked(u64),
 }
@@ -54,6 +79,32 @@ impl<M: Memory> Port<'_, M> {
         let at = self.clock.time(cycle);
         let response = self.memory.access(&Request { core: self.core, kind, address, at, instruction });
         (self.clock.cycles(response.ready.since(at)), response)
+    }
+
+    /// The cycle in which the translation of a code address is known.
+    pub fn translate_code(&mut self, address: u64, cycle: u64) -> u64 {
+        let at = self.clock.time(cycle);
+        cycle + self.clock.cycles(self.memory.translate_code(self.core, address, at).since(at))
+    }
+
+    /// The cycle in which memory has all stores past the caches that were made before `cycle`.
+    pub fn drain_write_combining(&mut self, cycle: u64) -> u64 {
+        let at = self.clock.time(cycle);
+        cycle + self.clock.cycles(self.memory.drain_write_combining(self.core, at).since(at))
+    }
+
+    /// The first cycle from `cycle` on in which a line that was asked for before can be written.
+    fn own_at(&mut self, address: u64, cycle: u64, instruction: u64) -> u64 {
+        let at = self.clock.time(cycle);
+        match self.memory.writable(self.core, address, at) {
+            Some(from) => cycle + self.clock.cycles(from.since(at)),
+            None => cycle + self.ask(RequestKind::StoreAgain, address, cycle, instruction).0,
+        }
+    }
+
+    /// The line after that of `address`.
+    pub fn second_line(&self, address: u64) -> u64 {
+        (address | (self.line_bytes - 1)) + 1
     }
 
     /// Whether an access crosses a line.
@@ -77,6 +128,8 @@ pub(crate) struct StoreBuffer {
     /// When the next store to be sent retired: what all requests are compared with.
     due: u64,
     last_commit: u64,
+    /// Lines that other cores had taken when commits were last looked at.
+    taken: u64,
     /// Number, plus one, of the last store of each bucket.
     buckets: Box<[u64; BUCKETS]>,
     line_shift: u32,
@@ -91,6 +144,7 @@ impl StoreBuffer {
             instruction: 0,
             non_temporal: false,
             ready: 0,
+            value: 0,
             retired: 0,
             commit: 0,
             before: [0; 2],
@@ -103,6 +157,7 @@ impl StoreBuffer {
             unsent: 0,
             due: UNKNOWN,
             last_commit: 0,
+            taken: 0,
             buckets: Box::new([0; BUCKETS]),
             line_shift,
         }
@@ -136,18 +191,19 @@ impl StoreBuffer {
         let before = buckets.map(|bucket| self.buckets[bucket]);
         let (retired, commit) = (UNKNOWN, UNKNOWN);
         *self.store(number) =
-            Store { address, bytes, instruction, non_temporal, ready, retired, commit, before };
+            Store { address, bytes, instruction, non_temporal, ready, value: 0, retired, commit, before };
         for bucket in buckets {
             self.buckets[bucket] = number + 1;
         }
     }
 
-    /// The data of the store just begun is there at `ready`.
+    /// The data of the store just begun is in the buffer at `ready` and was in its register at `value`.
     #[inline]
-    pub fn data(&mut self, ready: u64) {
+    pub fn data(&mut self, value: u64, ready: u64) {
         if let Some(number) = self.next.checked_sub(1) {
             let store = self.store(number);
             store.ready = store.ready.max(ready);
+            store.value = value;
         }
     }
 
@@ -192,16 +248,43 @@ impl StoreBuffer {
         let (cycles, _) = port.ask(kind, store.address, store.retired, store.instruction);
         let mut done = store.retired + cycles;
         if port.crosses(store.address, store.bytes) {
-            let second = (store.address | (port.line_bytes - 1)) + 1;
+            let second = port.second_line(store.address);
             let (cycles, _) = port.ask(kind, second, store.retired + 1, store.instruction);
             done = done.max(store.retired + 1 + cycles) + port.split_penalty;
         }
-        let commit = done.max(self.last_commit + 1);
+        let mut commit = done.max(self.last_commit + 1);
+        if self.taken > 0 {
+            commit = store.own_at(commit, port);
+        }
         let number = self.unsent;
         self.store(number).commit = commit;
         self.last_commit = commit;
         self.unsent += 1;
         self.due = if self.unsent < self.retiring { self.store(number + 1).retired } else { UNKNOWN };
+    }
+
+    /// Puts commits right that lie after `now`, if other cores have taken lines since the last look.
+    #[inline]
+    pub fn follow_lines<M: Memory>(&mut self, now: u64, port: &mut Port<'_, M>) {
+        let taken = port.memory.lines_taken(port.core);
+        if taken != self.taken {
+            self.taken = taken;
+            self.commit_anew(now, port);
+        }
+    }
+
+    fn commit_anew<M: Memory>(&mut self, now: u64, port: &mut Port<'_, M>) {
+        let mut last = 0;
+        for number in self.unsent.saturating_sub(self.entries)..self.unsent {
+            let store = *self.store(number);
+            let mut commit = store.commit.max(last + 1);
+            if commit > now {
+                commit = store.own_at(commit, port);
+                self.store(number).commit = commit;
+            }
+            last = commit;
+        }
+        self.last_commit = self.last_commit.max(last);
     }
 
     /// The youngest store that overlaps a load which starts at `cycle`.
@@ -229,7 +312,10 @@ impl StoreBuffer {
             let end = store.address + store.bytes;
             if store.address < address + bytes && address < end {
                 let whole = store.address <= address && address + bytes <= end;
-                return if whole { Found::Forward(store.ready) } else { Found::Blocked(number) };
+                return match whole {
+                    true => Found::Forward { ready: store.ready, value: store.value },
+                    false => Found::Blocked(number),
+                };
             }
             link = store.before[usize::from(self.bucket(store.address) != bucket)];
         }

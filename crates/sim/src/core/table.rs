@@ -6,7 +6,9 @@ use machine::model::{FrontEnd, Model};
 use super::{
     CoreError,
     operation::{Kind, Timing, Units},
+    retirement,
 };
+use crate::pmu::Retirement;
 
 /// Registers with the two below.
 pub(crate) const REGISTERS: usize = 128;
@@ -74,6 +76,8 @@ pub(crate) struct BlockTable {
     pub flow: Flow,
     /// Cycles the decoders need for it.
     pub decode_cycles: u64,
+    /// Of these, for length-changing prefixes.
+    pub length_stalls: u64,
     pub counts: BlockCounts,
 }
 
@@ -81,13 +85,16 @@ pub(crate) struct BlockTable {
 #[derive(Debug)]
 pub(crate) struct Table {
     pub ops: Vec<Op>,
+    /// What retires with each µop that ends a slot; only looked at by a probe.
+    pub retirements: Vec<Retirement>,
     pub blocks: Vec<BlockTable>,
 }
 
 impl Table {
     pub fn new(blocks: &[Block], model: &Model) -> Result<Self, CoreError> {
         let units = Units::new(&model.core)?;
-        let mut table = Self { ops: Vec::new(), blocks: Vec::with_capacity(blocks.len()) };
+        let mut table =
+            Self { ops: Vec::new(), retirements: Vec::new(), blocks: Vec::with_capacity(blocks.len()) };
         for block in blocks {
             table.add(block, model, &units)?;
         }
@@ -111,6 +118,10 @@ impl Table {
                     continue;
                 }
                 self.ops.push(op);
+                self.retirements.push(Retirement { uops: 1, ..Retirement::default() });
+            }
+            if let Some(last) = self.retirements[first..].last_mut() {
+                last.join(&retirement::of(block, instruction));
             }
             if instruction.is_microcoded()
                 && let Some(op) = self.ops.get_mut(start)
@@ -121,6 +132,7 @@ impl Table {
         }
         let ops = first..self.ops.len();
         close_slots(&mut self.ops[first..]);
+        retirement::close_slots(&self.ops[first..], &mut self.retirements[first..]);
         self.blocks.push(BlockTable {
             counts: count(block, &self.ops[ops.clone()]),
             ops,
@@ -129,6 +141,7 @@ impl Table {
             branch_address: block.instructions().last().map_or(0, Instruction::address),
             flow: block.flow(),
             decode_cycles: u64::from(decoder.cycle) + 1,
+            length_stalls: decoder.stalled.into(),
         });
         Ok(())
     }

@@ -7,43 +7,18 @@ use super::{
     fetch::UopCache,
     hardware::{Hardware, Limits},
     operation::Kind,
+    pace::Pace,
     path::{BranchTimes, Expected},
     scheduler::Scheduler,
     stores::{Port, StoreBuffer},
     table::{BlockTable, Op, REGISTERS, Table},
 };
-use crate::{access::Memory, source::Execution, time::Time};
-
-/// A clock in cycles, and how much of its current cycle is used.
-#[derive(Clone, Copy, Debug, Default)]
-struct Pace {
-    cycle: u64,
-    used: u64,
-    /// Cycles in which anything happened.
-    active: u64,
-}
-
-impl Pace {
-    /// The first cycle with room.
-    #[inline]
-    fn next(&self, width: u64) -> u64 {
-        self.cycle + u64::from(self.used >= width)
-    }
-
-    /// Uses one place at `cycle`, not before [`next`](Self::next).
-    #[inline]
-    fn take(&mut self, cycle: u64) {
-        if cycle > self.cycle || self.used == 0 {
-            *self = Self { cycle, used: 1, active: self.active + 1 };
-        } else {
-            self.used += 1;
-        }
-    }
-
-    fn jump(&mut self, cycle: u64) {
-        *self = Self { cycle: cycle.max(self.cycle), used: 0, active: self.active };
-    }
-}
+use crate::{
+    access::Memory,
+    pmu::{Harvest, Probe, Waits, signal::CoreSignal},
+    source::Execution,
+    time::Time,
+};
 
 /// A hardware thread.
 pub(crate) struct Thread {
@@ -67,6 +42,8 @@ pub(crate) struct Thread {
     pub(super) expected: Option<Expected>,
     pub(super) uop_cache: UopCache,
     pub(super) statistics: Statistics,
+    /// Watches it during a run, if anything is counted.
+    pub(crate) probe: Option<Box<Probe>>,
     started: u64,
 }
 
@@ -91,6 +68,7 @@ impl Thread {
             expected: None,
             uop_cache: UopCache::new(&model.front_end, sharing),
             statistics: Statistics::default(),
+            probe: None,
             started: 0,
         }
     }
@@ -125,6 +103,9 @@ impl Thread {
             self.front_free = self.front_free.max(cycle);
         }
         self.scheduler.follow(self.dispatch.cycle);
+        if let Some(probe) = &mut self.probe {
+            probe.follow(&hardware.clock, self.dispatch.cycle);
+        }
         hardware.moved(self.index, self.dispatch.cycle);
         passed
     }
@@ -173,8 +154,35 @@ impl Thread {
         statistics
     }
 
+    /// What its probe counted in a run that ended at `end`, all settled.
+    pub fn harvest<M: Memory>(
+        &mut self,
+        end: Time,
+        reference_cycles: u64,
+        hardware: &Hardware,
+        memory: &mut M,
+    ) -> Option<Harvest> {
+        let mut probe = self.probe.take()?;
+        memory.take_notes(hardware.number, &mut probe.notes);
+        Some(probe.finish(&hardware.clock, hardware.clock.cycle_at(end), reference_cycles))
+    }
+
     /// Executes one block.
     pub fn execute<M: Memory>(
+        &mut self,
+        table: &Table,
+        execution: &Execution,
+        hardware: &mut Hardware,
+        memory: &mut M,
+    ) {
+        // Two copies of the code: without a probe nothing is spent on looking for one.
+        match self.probe {
+            None => self.execute_block::<M, false>(table, execution, hardware, memory),
+            Some(_) => self.execute_block::<M, true>(table, execution, hardware, memory),
+        }
+    }
+
+    fn execute_block<M: Memory, const WATCHED: bool>(
         &mut self,
         table: &Table,
         execution: &Execution,
@@ -188,19 +196,20 @@ impl Thread {
         }
         let clock = hardware.clock;
         let mut port = self.port(&clock, hardware.number, memory);
+        self.stores.follow_lines(self.dispatch.cycle, &mut port);
         self.check_target(block.address, hardware);
         let (start, decoded) = self.fetch(execution.block, table, hardware, &mut port);
         let (mut dispatched, mut done, mut branch) = (0, 0, BranchTimes::default());
         for (position, op) in table.ops[block.ops.clone()].iter().enumerate() {
             if op.begins {
                 let fetched = if decoded { start + u64::from(op.decode_at) } else { start };
-                dispatched = self.dispatch(op, fetched, hardware, &mut port);
+                dispatched = self.dispatch::<M, WATCHED>(op, fetched, hardware, &mut port);
                 done = dispatched + 1;
                 if position == 0 {
                     self.front_started = dispatched;
                 }
             }
-            let complete = self.complete(op, block, execution, dispatched, hardware, &mut port);
+            let complete = self.complete::<M, WATCHED>(op, block, execution, dispatched, hardware, &mut port);
             for destination in op.destinations {
                 self.registers[usize::from(destination) & (REGISTERS - 1)] = complete;
             }
@@ -210,18 +219,29 @@ impl Thread {
             }
             if op.ends {
                 self.retire(op, done, &mut port);
+                if WATCHED && let Some(probe) = &mut self.probe {
+                    let retirement = &table.retirements[block.ops.start + position];
+                    probe.retire(self.retirement.cycle, retirement, block.address);
+                }
             }
         }
         self.count(block);
         self.leave(block, execution.taken, branch, hardware);
         self.stores.send_until(self.dispatch.cycle, &mut port);
         self.scheduler.follow(self.dispatch.cycle);
+        if WATCHED && let Some(probe) = &mut self.probe {
+            if execution.taken || (block.flow.is_branch() && block.flow != code::Flow::Conditional) {
+                probe.pulse(CoreSignal::BranchesTaken, self.retirement.cycle, 1);
+            }
+            port.memory.take_notes(port.core, &mut probe.notes);
+            probe.follow(&clock, self.dispatch.cycle);
+        }
         hardware.moved(self.index, self.dispatch.cycle);
     }
 
     /// Starts a µop when its sources are there; the cycle in which its result can be used.
     #[inline]
-    fn complete<M: Memory>(
+    fn complete<M: Memory, const WATCHED: bool>(
         &mut self,
         op: &Op,
         block: &BlockTable,
@@ -238,20 +258,37 @@ impl Thread {
             Kind::Free => dispatched,
             Kind::Execute => {
                 let at = start_on_port(op, ready, hardware);
-                self.scheduler.start(at);
+                self.started::<WATCHED>(at);
                 at + u64::from(op.latency)
             }
             Kind::Divide => {
                 let at = hardware.timeline.reserve_divider(op.ports.into(), ready, op.busy.into());
-                self.scheduler.start(at);
+                self.started::<WATCHED>(at);
+                if WATCHED && let Some(probe) = &mut self.probe {
+                    probe.span(CoreSignal::DividerBusy, at, at + u64::from(op.busy));
+                }
                 at + u64::from(op.latency)
             }
             _ => {
                 let address = execution.addresses.get(op.memory as usize).copied().unwrap_or(0);
                 let instruction = block.address + u64::from(op.offset);
-                self.access(op, address, instruction, ready, hardware, port)
+                self.access::<M, WATCHED>(op, address, instruction, ready, hardware, port)
             }
         }
+    }
+
+    /// A µop of the slot just dispatched starts on its port.
+    #[inline]
+    pub(super) fn started<const WATCHED: bool>(&mut self, at: u64) {
+        self.scheduler.start(at);
+        if WATCHED && let Some(probe) = &mut self.probe {
+            probe.start(self.dispatch.cycle, at);
+        }
+    }
+
+    /// When the slot that is being executed was dispatched.
+    pub(super) fn dispatched(&self) -> u64 {
+        self.dispatch.cycle
     }
 
     fn count(&mut self, block: &BlockTable) {
@@ -268,7 +305,7 @@ impl Thread {
 
     /// The cycle in which a slot is dispatched: all it needs must have room.
     #[inline]
-    fn dispatch<M: Memory>(
+    fn dispatch<M: Memory, const WATCHED: bool>(
         &mut self,
         op: &Op,
         fetched: u64,
@@ -285,23 +322,43 @@ impl Thread {
             statistics.stall_window += window - here;
             at = window;
         }
+        let mut loads = 0;
         if op.loads > 0 {
-            let room = self.loads.room_at();
-            statistics.stall_load_buffer += room.saturating_sub(here);
-            at = at.max(room);
+            loads = self.loads.room_at();
+            statistics.stall_load_buffer += loads.saturating_sub(here);
+            at = at.max(loads);
         }
+        let mut stores = 0;
         if op.stores_begun > 0 {
-            let room = self.stores.room_at(port);
-            statistics.stall_store_buffer += room.saturating_sub(here);
-            at = at.max(room);
+            stores = self.stores.room_at(port);
+            statistics.stall_store_buffer += stores.saturating_sub(here);
+            at = at.max(stores);
         }
-        let room = self.scheduler.admit(op.scheduled, at);
-        if room > at {
+        let scheduler = self.scheduler.admit(op.scheduled, at);
+        if scheduler > at {
             // Full then means full since `here`: nothing was dispatched in between.
-            statistics.stall_scheduler += room - here;
-            at = room;
+            statistics.stall_scheduler += scheduler - here;
+            at = scheduler;
         }
         at = hardware.take_slot(at);
+        if WATCHED && let Some(probe) = &mut self.probe {
+            let used = if next == self.dispatch.cycle { self.dispatch.used } else { 0 };
+            // A scheduler with room says so by giving the moment it was asked for.
+            let scheduler = if scheduler > here.max(window).max(loads).max(stores) { scheduler } else { 0 };
+            let width = self.limits.dispatch_width;
+            probe.span(CoreSignal::Microcode, here - u64::from(op.microcode), here);
+            probe.dispatch(&Waits {
+                from: next,
+                delivered: here,
+                window,
+                loads,
+                stores,
+                scheduler,
+                at,
+                used,
+                width,
+            });
+        }
         self.dispatch.take(at);
         at
     }
@@ -317,7 +374,8 @@ impl Thread {
         for _ in 0..op.stores_retired {
             self.stores.retire(at);
             if op.locked {
-                self.barrier = self.stores.drain(port);
+                let drained = self.stores.drain(port);
+                self.barrier = port.drain_write_combining(drained);
             }
         }
     }

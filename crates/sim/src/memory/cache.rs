@@ -157,6 +157,35 @@ impl<T: Copy + Default> Cache<T> {
         None
     }
 
+    /// Asks the host for what looking `line` up will need: its set.
+    #[inline]
+    pub fn expect_set(&self, index: u64) {
+        huge::expect(&self.rows[self.set(index) * self.stride / 8]);
+    }
+
+    /// Asks the host for what finding `line`, or putting it in, will need: most likely its slot.
+    #[inline]
+    pub fn expect_slot(&self, index: u64, line: u64) {
+        let (set, byte) = (self.set(index), short(line));
+        let first = set * self.stride;
+        let way = |first: usize, byte: u64| {
+            (0..self.words).find_map(|word| match equal(self.word(first + word), byte) {
+                0 => None,
+                alike => Some(word * 8 + alike.trailing_zeros() as usize / 8),
+            })
+        };
+        let oldest = || match self.order {
+            Order::Lru => way(first + self.words, self.ways as u64 - 1),
+            Order::Tree => Some(coldest(self.word(first + self.words), self.ways)),
+            Order::Random(_) => None,
+        };
+        if let Some(slot) =
+            way(first, byte).or_else(oldest).and_then(|way| self.slots.get(set * self.ways + way))
+        {
+            huge::expect(slot);
+        }
+    }
+
     /// The line in a slot, or [`EMPTY`].
     #[inline]
     pub fn line(&self, slot: usize) -> u64 {

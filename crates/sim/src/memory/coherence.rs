@@ -6,6 +6,7 @@ use super::{
     slices::{DIRTY, ELSEWHERE, OWNED},
     system::MemorySystem,
 };
+use crate::pmu::signal::BoxSignal;
 
 /// What a snoop found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -24,8 +25,9 @@ pub(super) enum Keep {
 }
 
 impl MemorySystem {
-    /// Asks one L2 and the L1s above it.
-    pub(super) fn snoop(&mut self, number: usize, line: u64, keep: Keep) -> Found {
+    /// Asks one L2 and the L1s above it. They have the line until `until`; `None` for a line that nobody else is to get,
+    /// as no store of theirs is waiting for it.
+    pub(super) fn snoop(&mut self, number: usize, line: u64, keep: Keep, until: Option<u64>) -> Found {
         let mut found = Found::Nothing;
         let mut note = |state: u8| {
             found = found.max(if state & STATE == MODIFIED { Found::Modified } else { Found::Clean });
@@ -42,7 +44,11 @@ impl MemorySystem {
         for core in cluster.cores.clone() {
             let side = &mut self.cores[core];
             if let Some(slot) = side.l1.find(line) {
-                note(side.l1.entry(slot).state);
+                let entry = *side.l1.entry(slot);
+                note(entry.state);
+                if let Some(until) = until.filter(|_| entry.state & STATE != SHARED) {
+                    side.departing.note(line, entry.ready, until);
+                }
                 side.l1.entry_mut(slot).state = SHARED;
                 if keep == Keep::Nothing {
                     side.l1.clear(slot);
@@ -58,13 +64,20 @@ impl MemorySystem {
 
     /// Asks those L2s of a package whose bits are set. With the strongest answer come the bits of those that
     /// answered to have it.
-    pub(super) fn snoop_all(&mut self, socket: usize, bits: u64, line: u64, keep: Keep) -> (Found, u64) {
+    pub(super) fn snoop_all(
+        &mut self,
+        socket: usize,
+        bits: u64,
+        line: u64,
+        keep: Keep,
+        until: Option<u64>,
+    ) -> (Found, u64) {
         let first = self.sockets[socket].clusters.start;
         let (mut found, mut having, mut left) = (Found::Nothing, 0, bits);
         while left != 0 {
             let bit = left & left.wrapping_neg();
             left ^= bit;
-            let one = self.snoop(first + bit.trailing_zeros() as usize, line, keep);
+            let one = self.snoop(first + bit.trailing_zeros() as usize, line, keep, until);
             if one != Found::Nothing {
                 having |= bit;
             }
@@ -75,11 +88,18 @@ impl MemorySystem {
     }
 
     /// What a whole package has of a line, for others: it may keep an unmodified copy or nothing. Modified data is the
-    /// caller's to carry on.
-    pub(super) fn snoop_package(&mut self, socket: usize, line: u64, keep: Keep) -> Found {
+    /// caller's to carry on. A snoop for another package, at `at`, waits until the line has come to the private caches;
+    /// the moment it is answered is returned.
+    pub(super) fn snoop_package(
+        &mut self,
+        socket: usize,
+        line: u64,
+        keep: Keep,
+        at: Option<u64>,
+    ) -> (Found, u64) {
         let slot = self.sockets[socket].l3.as_ref().and_then(|l3| l3.find(line));
         let mut found = Found::Nothing;
-        let mut held = Held::default();
+        let (mut held, mut at) = (Held::default(), at);
         if let Some(filter) = &self.sockets[socket].filter {
             held = filter.get(line);
         }
@@ -91,7 +111,8 @@ impl MemorySystem {
         if held.by != 0 {
             found = found.max(Found::Clean);
             if keep == Keep::Nothing || held.owned {
-                found = found.max(self.snoop_all(socket, held.by, line, keep).0);
+                at = at.map(|at| at.max(self.confirmed(socket, held.by, line)));
+                found = found.max(self.snoop_all(socket, held.by, line, keep, at).0);
             }
         }
         let package = &mut self.sockets[socket];
@@ -111,7 +132,10 @@ impl MemorySystem {
             let by = if keep == Keep::Nothing { 0 } else { held.by };
             filter.set(line, Held { by, owned: false, elsewhere: true });
         }
-        found
+        if let Some(at) = at.filter(|_| found != Found::Nothing) {
+            self.tell_slice(socket, line, BoxSignal::LookupSnoops, at);
+        }
+        (found, at.unwrap_or(0))
     }
 
     /// Tells the snoop filter, if there is one, that a cluster has dropped the last copy of a line.

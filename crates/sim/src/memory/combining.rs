@@ -8,13 +8,15 @@ use super::{
     coherence::{Found, Keep},
     system::{MemorySystem, Served},
 };
-use crate::{access::Supplier, time::Time};
+use crate::access::Supplier;
 
 /// Open buffers of one core.
 #[derive(Clone, Debug)]
 pub(super) struct Combining {
     open: Vec<Open>,
     limit: usize,
+    /// When memory has answered for all lines that were sent.
+    answered: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +30,7 @@ struct Open {
 impl Combining {
     pub fn new(buffers: u32) -> Self {
         let limit = buffers.max(1) as usize;
-        Self { open: Vec::with_capacity(limit), limit }
+        Self { open: Vec::with_capacity(limit), limit, answered: 0 }
     }
 
     /// Adds a store to an open buffer; its place, if it is whole now.
@@ -71,14 +73,14 @@ impl MemorySystem {
         Served { ready, accepted, supplier: Supplier::FillBuffer }
     }
 
-    /// Sends what waits in a core's write-combining buffers, as a fence does; returns when memory has all of it.
-    pub fn drain_write_combining(&mut self, core: usize, at: Time) -> Time {
-        let mut done = at.0;
+    /// Sends what waits in a core's write-combining buffers, as a fence does; returns when memory has answered for all
+    /// that was ever sent.
+    pub(super) fn drain_combining(&mut self, core: usize, at: u64) -> u64 {
         while let Some(open) = self.cores[core].combining.open.first() {
             let whole = open.stores == 1 && open.last == 0;
-            done = done.max(self.send_combined(core, 0, at.0, whole));
+            self.send_combined(core, 0, at, whole);
         }
-        Time(done)
+        at.max(self.cores[core].combining.answered)
     }
 
     /// Sends a buffer to memory; returns when it has a fill buffer to go from.
@@ -104,8 +106,10 @@ impl MemorySystem {
         let memory = &mut self.sockets[super::pages::home(open.line)].memory;
         memory.stats.writes_non_temporal += 1;
         // The buffer is free when the controller has answered, which takes as long as a read's answer.
-        let answered = written.max(sent) + memory.idle_fs();
-        self.cores[core].fill_buffers.hold(buffer, answered + back);
+        let answered = written.max(sent) + memory.idle_fs() + back;
+        let side = &mut self.cores[core];
+        side.combining.answered = side.combining.answered.max(answered);
+        side.fill_buffers.hold(buffer, answered);
         got
     }
 
@@ -116,7 +120,7 @@ impl MemorySystem {
         for step in 0..self.sockets.len() {
             let socket = (own + step) % self.sockets.len();
             if self.visits.may_hold(line, socket)
-                && self.snoop_package(socket, line, Keep::Nothing) == Found::Modified
+                && self.snoop_package(socket, line, Keep::Nothing, None).0 == Found::Modified
             {
                 self.write_home(socket, line, at);
             }

@@ -2,6 +2,8 @@
 
 use kernels::draw::SplitMix;
 
+use crate::pmu::signal::BoxSignal;
+
 use super::{options::Disturbance, pages::NODE_SHIFT, system::MemorySystem};
 
 /// Events made up for one request at most: after a long silence the rest is skipped.
@@ -74,8 +76,10 @@ impl MemorySystem {
         let Some(mut background) = self.sockets[socket].background.take() else { return };
         for _ in 0..AT_ONCE {
             let Some(at) = background.memory.due(now, &mut background.random) else { break };
+            let line = background.line();
+            self.tell_channel(socket, line, BoxSignal::ChannelReads, at);
             let memory = &mut self.sockets[socket].memory;
-            memory.read(background.line(), at);
+            memory.read(line, at);
             memory.stats.background += 1;
         }
         for _ in 0..AT_ONCE {

@@ -71,6 +71,11 @@ impl Controller {
         self.idle_fs
     }
 
+    /// The channel of a line.
+    pub fn channel(&self, line: u64) -> usize {
+        self.place(line).0
+    }
+
     fn place(&self, line: u64) -> (usize, usize) {
         let (channel, within) = self.spread.place(line);
         // Neighbours go to different banks, rows far apart to any.

@@ -6,7 +6,7 @@ use super::{
     pages,
     system::MemorySystem,
 };
-use crate::access::Supplier;
+use crate::{access::Supplier, pmu::signal::BoxSignal};
 
 /// Regions of memory told apart by [`Visits`].
 const REGIONS: usize = 1 << 18;
@@ -66,18 +66,25 @@ impl MemorySystem {
                 (Some(slot), left)
             }
         };
-        let asked = self.links.send(socket, home, line, Load::Message, left);
+        let asked = self.send(socket, home, line, Load::Message, left);
         self.visits.note(line, socket);
+        let local = home == socket;
+        let asks = if local { BoxSignal::HomeReadsLocal } else { BoxSignal::HomeReadsRemote };
+        self.tell_home(home, asks, asked);
         let (shared, confirmed, owner) = self.ask_others(socket, line, asked, store);
+        let snooped = confirmed > asked || owner.is_some();
+        let said = if snooped { BoxSignal::DirectorySnoops } else { BoxSignal::DirectoryNoSnoops };
+        self.tell_home(home, said, asked);
         let from = match owner {
-            Some(owner) => self.fetch_from_cache(socket, owner, line, asked, store),
+            Some((owner, looked)) => self.fetch_from_cache(socket, owner, line, looked, store),
             None => {
                 let memory = &mut self.sockets[home].memory;
                 let read = memory.read(line, asked);
                 memory.stats.reads_prefetch += u64::from(prefetch);
                 memory.stats.reads_remote += u64::from(home != socket);
-                let supplier = if home == socket { Supplier::LocalMemory } else { Supplier::RemoteMemory };
-                let at = self.links.send(home, socket, line, Load::Line, read);
+                self.tell_channel(home, line, BoxSignal::ChannelReads, asked);
+                let supplier = if local { Supplier::LocalMemory } else { Supplier::RemoteMemory };
+                let at = self.send(home, socket, line, Load::Line, read);
                 FromHome { at, shared, modified: false, supplier }
             }
         };
@@ -88,14 +95,14 @@ impl MemorySystem {
     }
 
     /// Snoops the other packages that have copies: whether some keep one, when all have answered, and who had it
-    /// modified.
+    /// modified, with the moment from which it can be sent for.
     fn ask_others(
         &mut self,
         socket: usize,
         line: u64,
         asked: u64,
         store: bool,
-    ) -> (bool, u64, Option<usize>) {
+    ) -> (bool, u64, Option<(usize, u64)>) {
         let home = pages::home(line);
         let keep = if store { Keep::Nothing } else { Keep::Shared };
         let (mut shared, mut confirmed, mut owner) = (false, asked, None);
@@ -103,12 +110,13 @@ impl MemorySystem {
             if !self.visits.may_hold(line, other) {
                 continue;
             }
-            match self.snoop_package(other, line, keep) {
+            let (found, looked) = self.snoop_package(other, line, keep, Some(asked));
+            match found {
                 Found::Nothing => continue,
-                Found::Modified => owner = Some(other),
+                Found::Modified => owner = Some((other, looked)),
                 Found::Clean => {
-                    let told = self.links.send(home, other, line, Load::Message, asked);
-                    confirmed = confirmed.max(self.links.send(other, socket, line, Load::Message, told));
+                    let told = self.send(home, other, line, Load::Message, asked);
+                    confirmed = confirmed.max(self.send(other, socket, line, Load::Message, told));
                 }
             }
             shared |= !store;
@@ -126,37 +134,41 @@ impl MemorySystem {
         store: bool,
     ) -> FromHome {
         let home = pages::home(line);
-        let told = self.links.send(home, owner, line, Load::Message, asked);
+        let told = self.send(home, owner, line, Load::Message, asked);
         let looked_up = self.sockets[owner].l3.as_ref().map_or(0, |l3| l3.latency_fs + l3.snoop_fs);
         let found = told + looked_up;
         if !store {
             self.write_home(owner, line, found);
         }
-        let at = self.links.send(owner, socket, line, Load::Line, found);
+        let at = self.send(owner, socket, line, Load::Line, found);
         FromHome { at, shared: !store, modified: store, supplier: Supplier::RemoteCacheModified }
     }
 
     /// Takes the copies of all other packages away from a line that `socket` holds; returns when that is done.
     pub(super) fn own_everywhere(&mut self, socket: usize, line: u64, at: u64) -> u64 {
         let home = pages::home(line);
-        let asked = self.links.send(socket, home, line, Load::Message, at);
+        let asked = self.send(socket, home, line, Load::Message, at);
         let (_, confirmed, _) = self.ask_others(socket, line, asked, true);
         // The home's answer, where nobody else had to be asked.
-        if confirmed == asked { self.links.send(home, socket, line, Load::Message, asked) } else { confirmed }
+        if confirmed == asked { self.send(home, socket, line, Load::Message, asked) } else { confirmed }
     }
 
     /// Writes a line to its home from package `socket`; returns when the memory's queue has it.
     pub(super) fn write_home(&mut self, socket: usize, line: u64, at: u64) -> u64 {
         let home = pages::home(line);
         if home == socket {
+            self.tell_home(home, BoxSignal::HomeWritesLocal, at);
+            self.tell_channel(home, line, BoxSignal::ChannelWrites, at);
             return self.sockets[home].memory.write(line, at);
         }
         let (slot, left) = self.links.requests[socket].acquire(at);
-        let arrived = self.links.send(socket, home, line, Load::Line, left);
+        let arrived = self.send(socket, home, line, Load::Line, left);
         let memory = &mut self.sockets[home].memory;
         let accepted = memory.write(line, arrived);
         memory.stats.writes_remote += 1;
-        let told = self.links.send(home, socket, line, Load::Message, accepted);
+        self.tell_home(home, BoxSignal::HomeWritesRemote, arrived);
+        self.tell_channel(home, line, BoxSignal::ChannelWrites, accepted);
+        let told = self.send(home, socket, line, Load::Message, accepted);
         self.links.requests[socket].hold(slot, told);
         told
     }

@@ -4,7 +4,7 @@ use super::{
     level::{EXCLUSIVE, MODIFIED, PREFETCHED, SHARED, STATE},
     system::{MemorySystem, Origin, Served},
 };
-use crate::access::Supplier;
+use crate::{access::Supplier, pmu::signal::CoreSignal};
 
 /// What a request below the L1 came back with.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +29,10 @@ impl MemorySystem {
         let store = origin == Origin::Store;
         let start = if store { side.lanes.store(asked) } else { side.lanes.load(asked) };
         let start = at.max(start * cycle);
+        if let Some(served) = self.use_departing(core, line, start, origin) {
+            return served;
+        }
+        let side = &mut self.cores[core];
         let Some(slot) = side.l1.find(line) else {
             side.stats.l1.demand_misses += 1;
             return self.miss(core, line, start, origin, false);
@@ -39,6 +43,10 @@ impl MemorySystem {
             side.l1.entry_mut(slot).state = state & STATE;
             side.stats.l1.prefetch_used += 1;
             side.next_line.used_prefetched = true;
+            if origin == Origin::Load && arrives > start {
+                // From now on somebody waits for this buffer.
+                self.watcher.note_span(core, CoreSignal::FillBuffers.into(), start, arrives);
+            }
         }
         if arrives > start {
             side.stats.l1.demand_pending += 1;
@@ -66,12 +74,16 @@ impl MemorySystem {
         if accepted > start {
             side.stats.fill_buffer_waits += 1;
             side.stats.fill_buffer_wait_fs += accepted - start;
+            self.watcher.note_span(core, CoreSignal::FillBufferWaits.into(), start, accepted);
         }
         side.stats.rfos += u64::from(origin == Origin::Store);
         let below = self.level_two(core, line, accepted, origin, upgrade);
         let state = if origin == Origin::Store { MODIFIED } else { below.state };
         let until = self.fill_level_one(core, line, state, below.ready);
         self.cores[core].fill_buffers.hold(buffer, until);
+        if origin == Origin::Load {
+            self.watcher.note_span(core, CoreSignal::FillBuffers.into(), accepted, below.ready);
+        }
         self.train_level_two(core, line, &below);
         let mut ready = below.ready;
         if origin == Origin::Store {
@@ -114,6 +126,7 @@ impl MemorySystem {
         let filled = side.lanes.all(cycle, self.l1.fill_cycles);
         let until = ready.max(filled * side.cycle_fs);
         side.stats.l1.fills += 1;
+        self.watcher.note(core, CoreSignal::L1LinesIn, ready);
         let Some(gone) = side.l1.put(line, state, ready) else {
             return until;
         };
@@ -123,6 +136,7 @@ impl MemorySystem {
         if gone.state & STATE == MODIFIED {
             side.stats.l1.evictions_modified += 1;
             let sent = side.lanes.all(cycle, self.l1.evict_cycles) * side.cycle_fs;
+            self.watcher.note(core, CoreSignal::L1WriteBacks, ready);
             self.write_back_to_level_two(core, gone.line, ready);
             return until.max(sent);
         }

@@ -4,8 +4,12 @@ use super::{
     level::{EXCLUSIVE, MODIFIED, PREFETCHED, SHARED, STATE},
     level_one::Below,
     system::{MemorySystem, Origin, Served},
+    telling::Left,
 };
-use crate::access::Supplier;
+use crate::{
+    access::Supplier,
+    pmu::signal::{CoreSignal, OffcoreRequest},
+};
 
 impl MemorySystem {
     /// Instruction bytes that the core's own cache has not.
@@ -30,10 +34,11 @@ impl MemorySystem {
         let start = cluster.array.reserve(at, u64::from(self.l2.serve_cycles) * cluster.cycle_fs);
         let answered = start + u64::from(self.l2.latency) * cluster.cycle_fs;
         let store = origin == Origin::Store;
-        let sibling = self.ask_siblings(core, line, store, answered);
+        let (sibling, answered) = self.ask_siblings(core, line, store, answered);
         let found = self.clusters[number].l2.find(line);
         let usable =
             found.filter(|&slot| !store || self.clusters[number].l2.entry(slot).state & STATE != SHARED);
+        self.tell_lookup(core, origin, usable.is_some(), answered);
         let mut below = match usable {
             Some(slot) => self.hit_level_two(core, slot, answered, origin),
             None => self.miss_level_two(core, line, answered, origin, upgrade || found.is_some()),
@@ -106,6 +111,7 @@ impl MemorySystem {
         };
         self.clusters[number].queue.hold_for(entry, free, line);
         self.cores[core].stats.superqueue_held_fs += free - left;
+        self.tell_left(core, Left { origin, at: left, ready: below.ready, free, supplier: below.supplier });
         Below { state: Self::grant(below.state), missed: true, ..below }
     }
 
@@ -120,6 +126,7 @@ impl MemorySystem {
         let number = self.cores[core].cluster;
         let cluster = &mut self.clusters[number];
         if cluster.l2.find(line).is_some() || self.cores[core].l1.find(line).is_some() {
+            self.tell_lookup(core, Origin::L2Prefetch, true, at);
             return true;
         }
         let held = cluster.queue.held(at);
@@ -134,6 +141,8 @@ impl MemorySystem {
             stats.offcore_prefetches_l3_only += 1;
             stats.superqueue_held_fs += done - at;
             self.clusters[number].queue.hold_for(entry, done, line);
+            self.tell_lookup(core, Origin::L2Prefetch, false, at);
+            self.tell_sent(core, OffcoreRequest::PrefetchL3, at, done);
             return true;
         }
         let stats = &mut self.cores[core].stats;
@@ -143,6 +152,9 @@ impl MemorySystem {
         let free = self.fill_level_two(core, line, below.state | PREFETCHED, below.ready);
         self.clusters[number].queue.hold_for(entry, free, line);
         self.cores[core].stats.superqueue_held_fs += free - at;
+        let origin = Origin::L2Prefetch;
+        self.tell_lookup(core, origin, false, at);
+        self.tell_left(core, Left { origin, at, ready: below.ready, free, supplier: below.supplier });
         true
     }
 
@@ -155,6 +167,7 @@ impl MemorySystem {
         let passes = ready.saturating_sub(u64::from(self.l2.latency) * cluster.cycle_fs);
         cluster.array.reserve(passes, u64::from(self.l2.fill_cycles) * cluster.cycle_fs);
         self.cores[core].stats.l2.fills += 1;
+        self.watcher.note(core, CoreSignal::L2LinesIn, ready);
         let Some(gone) = cluster.l2.put(line, state, ready) else {
             return ready;
         };
@@ -165,6 +178,7 @@ impl MemorySystem {
         let stats = &mut self.cores[core].stats;
         if state != MODIFIED {
             stats.l2.evictions_clean += 1;
+            self.watcher.note(core, CoreSignal::L2OutClean, ready);
             if state != 0 {
                 self.drop_out(number, gone.line, ready);
             }
@@ -172,6 +186,8 @@ impl MemorySystem {
         }
         stats.l2.evictions_modified += 1;
         stats.offcore_writebacks += 1;
+        self.watcher.note(core, CoreSignal::L2OutModified, ready);
+        self.tell_sent(core, OffcoreRequest::WriteBack, ready, ready);
         let cluster = &mut self.clusters[number];
         cluster.array.reserve(passes, u64::from(self.l2.evict_cycles) * cluster.cycle_fs);
         self.write_out(number, gone.line, ready)
@@ -214,20 +230,25 @@ impl MemorySystem {
         }
     }
 
-    /// What the other L1s above a shared L2 have of a line: a state, or 0. They give up the right to write it, and
-    /// for a `store` the line itself; modified data goes to the L2.
-    fn ask_siblings(&mut self, core: usize, line: u64, store: bool, at: u64) -> u8 {
+    /// What the other L1s above a shared L2 have of a line: a state, or 0; and when they have answered. They give up the
+    /// right to write it, and for a `store` the line itself; modified data goes to the L2.
+    fn ask_siblings(&mut self, core: usize, line: u64, store: bool, at: u64) -> (u8, u64) {
         let cores = self.clusters[self.cores[core].cluster].cores.clone();
         if cores.len() == 1 {
-            return 0;
+            return (0, at);
         }
-        let mut strongest = 0;
+        let (mut strongest, mut answered) = (0, at);
         for sibling in cores.filter(|&sibling| sibling != core) {
             let side = &mut self.cores[sibling];
             let Some(slot) = side.l1.find(line) else { continue };
-            let state = side.l1.entry(slot).state & STATE;
+            let (state, came) = (side.l1.entry(slot).state & STATE, side.l1.entry(slot).ready);
             strongest = strongest.max(state);
             side.stats.snoops += 1;
+            if state != SHARED {
+                // It confirms that the line came, which takes as long as asking for it.
+                answered = answered.max(came + u64::from(self.l2.latency) * side.cycle_fs);
+                side.departing.note(line, came, answered);
+            }
             side.l1.entry_mut(slot).state = SHARED;
             if store {
                 side.l1.take(line);
@@ -240,7 +261,7 @@ impl MemorySystem {
                 self.sockets[socket].stats.modified_transfers += 1;
             }
         }
-        strongest
+        (strongest, answered)
     }
 
     /// Whether an L2 or an L1 above it holds a line.

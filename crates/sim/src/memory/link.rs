@@ -55,13 +55,26 @@ impl Links {
         }
     }
 
+    /// Of the links of a pair, the one that carries a line.
+    fn wire(&self, line: u64) -> usize {
+        (mix(line) >> 7) as usize % self.per_pair
+    }
+
+    /// The numbers of the link that carries a line, counted at the sender and at the receiver.
+    pub fn boxes(&self, from: usize, to: usize, line: u64) -> (usize, usize) {
+        // A package has no link to itself.
+        let at =
+            |here: usize, there: usize| (there - usize::from(there > here)) * self.per_pair + self.wire(line);
+        (at(from, to), at(to, from))
+    }
+
     /// Sends something about `line` at `at`; returns when all of it has arrived.
     pub fn send(&mut self, from: usize, to: usize, line: u64, load: Load, at: u64) -> u64 {
         if from == to {
             return at;
         }
         let pair = from * self.packages + to;
-        let wire = pair * self.per_pair + (mix(line) >> 7) as usize % self.per_pair;
+        let wire = pair * self.per_pair + self.wire(line);
         let stats = &mut self.stats[pair];
         let span = match load {
             Load::Message => {

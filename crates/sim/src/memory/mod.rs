@@ -15,6 +15,9 @@
 //! slice until the line is here and a modified line that had to make room is at its home. Demands wait for a buffer,
 //! prefetches are dropped without one.
 //!
+//! **A line that several cores want** goes from one to the next. The slice sends the snoop for it when the core that got
+//! it last has confirmed that it came; that core may use it until the snoop arrives, half a snoop later.
+//!
 //! **What holds what.** An L2 is neither inclusive nor exclusive of the L1s above it: when it drops a line that an
 //! L1 still has, the L1 takes over. An inclusive L3 holds all that private caches hold, with a bit per L2; the bit
 //! stays when an unmodified line is dropped silently. A victim L3, or none, has an exact snoop filter beside it.
@@ -29,6 +32,7 @@ mod cache;
 mod calendar;
 mod coherence;
 mod combining;
+mod departing;
 mod disturbance;
 mod dram;
 mod fault;
@@ -47,6 +51,7 @@ mod slices;
 mod spread;
 mod stats;
 mod system;
+mod telling;
 mod tlb;
 pub mod trace;
 mod uncore;

@@ -17,6 +17,9 @@ pub(super) const ELSEWHERE: u8 = 4;
 /// Brought by a prefetcher and not used since.
 pub(super) const PREFETCHED: u8 = 8;
 
+/// Lines between one that is used and one the host is asked for.
+const AHEAD: u64 = 8;
+
 /// A line that left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Left {
@@ -82,12 +85,22 @@ impl Slices {
 
     fn index(&self, line: u64) -> u64 {
         let (slice, within) = self.spread.place(line);
+        let set = match self.sets_per_slice.is_power_of_two() {
+            true => within & (self.sets_per_slice - 1),
+            false => within % self.sets_per_slice,
+        };
         // Sets of all slices side by side: a stream of lines then walks the host's memory in order too.
-        within % self.sets_per_slice * self.arrays.len() as u64 + slice as u64
+        set * self.arrays.len() as u64 + slice as u64
     }
 
     pub fn find(&self, line: u64) -> Option<usize> {
         self.cache.find(self.index(line), line)
+    }
+
+    /// Neighbours of `line` follow soon: asks the host for what they will need.
+    pub fn expect(&self, line: u64) {
+        self.cache.expect_set(self.index(line + 2 * AHEAD));
+        self.cache.expect_slot(self.index(line + AHEAD), line + AHEAD);
     }
 
     #[inline]

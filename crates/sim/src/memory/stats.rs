@@ -38,6 +38,8 @@ pub struct CoreStats {
     pub loads: u64,
     /// Stores that left the store buffer.
     pub stores: u64,
+    /// Stores that lost their line to another core before they could write, and asked again.
+    pub stores_again: u64,
     /// Stores past the caches.
     pub stores_non_temporal: u64,
     /// Software prefetches.

@@ -2,11 +2,13 @@
 
 use std::ops::Range;
 
+use events::Unit;
 use machine::model::{Model, OpClass, PrivateCache, TlbModel};
 
 use super::{
     calendar::{Calendar, Slots},
     combining::Combining,
+    departing::Departing,
     disturbance::Background,
     dram::Controller,
     fault::{self, ModelFault},
@@ -23,7 +25,8 @@ use super::{
     tlb::Tlb,
 };
 use crate::{
-    access::{Memory, Request, RequestKind, Response, Supplier},
+    access::{Memory, Request, RequestKind, Response, Supplier, Translation},
+    pmu::{BoxCounts, Note, Watch, Watcher, signal::CoreSignal, tape::Turns},
     time::Time,
 };
 
@@ -63,12 +66,12 @@ pub(super) struct CoreSide {
     pub fill_buffers: Slots,
     pub dtlb_small: Tlb,
     pub dtlb_huge: Tlb,
-    pub itlb: Tlb,
     pub stlb: Tlb,
     pub walkers: Slots,
     /// The small page translated last and its first line, to spare the search.
     pub last_page: (u64, u64),
     pub combining: Combining,
+    pub departing: Departing,
     pub next_line: NextLine,
     pub strides: Strides,
     pub switches: PrefetchSwitches,
@@ -125,6 +128,9 @@ pub struct MemorySystem {
     pub(super) pages: Pages,
     pub(super) any_small: bool,
     pub(super) any_huge: bool,
+    pub(super) uncore_fs: u64,
+    pub(super) box_hz: [(Unit, u64); 4],
+    pub(super) watcher: Watcher,
 }
 
 impl MemorySystem {
@@ -148,6 +154,7 @@ impl MemorySystem {
             }
             sockets.push(Socket::new(model, first_cluster..clusters.len(), socket, &options));
         }
+        let watcher = Watcher::new(cores.len(), Self::box_numbers(model));
         let pages = Pages::new(model.sockets, model.memory.size.0, options);
         let switches = PrefetchSwitches {
             l1_next_line: model.prefetch.l1_next_line,
@@ -167,6 +174,9 @@ impl MemorySystem {
             visits: Visits::new(),
             any_small: pages.may_have(PageSize::Small),
             any_huge: pages.may_have(PageSize::Huge),
+            uncore_fs: Time::cycle_of(model.clock.uncore_hz).0,
+            box_hz: Self::box_hz(model),
+            watcher,
             pages,
         };
         for core in 0..system.cores.len() {
@@ -260,6 +270,10 @@ impl Memory for MemorySystem {
                 stats.stores += 1;
                 Origin::Store
             }
+            RequestKind::StoreAgain => {
+                stats.stores_again += 1;
+                Origin::Store
+            }
             RequestKind::Prefetch => {
                 stats.software_prefetches += 1;
                 Origin::SoftwarePrefetch
@@ -279,8 +293,11 @@ impl Memory for MemorySystem {
         if origin == Origin::Load {
             self.cores[core].stats.loads_by_supplier[served.supplier as usize] += 1;
             self.train_level_one(core, line, request, &served);
-        } else if origin == Origin::Store {
+        } else if origin == Origin::Store && request.kind != RequestKind::StoreAgain {
             self.cores[core].stats.stores_by_supplier[served.supplier as usize] += 1;
+            if translated.how == Translation::Walk {
+                self.watcher.note(core, CoreSignal::StoresWalked, translated.at);
+            }
         }
         let waited = served.accepted > translated.at;
         Response {
@@ -289,6 +306,39 @@ impl Memory for MemorySystem {
             supplier: served.supplier,
             translation: translated.how,
         }
+    }
+
+    fn translate_code(&mut self, core: usize, address: u64, at: Time) -> Time {
+        self.cores[core].stats.itlb_misses += 1;
+        Time(self.translate_further(core, address, at.0, Origin::Fetch).at)
+    }
+
+    fn drain_write_combining(&mut self, core: usize, at: Time) -> Time {
+        Time(self.drain_combining(core, at.0))
+    }
+
+    #[inline]
+    fn lines_taken(&self, core: usize) -> u64 {
+        self.cores[core].departing.taken
+    }
+
+    fn writable(&mut self, core: usize, address: u64, at: Time) -> Option<Time> {
+        self.writable_from(core, address, at.0).map(Time)
+    }
+
+    fn watch(&mut self, watch: Watch, turns: Turns) {
+        self.watcher.begin(watch, turns);
+    }
+
+    fn unwatch(&mut self, from: Time, until: Time) -> BoxCounts {
+        let hz = self.box_hz;
+        let of = |unit| hz.iter().find(|(known, _)| *known == unit).map_or(0, |(_, hz)| *hz);
+        self.watcher.tick(from.0, until.0, of);
+        self.watcher.end()
+    }
+
+    fn take_notes(&mut self, core: usize, into: &mut Vec<Note>) {
+        self.watcher.take_notes(core, into);
     }
 
     fn core_clock_changed(&mut self, core: usize, hz: u64, _at: Time) {
@@ -307,11 +357,11 @@ impl CoreSide {
             fill_buffers: Slots::new(model.l1d.misses_in_flight),
             dtlb_small: Tlb::new(&model.tlb.l1_small),
             dtlb_huge: Tlb::new(&model.tlb.l1_huge),
-            itlb: Tlb::new(&model.front_end.itlb),
             stlb: Tlb::new(&model.tlb.l2),
             walkers: Slots::new(model.tlb.walkers),
             last_page: (u64::MAX, 0),
             combining: Combining::new(model.l1d.misses_in_flight),
+            departing: Departing::default(),
             next_line: NextLine::default(),
             strides: Strides::default(),
             switches: PrefetchSwitches::OFF,

@@ -1,5 +1,7 @@
 //! Between a package's L2s: the shared cache with its directory, or the snoop filter.
 
+use events::Unit;
+
 use super::{
     coherence::{Found, Keep},
     filter::Held,
@@ -9,7 +11,7 @@ use super::{
     slices::{DIRTY, ELSEWHERE, Entry, Left, OWNED, PREFETCHED},
     system::{MemorySystem, Origin},
 };
-use crate::access::Supplier;
+use crate::{access::Supplier, pmu::signal::BoxSignal};
 
 /// A request on its way through the uncore.
 #[derive(Clone, Copy)]
@@ -67,10 +69,16 @@ impl MemorySystem {
         let start = package.l3.as_mut().map_or(at + there, |l3| l3.serve(line, at + there));
         let prefetch = origin.is_prefetch();
         let asked = Asked { socket, bit, line, start, store, prefetch, holds };
-        let answer = match package.filter.is_some() {
+        let filtered = package.filter.is_some();
+        let signal = if store { BoxSignal::LookupRfos } else { BoxSignal::LookupReads };
+        self.tell_slice(socket, line, signal, start);
+        let answer = match filtered {
             true => self.answer_by_filter(&asked),
             false => self.answer_inclusive(&asked),
         };
+        if !store {
+            self.tell_read_miss(socket, line, answer.supplier, start, answer.at);
+        }
         Below {
             ready: answer.at + back,
             state: answer.state,
@@ -104,7 +112,9 @@ impl MemorySystem {
         let (mut found, mut having) = (Found::Nothing, others);
         if others != 0 && (asked.store || flags & OWNED != 0) {
             let keep = if asked.store { Keep::Nothing } else { Keep::Shared };
-            (found, having) = self.snoop_all(asked.socket, others, asked.line, keep);
+            at = at.max(self.confirmed(asked.socket, others, asked.line));
+            let until = Some(at + snoop_fs / 2);
+            (found, having) = self.snoop_all(asked.socket, others, asked.line, keep, until);
             at += snoop_fs;
         }
         if asked.store && flags & ELSEWHERE != 0 {
@@ -140,8 +150,9 @@ impl MemorySystem {
         let mut supplier = Supplier::L3;
         if others != 0 && (store || held.owned || slot.is_none()) {
             let keep = if store { Keep::Nothing } else { Keep::Shared };
-            (found, having) = self.snoop_all(socket, others, line, keep);
-            at = self.carried(socket, line, start + snoop_fs, asked.holds);
+            let sent = start.max(self.confirmed(socket, others, line));
+            (found, having) = self.snoop_all(socket, others, line, keep, Some(sent + snoop_fs / 2));
+            at = self.carried(socket, line, sent + snoop_fs, asked.holds);
             supplier = self.transferred(socket, found, supplier);
         }
         let mut elsewhere = held.elsewhere;
@@ -254,12 +265,16 @@ impl MemorySystem {
         let Some(l3) = &mut package.l3 else { return at };
         let start = l3.serve(line, at + there);
         package.stats.prefetches += 1;
+        if self.watcher.is_active() {
+            self.watcher.count(Unit::Slice, socket, l3.slice(line), BoxSignal::LookupPrefetches, start);
+        }
         let held = package.filter.as_ref().map_or(0, |filter| filter.get(line).by);
         if held != 0 || l3.find(line).is_some() {
             package.stats.hits += 1;
             return start + back;
         }
         let asked = Asked { socket, bit, line, start, store: false, prefetch: true, holds: false };
+        self.tell_slice(socket, line, BoxSignal::PrefetchMisses, start);
         let missed = self.miss_shared(&asked);
         let from = missed.from;
         let flags =
@@ -272,6 +287,7 @@ impl MemorySystem {
     pub(super) fn install(&mut self, socket: usize, line: u64, flags: u8, holders: u64, at: u64) -> u64 {
         let package = &mut self.sockets[socket];
         let Some(l3) = &mut package.l3 else { return at };
+        l3.expect(line);
         package.stats.fills += 1;
         match l3.put(line, flags, holders, at) {
             (_, Some(left)) => self.leave(socket, left, at),
@@ -283,10 +299,16 @@ impl MemorySystem {
     fn leave(&mut self, socket: usize, left: Left, at: u64) -> u64 {
         let mut dirty = left.flags & DIRTY != 0;
         if left.holders != 0 {
-            let (found, having) = self.snoop_all(socket, left.holders, left.line, Keep::Nothing);
+            let (found, having) = self.snoop_all(socket, left.holders, left.line, Keep::Nothing, None);
             self.sockets[socket].stats.back_invalidations += u64::from(having.count_ones());
             dirty |= found == Found::Modified;
         }
+        let victim = match (dirty, left.flags & (OWNED | ELSEWHERE) == OWNED) {
+            (true, _) => BoxSignal::VictimsModified,
+            (false, true) => BoxSignal::VictimsExclusive,
+            (false, false) => BoxSignal::VictimsShared,
+        };
+        self.tell_slice(socket, left.line, victim, at);
         if dirty {
             self.sockets[socket].stats.evictions_modified += 1;
             self.write_home(socket, left.line, at)
@@ -321,7 +343,11 @@ impl MemorySystem {
         let Some(l3) = &mut package.l3 else {
             return self.write_home(socket, line, at);
         };
+        l3.expect(line);
         let at = l3.serve(line, at + there);
+        if self.watcher.is_active() {
+            self.watcher.count(Unit::Slice, socket, l3.slice(line), BoxSignal::LookupWriteBacks, at);
+        }
         match (l3.inclusive, l3.find(line)) {
             (true, Some(slot)) => {
                 l3.entry_mut(slot).flags = (l3.entry(slot).flags | DIRTY) & !OWNED;

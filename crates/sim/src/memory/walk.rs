@@ -5,7 +5,7 @@ use super::{
     pages::{self, Page, line_in, page_key},
     system::{MemorySystem, Origin},
 };
-use crate::access::Translation;
+use crate::{access::Translation, pmu::signal::CoreSignal};
 
 /// A translated address.
 #[derive(Clone, Copy, Debug)]
@@ -17,50 +17,74 @@ pub(super) struct Translated {
 }
 
 impl MemorySystem {
-    /// Translates for a request made at `at`. Fetches use the instruction TLB, all others the data TLB.
+    /// Translates for a request made at `at`. The core has translated what it fetches: see
+    /// [`Memory::translate_code`](crate::access::Memory::translate_code).
     #[inline]
     pub(super) fn translate(&mut self, core: usize, address: u64, at: u64, origin: Origin) -> Translated {
+        if origin == Origin::Fetch {
+            let package = self.package_of(core);
+            let line = line_in(self.pages.page(address, package), address);
+            return Translated { line, at, how: Translation::L1 };
+        }
         let number = address / SMALL_PAGE_BYTES;
-        let fetch = origin == Origin::Fetch;
         let side = &mut self.cores[core];
-        if side.last_page.0 == number && !fetch {
+        if side.last_page.0 == number {
             let line = side.last_page.1 + (address / 64) % pages::SMALL_LINES;
             return Translated { line, at, how: Translation::L1 };
         }
         let mut found = None;
         if self.any_small {
             let key = page_key(address, PageSize::Small);
-            found = if fetch { side.itlb.find(key) } else { side.dtlb_small.find(key) };
+            found = side.dtlb_small.find(key);
         }
         if self.any_huge && found.is_none() {
             let key = page_key(address, PageSize::Huge);
-            found = if fetch { side.itlb.find(key) } else { side.dtlb_huge.find(key) };
+            found = side.dtlb_huge.find(key);
         }
         let Some(entry) = found else {
-            return self.translate_further(core, address, at, fetch);
+            return self.translate_data(core, address, at, origin);
         };
         let line = line_in(entry.page, address);
         if entry.ready > at {
             return Translated { line, at: entry.ready, how: Translation::Walk };
         }
-        if !fetch {
-            side.last_page = (number, line - (address / 64) % pages::SMALL_LINES);
-        }
+        side.last_page = (number, line - (address / 64) % pages::SMALL_LINES);
         Translated { line, at, how: Translation::L1 }
     }
 
-    /// After a miss in the first level.
-    fn translate_further(&mut self, core: usize, address: u64, at: u64, fetch: bool) -> Translated {
+    /// After a miss in the first level for data.
+    fn translate_data(&mut self, core: usize, address: u64, at: u64, origin: Origin) -> Translated {
+        self.cores[core].stats.dtlb_misses += 1;
+        let translated = self.translate_further(core, address, at, origin);
+        if translated.how == Translation::L2 {
+            let load = origin != Origin::Store;
+            let signal = if load { CoreSignal::LoadSecondLevelTlb } else { CoreSignal::StoreSecondLevelTlb };
+            self.watcher.note(core, signal, translated.at);
+        }
+        let package = self.package_of(core);
+        let page = self.pages.page(address, package);
+        let side = &mut self.cores[core];
+        let first_level = match page.size {
+            PageSize::Small => &mut side.dtlb_small,
+            PageSize::Huge => &mut side.dtlb_huge,
+        };
+        first_level.fill(page_key(address, page.size), page, translated.at);
+        translated
+    }
+
+    /// Through the second level, and by a walk if it has to be.
+    pub(super) fn translate_further(
+        &mut self,
+        core: usize,
+        address: u64,
+        at: u64,
+        origin: Origin,
+    ) -> Translated {
         let package = self.package_of(core);
         let page = self.pages.page(address, package);
         let key = page_key(address, page.size);
         let in_second = page.size == PageSize::Small || self.tlb.l2_holds_huge;
         let side = &mut self.cores[core];
-        if fetch {
-            side.stats.itlb_misses += 1;
-        } else {
-            side.stats.dtlb_misses += 1;
-        }
         let asked = at + u64::from(self.tlb.l2_latency) * side.cycle_fs;
         let held = if in_second { side.stlb.find(key) } else { None };
         let (done, how) = match held {
@@ -70,25 +94,18 @@ impl MemorySystem {
             }
             Some(entry) => (entry.ready, Translation::Walk),
             None => {
-                let done = self.walk(core, address, page, asked);
+                let done = self.walk(core, address, page, asked, origin);
                 if in_second {
                     self.cores[core].stlb.fill(key, page, done);
                 }
                 (done, Translation::Walk)
             }
         };
-        let side = &mut self.cores[core];
-        let first_level = match (fetch, page.size) {
-            (true, _) => &mut side.itlb,
-            (false, PageSize::Small) => &mut side.dtlb_small,
-            (false, PageSize::Huge) => &mut side.dtlb_huge,
-        };
-        first_level.fill(key, page, done);
         Translated { line: line_in(page, address), at: done, how }
     }
 
     /// Reads the page-table entries that no structure cache has, outermost first; returns when the last is known.
-    fn walk(&mut self, core: usize, address: u64, page: Page, at: u64) -> u64 {
+    fn walk(&mut self, core: usize, address: u64, page: Page, at: u64, origin: Origin) -> u64 {
         let (walker, started) = self.cores[core].walkers.acquire(at);
         let innermost = match page.size {
             PageSize::Small => 1,
@@ -107,6 +124,7 @@ impl MemorySystem {
         side.walkers.hold(walker, done);
         side.stats.walks += 1;
         side.stats.walk_fs += done - started;
+        self.tell_walk(core, origin, started, done);
         done
     }
 }

@@ -1,0 +1,222 @@
+//! Two sets of runs side by side: what changed beyond the noise.
+//!
+//! A quantity has two kinds of noise. Of samples: a time made of n of them is uncertain by about √n of them. Of runs:
+//! the same program takes another time next time, which only several runs of each side can tell. Changes are given
+//! with a 95 % interval from whatever of both is known; with one run a side the second is not, and that is said.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::findings::{Activity, Findings};
+
+/// Name and version of the form in which comparisons are written as JSON.
+pub const SCHEMA: &str = "memwall.compare/1";
+
+/// What changed from one set of runs to another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Runs on the first side.
+    pub runs_before: usize,
+    /// Runs on the second side.
+    pub runs_after: usize,
+    /// Wall time, user time and waiting, the whole program.
+    pub whole: Vec<Row>,
+    /// User time of each function, the largest change first.
+    pub functions: Vec<Row>,
+    /// What limits the comparison, in plain sentences.
+    pub remarks: Vec<String>,
+}
+
+/// One quantity on both sides.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// `wall time`, `waiting on loads`, or a function's name.
+    pub name: String,
+    /// Mean before; none if no run has it.
+    pub before_ns: Option<f64>,
+    /// Mean after; none if no run has it.
+    pub after_ns: Option<f64>,
+    /// The difference; none unless both sides have it.
+    pub change: Option<Change>,
+}
+
+/// A difference with its 95 % interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// After minus before.
+    pub ns: f64,
+    /// Half the interval; none if nothing is known of the noise.
+    pub uncertainty_ns: Option<f64>,
+    /// As a share of before; none if that is nothing.
+    pub ratio: Option<f64>,
+}
+
+impl Change {
+    /// The interval leaves out zero; none if nothing is known of the noise.
+    pub fn is_beyond_noise(&self) -> Option<bool> {
+        self.uncertainty_ns.map(|half| self.ns.abs() > half)
+    }
+}
+
+impl Comparison {
+    /// Wall and user time, where they grew by more than `share` and not within the noise that is known.
+    pub fn regressions(&self, share: f64) -> Vec<&Row> {
+        let grew = |row: &&Row| {
+            row.change.is_some_and(|change| {
+                change.ratio.is_some_and(|ratio| ratio > share) && change.is_beyond_noise() != Some(false)
+            })
+        };
+        self.whole.iter().take(2).filter(grew).collect()
+    }
+}
+
+/// A quantity of one run: its value, and the samples behind it where it is made of samples.
+#[derive(Clone, Copy)]
+struct Measured {
+    ns: f64,
+    /// Standard deviation by the number of samples; none for what a clock measured.
+    sampling_ns: Option<f64>,
+}
+
+/// Compares runs of the same program before and after a change.
+pub fn compare(before: &[Findings], after: &[Findings]) -> Comparison {
+    let both = [before, after];
+    let mut whole = vec![
+        row("wall time", both.map(|side| side.iter().filter_map(wall).collect())),
+        row("user time", both.map(|side| side.iter().filter_map(user).collect())),
+    ];
+    whole.extend(Activity::ALL.map(|activity| {
+        row(activity.label(), both.map(|side| side.iter().filter_map(|run| spent(run, activity)).collect()))
+    }));
+    whole.retain(|row| row.before_ns.unwrap_or(0.0) > 0.0 || row.after_ns.unwrap_or(0.0) > 0.0);
+    let mut functions = functions(both);
+    let size = |row: &Row| (row.after_ns.unwrap_or(0.0) - row.before_ns.unwrap_or(0.0)).abs();
+    functions.sort_by(|a, b| size(b).total_cmp(&size(a)).then_with(|| a.name.cmp(&b.name)));
+    Comparison {
+        schema: SCHEMA.to_owned(),
+        runs_before: before.len(),
+        runs_after: after.len(),
+        whole,
+        functions,
+        remarks: remarks(before, after),
+    }
+}
+
+fn wall(run: &Findings) -> Option<Measured> {
+    run.about.elapsed_ns.value().map(|&ns| Measured { ns: ns as f64, sampling_ns: None })
+}
+
+/// The kernel's own account where there is one; samples otherwise.
+fn user(run: &Findings) -> Option<Measured> {
+    match run.about.usage.value() {
+        Some(usage) => Some(Measured { ns: usage.user_ns as f64, sampling_ns: None }),
+        None => run.overall.as_ref().map(|split| sampled(run, split.samples as f64)),
+    }
+}
+
+fn spent(run: &Findings, activity: Activity) -> Option<Measured> {
+    run.overall.as_ref().map(|split| sampled(run, split.samples as f64 * split.share(activity)))
+}
+
+fn sampled(run: &Findings, samples: f64) -> Measured {
+    let period = run.about.period_ns;
+    // One more: seeing no sample does not mean that there was nothing.
+    Measured { ns: samples * period, sampling_ns: Some((samples + 1.0).sqrt() * period) }
+}
+
+/// Functions by name and module; one that a run did not see took no sample there, which is known as well as others.
+fn functions(both: [&[Findings]; 2]) -> Vec<Row> {
+    let mut names: BTreeMap<(String, String), [Vec<Measured>; 2]> = BTreeMap::new();
+    for (side, runs) in both.iter().enumerate() {
+        for run in runs.iter() {
+            let mut of_run: BTreeMap<(String, String), f64> = BTreeMap::new();
+            for symbol in &run.symbols {
+                *of_run.entry((symbol.name.clone(), symbol.module.clone())).or_default() +=
+                    symbol.split.samples as f64;
+            }
+            for (name, samples) in of_run {
+                names.entry(name).or_default()[side].push(sampled(run, samples));
+            }
+        }
+    }
+    let sampled_runs = |runs: &[Findings]| runs.iter().filter(|run| run.overall.is_some()).count();
+    let wanted = both.map(sampled_runs);
+    let unseen = both.map(|runs| runs.iter().find(|run| run.overall.is_some()).map(|run| sampled(run, 0.0)));
+    let rows = names.into_iter().map(|((name, _), mut sides)| {
+        for side in 0..2 {
+            if let Some(nothing) = unseen[side] {
+                sides[side].resize(wanted[side].max(sides[side].len()), nothing);
+            }
+        }
+        row(&name, sides)
+    });
+    rows.collect()
+}
+
+fn row(name: &str, [before, after]: [Vec<Measured>; 2]) -> Row {
+    let [a, b] = [mean(&before), mean(&after)];
+    let change = a.zip(b).map(|(a, b)| {
+        let variance = [variance_of_mean(&before), variance_of_mean(&after)];
+        let uncertainty = variance[0].zip(variance[1]).map(|(a, b)| {
+            let freedom = before.len().max(1) + after.len().max(1) - 2;
+            quantile(freedom) * (a + b).sqrt()
+        });
+        Change { ns: b - a, uncertainty_ns: uncertainty, ratio: (a > 0.0).then(|| (b - a) / a) }
+    });
+    Row { name: name.to_owned(), before_ns: a, after_ns: b, change }
+}
+
+fn mean(values: &[Measured]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().map(|value| value.ns).sum::<f64>() / values.len() as f64)
+}
+
+/// How uncertain the mean is: by the spread of the runs if there are several, at least by their samples.
+fn variance_of_mean(values: &[Measured]) -> Option<f64> {
+    let count = values.len() as f64;
+    let middle = mean(values)?;
+    let between = (values.len() > 1)
+        .then(|| values.iter().map(|value| (value.ns - middle).powi(2)).sum::<f64>() / (count - 1.0) / count);
+    let within: Option<f64> = values.iter().map(|value| value.sampling_ns.map(|sd| sd * sd)).sum();
+    let within = within.map(|sum| sum / count / count);
+    match (between, within) {
+        (Some(between), Some(within)) => Some(between.max(within)),
+        (some, none) => some.or(none),
+    }
+}
+
+/// Two-sided 95 % quantile of Student's t; of the normal distribution where the runs say nothing of their spread.
+fn quantile(freedom: usize) -> f64 {
+    const T: [f64; 11] = [1.960, 12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
+    T.get(freedom).copied().unwrap_or(2.0 + 2.3 / freedom as f64)
+}
+
+fn remarks(before: &[Findings], after: &[Findings]) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if before.len() < 2 || after.len() < 2 {
+        remarks.push(
+            "One run on a side does not tell how much this program varies from run to run: intervals hold sampling noise \
+             only, and wall time has none. Give several recordings of each side."
+                .to_owned(),
+        );
+    }
+    let machines: std::collections::BTreeSet<&str> =
+        before.iter().chain(after).map(|run| run.about.machine.as_str()).collect();
+    if machines.len() > 1 {
+        remarks.push("The runs are not all from the same machine.".to_owned());
+    }
+    let commands: std::collections::BTreeSet<&[String]> =
+        before.iter().chain(after).map(|run| run.about.command.as_slice()).collect();
+    if commands.len() > 1 {
+        remarks.push("The runs are not all of the same command.".to_owned());
+    }
+    if before.iter().chain(after).any(|run| run.overall.is_none()) {
+        remarks.push("Some runs have no samples: only their times are compared.".to_owned());
+    }
+    remarks
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+//! How far a program is from what its machine was measured to give.
+
+use machine::profile::LevelName;
+use serde::{Deserialize, Serialize};
+
+use super::Known;
+
+/// The program beside the machine's profile.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// The machine's levels; missing without a profile.
+    pub levels: Known<Vec<LevelLimit>>,
+    /// Bandwidth of the streams seen in the samples against the machine's; missing if nothing streamed.
+    pub streams: Known<StreamLimit>,
+    /// Mean number of threads that ran at once.
+    pub running_threads: Known<f64>,
+}
+
+/// One level of the machine as its profile has it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LevelLimit {
+    /// Which one.
+    pub name: LevelName,
+    /// What one core can use of it; none if unknown or unlimited.
+    pub usable_bytes: Option<f64>,
+    /// Of a dependent load.
+    pub latency_ns: Option<f64>,
+    /// Loads of one core.
+    pub one_core_bytes_per_s: Option<f64>,
+    /// Loads of all cores together.
+    pub all_cores_bytes_per_s: Option<f64>,
+}
+
+/// A rate with its spread.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rate {
+    /// Median.
+    pub bytes_per_s: f64,
+    /// Lower quartile.
+    pub low: f64,
+    /// Upper quartile.
+    pub high: f64,
+    /// Pairs of samples behind it.
+    pub pairs: u64,
+}
+
+/// Streams seen in the samples, against the profile.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StreamLimit {
+    /// What one thread moves while it streams, all its streams together.
+    pub per_thread: Rate,
+    /// The same times the number of threads that run at once.
+    pub together_bytes_per_s: f64,
+    /// The machine's limit for memory with that many threads; missing without a profile.
+    pub limit_bytes_per_s: Known<f64>,
+    /// `together` over the limit: 1 is all this machine gave when it was measured.
+    pub of_limit: Option<f64>,
+}

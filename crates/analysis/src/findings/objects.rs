@@ -1,0 +1,146 @@
+//! Findings about data: which objects the core waited for, and lines that threads share.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Known, Pattern, Share, SourceLine};
+
+/// Data that samples touched.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Objects {
+    /// Samples of memory instructions whose address came back, as a share of all samples of memory instructions.
+    pub addressed: Option<Share>,
+    /// Objects, those with most waiting on loads first.
+    pub objects: Vec<ObjectFinding>,
+    /// Lines that more than one thread touched with at least one writing, those with most samples first.
+    pub shared_lines: Vec<SharedLine>,
+    /// What limits this view, in plain sentences.
+    pub remarks: Vec<String>,
+}
+
+/// What kind of memory an object is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ObjectKind {
+    /// A variable of the program or a library, by its symbol.
+    Global,
+    /// Blocks allocated at one place in the code, of one class of sizes.
+    Heap,
+    /// A thread's stack.
+    Stack,
+    /// A mapped file.
+    File,
+    /// Memory without a file that no allocation explains.
+    Anonymous,
+    /// No mapping is known for the address.
+    Unknown,
+}
+
+/// One object, or all blocks of one allocation site and class of sizes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ObjectFinding {
+    /// For people: a variable's name, `block of 64 MiB from build_table`, `stack of thread 17`.
+    pub name: String,
+    /// What it is.
+    pub kind: ObjectKind,
+    /// Where it was allocated, if it was.
+    pub site: Option<Site>,
+    /// Bytes of all its blocks together.
+    pub size_bytes: Known<u64>,
+    /// Blocks it stands for; 1 of a variable.
+    pub blocks: u64,
+    /// Samples of instructions that touched it.
+    pub samples: u64,
+    /// Share of all waiting on loads.
+    pub load_waiting: Share,
+    /// Share of all waiting on stores, atomics and fences.
+    pub other_waiting: f64,
+    /// How it is walked through.
+    pub pattern: Pattern,
+    /// Threads whose samples read it.
+    pub readers: Vec<u32>,
+    /// Threads whose samples wrote it.
+    pub writers: Vec<u32>,
+    /// Huge pages and nodes behind it.
+    pub pages: Known<Pages>,
+    /// Functions that touch it, by [`super::Findings::symbols`], those with most waiting first.
+    pub symbols: Vec<ObjectUse>,
+}
+
+/// Where memory was allocated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Site {
+    /// Function that asked, for people.
+    pub function: String,
+    /// File it is in.
+    pub module: String,
+    /// Return address in the module's own terms.
+    pub address: u64,
+    /// Line, if debug information says so.
+    pub source: Option<SourceLine>,
+    /// Functions further out, as far as known, the nearest first.
+    pub callers: Vec<String>,
+}
+
+/// Pages behind an object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pages {
+    /// Bytes on huge pages.
+    pub huge_bytes: u64,
+    /// Bytes on each node: node, bytes.
+    pub nodes: Vec<(u32, u64)>,
+}
+
+/// A function's use of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ObjectUse {
+    /// Index among [`super::Findings::symbols`].
+    pub symbol: usize,
+    /// Samples.
+    pub samples: u64,
+    /// Samples waiting on loads.
+    pub waiting_on_loads: f64,
+    /// Whether it writes.
+    pub writes: bool,
+}
+
+/// A line that several threads touch, at least one of them writing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SharedLine {
+    /// Address of the line.
+    pub address: u64,
+    /// Index among [`Objects::objects`], if it lies in one.
+    pub object: Option<usize>,
+    /// Different offsets by different threads, or the same one.
+    pub sharing: Sharing,
+    /// Samples on it.
+    pub samples: u64,
+    /// Share of all waiting for memory.
+    pub waiting: Share,
+    /// Who touched it where.
+    pub uses: Vec<LineUse>,
+}
+
+/// How a line is shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sharing {
+    /// Different offsets by different threads: a candidate for padding.
+    False,
+    /// The same offset by different threads: they communicate, or fight.
+    True,
+}
+
+/// One thread's use of one offset of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineUse {
+    /// Thread.
+    pub tid: u32,
+    /// Offset within the line.
+    pub offset: u32,
+    /// Index among [`super::Findings::symbols`].
+    pub symbol: usize,
+    /// Whether it writes there.
+    pub writes: bool,
+    /// Samples.
+    pub samples: u64,
+}

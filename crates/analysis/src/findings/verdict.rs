@@ -1,0 +1,71 @@
+//! The answer in short.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Activity, Known, Share};
+
+/// Is the program held back by memory?
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The answer.
+    pub held_back: HeldBack,
+    /// Waiting on loads, stores, atomics and fences, as a share of user time; none without samples.
+    pub memory: Option<Share>,
+    /// Waiting on loads alone, as a share of user time; none without samples.
+    pub loads: Option<Share>,
+    /// What the core waited for most, if it waited more than noise.
+    pub largest: Option<Activity>,
+    /// Its share of user time.
+    pub largest_share: Option<Share>,
+    /// Whether the waiting for memory looks like latency or like bandwidth.
+    pub nature: Known<Nature>,
+    /// How sure.
+    pub confidence: Confidence,
+    /// Why that sure and no more, in plain sentences.
+    pub reasons: Vec<String>,
+}
+
+/// Held back by memory or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HeldBack {
+    /// Waiting for memory takes at least [`HeldBack::YES`] of user time.
+    Yes,
+    /// At least [`HeldBack::PARTLY`].
+    Partly,
+    /// Less.
+    No,
+    /// The samples do not tell: too few, or too many undecided.
+    Unknown,
+}
+
+impl HeldBack {
+    /// From this share of user time on, memory holds a program back.
+    pub const YES: f64 = 0.4;
+    /// From this share on, it does so partly.
+    pub const PARTLY: f64 = 0.15;
+}
+
+/// How waiting for memory looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Nature {
+    /// One access waits for another: pointer chasing, random places.
+    Latency,
+    /// Many lines in turn, near what the machine can move.
+    Bandwidth,
+    /// Some of both.
+    Mixed,
+}
+
+/// How far a verdict can be believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Confidence {
+    /// It may be wrong.
+    Low,
+    /// The tendency holds, the numbers may be off.
+    Medium,
+    /// Within the accuracy the instrument has on known kernels.
+    High,
+}

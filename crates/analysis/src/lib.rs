@@ -1,0 +1,13 @@
+//! Recordings to findings. Values in, values out: nothing here reads a file, a clock or the machine.
+//!
+//! [`timer`] reads a run of the timer instrument; what it finds is a [`findings::Findings`].
+#![deny(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod compare;
+pub mod findings;
+pub mod listing;
+pub mod objects;
+pub mod seen;
+mod statistics;
+pub mod timer;

@@ -1,0 +1,130 @@
+//! Addresses of samples to data: which objects the core waited for, and which lines threads share.
+//!
+//! A block is alive from the moment it was written down until another one lies there. Of small blocks only some were
+//! written down: an address beside one belongs most likely to a block of the same site, and is counted there if the
+//! next one known lies close. What no block, variable or stack explains is named by its mapping.
+
+mod lines;
+mod name;
+mod space;
+mod tally;
+
+use std::collections::HashMap;
+
+use machine::profile::Profile;
+use record::run::Run;
+
+use crate::{
+    findings::{Findings, ObjectFinding, ObjectUse, Objects, Share},
+    statistics,
+    timer::Blamed,
+};
+use space::Spaces;
+use tally::{ObjectTally, Touch};
+
+pub(crate) use space::Key;
+
+/// Which data a run waited for. `findings` are those of the same run: objects refer to its symbols.
+pub fn objects(run: &Run, profile: Option<&Profile>, findings: &Findings) -> Objects {
+    assign(run, profile, findings).0
+}
+
+/// The same, and for each sample the index of its object, if its address is known.
+pub fn assign(run: &Run, profile: Option<&Profile>, findings: &Findings) -> (Objects, Vec<Option<u32>>) {
+    let blamed = Blamed::new(run, profile);
+    let symbols = symbols_of(run, findings);
+    let mut spaces = Spaces::new(run);
+    let mut tally = ObjectTally::default();
+    let (mut operands, mut addressed) = (0u64, 0u64);
+    let samples = &run.samples;
+    let mut keys: Vec<Option<Key>> = vec![None; samples.time_ns.len()];
+    for (index, found) in keys.iter_mut().enumerate() {
+        let (place, thread) = (samples.place[index], samples.thread[index]);
+        let Some(access) = blamed.access(place) else { continue };
+        operands += 1;
+        let waits = blamed.waits(place);
+        tally.waited(waits);
+        let Some(address) = samples.address[index].map(std::num::NonZeroU64::get) else { continue };
+        addressed += 1;
+        let process = run.threads.get(thread as usize).map_or(0, |thread| thread.process);
+        let key = spaces.find(process, address, samples.time_ns[index]);
+        *found = Some(key);
+        let symbol = run.places.get(place as usize).and_then(|place| place.function);
+        let symbol = symbol.and_then(|function| symbols.get(function as usize).copied().flatten());
+        tally.add(
+            &key,
+            Touch { process, thread, address, access, waits, symbol, pattern: blamed.pattern(place) },
+        );
+    }
+    let ranks: HashMap<Key, u32> =
+        tally.ranked().iter().zip(0..).map(|((key, _), rank)| (**key, rank)).collect();
+    let assigned = keys.iter().map(|key| key.as_ref().and_then(|key| ranks.get(key).copied())).collect();
+    let shared_lines = lines::shared(run, &tally);
+    let objects = Objects {
+        addressed: statistics::share(addressed as f64, operands as f64),
+        objects: findings_of(run, &spaces, &tally),
+        shared_lines,
+        remarks: name::remarks(run, addressed, operands),
+    };
+    (objects, assigned)
+}
+
+/// The symbol among the findings of each function of the run.
+fn symbols_of(run: &Run, findings: &Findings) -> Vec<Option<usize>> {
+    run.functions
+        .iter()
+        .map(|function| {
+            let module = run.modules.get(function.module as usize).map(|module| module.path.as_str());
+            findings
+                .symbols
+                .iter()
+                .position(|symbol| symbol.name == function.name && Some(symbol.module.as_str()) == module)
+        })
+        .collect()
+}
+
+fn findings_of(run: &Run, spaces: &Spaces<'_>, tally: &ObjectTally) -> Vec<ObjectFinding> {
+    let all_loads = tally.loads;
+    let all_other = tally.other;
+    let share = |part: f64, all: f64| if all > 0.0 { part / all } else { 0.0 };
+    let tid = |thread: u32| run.threads.get(thread as usize).map_or(0, |thread| thread.tid);
+    tally
+        .ranked()
+        .into_iter()
+        .map(|(key, sum)| {
+            let mut symbols: Vec<ObjectUse> = sum
+                .symbols
+                .iter()
+                .map(|(&symbol, &(samples, waiting_on_loads, writes))| ObjectUse {
+                    symbol,
+                    samples,
+                    waiting_on_loads,
+                    writes,
+                })
+                .collect();
+            symbols.sort_by(|a, b| {
+                b.waiting_on_loads.total_cmp(&a.waiting_on_loads).then(b.samples.cmp(&a.samples))
+            });
+            let nothing = Share { value: 0.0, low: 0.0, high: 0.0 };
+            let load_waiting = statistics::share(sum.loads, all_loads).unwrap_or(nothing);
+            ObjectFinding {
+                name: name::of(run, key),
+                kind: name::kind(run, key),
+                site: name::site(run, key),
+                size_bytes: spaces.size(key),
+                blocks: spaces.blocks(key),
+                samples: sum.samples,
+                load_waiting,
+                other_waiting: share(sum.other, all_other),
+                pattern: sum.pattern(),
+                readers: sum.readers.iter().map(|&thread| tid(thread)).collect(),
+                writers: sum.writers.iter().map(|&thread| tid(thread)).collect(),
+                pages: spaces.pages(key),
+                symbols,
+            }
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

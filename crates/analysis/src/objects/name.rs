@@ -1,0 +1,105 @@
+//! Objects in words.
+
+use record::{
+    data::{Area, AreaKind},
+    run::Run,
+};
+
+use super::Key;
+use crate::findings::{ObjectKind, Site, SourceLine};
+
+/// The name for people.
+pub(super) fn of(run: &Run, key: &Key) -> String {
+    match key {
+        Key::Variable(index) => {
+            run.data.variables.get(*index as usize).map_or_else(String::new, |variable| variable.name.clone())
+        }
+        Key::Heap(site, class) => {
+            let function =
+                run.data.sites.get(*site as usize).map_or("unknown code", |site| site.function.as_str());
+            format!("{} from {function}", size_class(*class))
+        }
+        Key::Area(index) => {
+            run.data.areas.get(*index as usize).map_or_else(String::new, |area| area_name(run, area))
+        }
+        Key::Unknown => "memory of no known mapping".to_owned(),
+    }
+}
+
+/// `blocks of 64 to 128 KiB`.
+fn size_class(class: u32) -> String {
+    let (shift, unit) = match class {
+        0..10 => (0, "B"),
+        10..20 => (10, "KiB"),
+        20..30 => (20, "MiB"),
+        _ => (30, "GiB"),
+    };
+    let low = 1u64 << (class - shift);
+    format!("blocks of {low} to {} {unit}", low * 2)
+}
+
+fn area_name(run: &Run, area: &Area) -> String {
+    match &area.kind {
+        AreaKind::Stack(thread) => run
+            .threads
+            .get(*thread as usize)
+            .map_or_else(|| "a stack".to_owned(), |thread| format!("stack of thread {}", thread.tid)),
+        AreaKind::Heap => "heap, block not known".to_owned(),
+        AreaKind::File(path) => format!("file {path}"),
+        AreaKind::Anonymous => format!("anonymous memory at {:#x}", area.start),
+    }
+}
+
+/// What kind of memory it is.
+pub(super) fn kind(run: &Run, key: &Key) -> ObjectKind {
+    match key {
+        Key::Variable(_) => ObjectKind::Global,
+        Key::Heap(..) => ObjectKind::Heap,
+        Key::Area(index) => match run.data.areas.get(*index as usize).map(|area| &area.kind) {
+            Some(AreaKind::Stack(_)) => ObjectKind::Stack,
+            Some(AreaKind::File(_)) => ObjectKind::File,
+            Some(AreaKind::Heap | AreaKind::Anonymous) => ObjectKind::Anonymous,
+            None => ObjectKind::Unknown,
+        },
+        Key::Unknown => ObjectKind::Unknown,
+    }
+}
+
+/// Where it was allocated.
+pub(super) fn site(run: &Run, key: &Key) -> Option<Site> {
+    let Key::Heap(index, _) = key else { return None };
+    let site = run.data.sites.get(*index as usize)?;
+    Some(Site {
+        function: site.function.clone(),
+        module: site.module.clone(),
+        address: site.address,
+        source: site.line.as_ref().map(|(file, line)| SourceLine { file: file.clone(), line: *line }),
+        callers: site.callers.clone(),
+    })
+}
+
+/// What limits the view of data.
+pub(super) fn remarks(run: &Run, addressed: u64, operands: u64) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if operands > 0 && addressed * 2 < operands {
+        remarks.push(format!(
+            "Only {} % of the samples of memory instructions gave their address back: objects are named by those.",
+            addressed * 100 / operands
+        ));
+    }
+    if run.data.heap.is_empty() {
+        remarks.push(
+            "Allocations were not written down (--no-heap, attached, or a program that the library cannot enter): heap \
+             memory is named by its mapping."
+                .to_owned(),
+        );
+    }
+    for log in &run.data.heap {
+        if let Some(problem) = &log.problem {
+            let name =
+                run.processes.get(log.process as usize).map_or("a process", |process| process.name.as_str());
+            remarks.push(format!("The allocations of {name} are not whole: {problem}."));
+        }
+    }
+    remarks
+}

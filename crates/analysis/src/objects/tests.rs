@@ -1,0 +1,152 @@
+//! Runs made by hand: samples with addresses, and memory they lie in.
+
+use record::{data::*, run::Run};
+
+use super::*;
+use crate::{
+    findings::{Findings, ObjectKind, Sharing},
+    timer::{self, Options, tests::run},
+};
+
+/// mov r8,[r8]; mov [rdi],rax; cmp rax,rsi; jb 0; ret
+const CODE: [u8; 12] = [0x4d, 0x8b, 0x00, 0x48, 0x89, 0x07, 0x48, 0x39, 0xf0, 0x72, 0xf5, 0xc3];
+/// Behind the load, behind the store.
+const LOADED: u64 = 3;
+const STORED: u64 = 6;
+
+fn found(run: &Run) -> (Findings, Objects) {
+    let findings = timer::analyse(run, None, &Options::default());
+    let objects = objects(run, None, &findings);
+    (findings, objects)
+}
+
+fn site(name: &str) -> Site {
+    Site {
+        function: name.into(),
+        module: "/p".into(),
+        address: 0x10,
+        line: Some(("p.c".into(), 7)),
+        callers: vec![],
+    }
+}
+
+fn block(time_ns: u64, address: u64, size_bytes: u64, kind: BlockKind, site: Option<u32>) -> Block {
+    Block { process: 0, time_ns, address, size_bytes, kind, tid: 7, site }
+}
+
+fn area(start: u64, end: u64, kind: AreaKind) -> Area {
+    Area { process: 0, start, end, kind, pages: None }
+}
+
+#[test]
+fn blocks_are_found_while_they_are_alive() {
+    const MB: u64 = 1 << 20;
+    // The second half of the run finds another block at the same place.
+    let samples: Vec<_> = (0..400).map(|i| (LOADED, Some(0x1000_0000 + i % 100 * 64))).collect();
+    let mut run = run(&CODE, &samples);
+    run.data.sites = vec![site("first"), site("second")];
+    run.data.blocks = vec![
+        block(0, 0x1000_0000, MB, BlockKind::Large, Some(0)),
+        block(200_000_000, 0x1000_0000, 2 * MB, BlockKind::Large, Some(1)),
+    ];
+    let (findings, objects) = found(&run);
+    assert_eq!(objects.objects.len(), 2);
+    let names: Vec<&str> = objects.objects.iter().map(|object| object.name.as_str()).collect();
+    assert!(names.contains(&"blocks of 1 to 2 MiB from first"), "{names:?}");
+    assert!(names.contains(&"blocks of 2 to 4 MiB from second"), "{names:?}");
+    for object in &objects.objects {
+        assert_eq!((object.kind, object.samples, object.blocks), (ObjectKind::Heap, 200, 1));
+        assert!((object.load_waiting.value - 0.5).abs() < 0.02, "{object:?}");
+        assert_eq!(findings.symbols[object.symbols[0].symbol].name, "f");
+        assert_eq!(object.site.as_ref().unwrap().source.as_ref().unwrap().line, 7);
+    }
+}
+
+#[test]
+fn small_blocks_speak_for_their_neighbours_and_no_further() {
+    let near = (0..100).map(|i| (LOADED, Some(0x2000_0000 + i * 64)));
+    let far = (0..100).map(|i| (LOADED, Some(0x3000_0000 + i * 64)));
+    let mut run = run(&CODE, &near.chain(far).collect::<Vec<_>>());
+    run.data.sites = vec![site("node")];
+    run.data.blocks = vec![block(0, 0x2000_0800, 48, BlockKind::Small, Some(0))];
+    run.data.areas = vec![area(0x2000_0000, 0x4000_0000, AreaKind::Heap)];
+    let (_, objects) = found(&run);
+    let of =
+        |name: &str| objects.objects.iter().find(|object| object.name == name).map(|object| object.samples);
+    assert_eq!(of("blocks of 32 to 64 B from node"), Some(100));
+    assert_eq!(of("heap, block not known"), Some(100));
+}
+
+#[test]
+fn what_was_unmapped_is_gone_and_variables_and_stacks_are_named() {
+    let samples =
+        [(LOADED, Some(0x5000_0000)), (LOADED, Some(0x6000)), (LOADED, Some(0x7ff0)), (LOADED, Some(0x1))];
+    let samples: Vec<_> = samples.into_iter().cycle().take(40).collect();
+    let mut run = run(&CODE, &samples);
+    run.data.sites = vec![site("gone")];
+    run.data.blocks = vec![
+        block(0, 0x5000_0000, 1 << 20, BlockKind::Mapped, Some(0)),
+        block(0, 0x5000_0000, 1 << 20, BlockKind::Unmapped, None),
+    ];
+    let module = "/p".to_owned();
+    run.data.variables =
+        vec![Variable { process: 0, start: 0x6000, end: 0x6100, name: "table".into(), module }];
+    run.data.areas =
+        vec![area(0x5000, 0x7000, AreaKind::File("/p".into())), area(0x7000, 0x8000, AreaKind::Stack(0))];
+    let (_, objects) = found(&run);
+    let mut names: Vec<_> = objects.objects.iter().map(|object| (object.kind, object.name.clone())).collect();
+    names.sort();
+    assert_eq!(
+        names,
+        [
+            (ObjectKind::Global, "table".to_owned()),
+            (ObjectKind::Stack, "stack of thread 7".to_owned()),
+            (ObjectKind::Unknown, "memory of no known mapping".to_owned()),
+        ]
+    );
+}
+
+#[test]
+fn a_forked_process_begins_with_its_parents_blocks() {
+    let samples: Vec<_> = (0..100).map(|i| (LOADED, Some(0x1000_0000 + i * 64))).collect();
+    let mut run = run(&CODE, &samples);
+    run.processes.push(run.processes[0].clone());
+    run.threads[0].process = 1;
+    run.data.sites = vec![site("before")];
+    run.data.blocks = vec![block(0, 0x1000_0000, 1 << 20, BlockKind::Large, Some(0))];
+    run.data.heap = vec![HeapLog { process: 1, inherits: Some(0), began_ns: 1, problem: None }];
+    let (_, objects) = found(&run);
+    assert_eq!(objects.objects[0].name, "blocks of 1 to 2 MiB from before");
+}
+
+/// Two threads that alternate: both at the code offsets given, at their own addresses.
+fn two_threads(addresses: [u64; 2]) -> Run {
+    let samples: Vec<_> = (0..200u64).map(|i| (STORED, Some(addresses[i as usize % 2]))).collect();
+    let mut run = run(&CODE, &samples);
+    run.threads.push(record::run::Thread { tid: 8, ..run.threads[0].clone() });
+    run.samples.thread = (0..200).map(|i| i % 2).collect();
+    run
+}
+
+#[test]
+fn lines_that_threads_share_are_told_apart() {
+    let sharing = |addresses| {
+        let (_, objects) = found(&two_threads(addresses));
+        objects.shared_lines.first().map(|line| (line.sharing, line.address, line.uses.len()))
+    };
+    assert_eq!(sharing([0x9000, 0x9008]), Some((Sharing::False, 0x9000, 2)));
+    assert_eq!(sharing([0x9008, 0x9008]), Some((Sharing::True, 0x9000, 2)));
+    assert_eq!(sharing([0x9000, 0x9040]), None);
+    let (_, objects) = found(&two_threads([0x9000, 0x9008]));
+    let tids: Vec<u32> = objects.shared_lines[0].uses.iter().map(|found| found.tid).collect();
+    assert_eq!(tids, [7, 8]);
+    assert_eq!(objects.objects[0].writers, [7, 8]);
+}
+
+#[test]
+fn without_addresses_that_is_said() {
+    let (_, objects) = found(&run(&CODE, &[(LOADED, None); 20]));
+    assert!(objects.objects.is_empty());
+    assert_eq!(objects.addressed.map(|share| share.value), Some(0.0));
+    assert!(objects.remarks.iter().any(|remark| remark.contains("Only 0 %")));
+}

@@ -1,0 +1,129 @@
+//! The timer instrument: clock samples to findings.
+//!
+//! When a core waits, the sample lies just behind the instruction that could not retire. [`analyse`] decodes the
+//! functions that samples landed in, blames each sample on an instruction, and calls waiting only what exceeds the
+//! baseline of executing. What was tried on known kernels, and how close it comes, is in docs/methodology.md.
+
+mod account;
+mod advice;
+mod blame;
+mod blamed;
+mod bubble;
+mod facts;
+mod limits;
+mod pace;
+mod pattern;
+mod pool;
+mod program;
+mod remarks;
+mod streams;
+mod tally;
+#[cfg(test)]
+pub(crate) mod tests;
+mod timeline;
+mod verdict;
+mod views;
+
+use machine::profile::{LevelName, Profile};
+use record::run::Run;
+
+use crate::findings::{Findings, Known, SCHEMA, Subject};
+use blame::Core;
+pub(crate) use blamed::{Access, Blamed, Waits};
+use tally::Tally;
+
+/// What to find out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// Intervals of the time line, at most.
+    pub intervals: usize,
+    /// Length of an interval, instead of dividing the run into `intervals`.
+    pub interval_ns: Option<u64>,
+    /// Waiting on loads above this share of an interval's user time flags it.
+    pub threshold: f64,
+    /// Hottest instructions listed with each function.
+    pub top: usize,
+}
+
+impl Default for Options {
+    /// The threshold is where half the time of a chase with some work beside it goes to misses in the second cache
+    /// or beyond; a machine's own comes from validating it.
+    fn default() -> Self {
+        Self { intervals: 60, interval_ns: None, threshold: 0.4, top: 5 }
+    }
+}
+
+/// What a run says; beside the machine's profile, if there is one.
+pub fn analyse(run: &Run, profile: Option<&Profile>, options: &Options) -> Findings {
+    let tally = Tally::new(run, &core(profile));
+    let overall = tally.split_of(run.samples.place.iter().copied());
+    let timeline = timeline::timeline(run, &tally, options);
+    let (symbols, instructions) = views::symbols(run, &tally, &timeline, options);
+    let account = account::overall(run);
+    let limits = limits::limits(run, &tally, profile);
+    let verdict = verdict::verdict(run, overall.as_ref(), &instructions, &limits);
+    let mut findings = Findings {
+        schema: SCHEMA.to_owned(),
+        about: subject(run),
+        verdict,
+        overall,
+        account,
+        threads: views::threads(run, &tally),
+        symbols,
+        instructions,
+        timeline,
+        limits,
+        advice: Vec::new(),
+        remarks: remarks::remarks(run, &tally, overall.as_ref()),
+    };
+    findings.advice = advice::advice(&findings);
+    findings
+}
+
+/// The core by its profile, or much like others.
+fn core(profile: Option<&Profile>) -> Core {
+    const FIRST_CACHE_BYTES: f64 = 32768.0;
+    const CLOCK_HZ: f64 = 3e9;
+    let first =
+        profile.and_then(|profile| profile.levels.iter().find(|level| level.name == LevelName::Cache(1)));
+    let claimed = first.and_then(|level| level.claimed.map(|claimed| claimed.0 as f64));
+    let usable = first.and_then(|level| level.usable.map(|usable| usable.value));
+    let clock = profile.and_then(|profile| profile.clock).map(|clock| clock.add_hz);
+    let or = |value: Option<f64>, default| value.filter(|value| *value > 0.0).unwrap_or(default);
+    Core {
+        first_cache_bytes: or(claimed.or(usable), FIRST_CACHE_BYTES),
+        clock_hz: or(clock, CLOCK_HZ),
+        latencies: profile.map_or_else(Vec::new, |profile| {
+            profile.latency_curve.iter().map(|point| (point.size.0 as f64, point.latency_ns.value)).collect()
+        }),
+    }
+}
+
+fn subject(run: &Run) -> Subject {
+    let about = &run.about;
+    let missing = |reason: &str| reason.to_owned();
+    Subject {
+        memwall: about.memwall.clone(),
+        command: about.command.clone(),
+        attached: about.attached,
+        started_at: about.started_at,
+        machine: about.fingerprint.id.clone(),
+        elapsed_ns: about.elapsed_ns.map_or_else(
+            || Known::Missing(missing("the recording was cut off before its end")),
+            Known::Value,
+        ),
+        ending: about.ending,
+        usage: about.usage.map_or_else(
+            || Known::Missing(missing("only a program that memwall itself started is accounted to it")),
+            Known::Value,
+        ),
+        samples: run.samples.place.len() as u64,
+        lost_samples: about.lost_samples.map_or_else(
+            || Known::Missing(missing("the kernel did not say how many were lost")),
+            Known::Value,
+        ),
+        period_ns: about.period_ns,
+        processes: run.processes.len() as u64,
+        threads: run.threads.len() as u64,
+    }
+}

@@ -1,0 +1,287 @@
+//! How much of an instruction's samples is waiting, and for what.
+//!
+//! A sample lies behind the instruction the core could not retire. Samples also lie behind instructions that were
+//! merely executed. What instructions that cannot wait get in the same block is the baseline; a load that hits takes
+//! about as long as [`HIT`] of them; only what is beyond that is waiting.
+
+use code::{Block, Class};
+
+use super::{
+    bubble,
+    facts::{self, wait_of},
+    pool::{self, Pool},
+    program::{Program, Site},
+    streams::Streams,
+};
+use crate::findings::Activity;
+
+/// A hit in the first cache takes as long as this many other instructions: 4 to 5 cycles against one. On kernels with
+/// 24 multiplications per load, in L2 and beyond, 4 comes closest to the time the misses take.
+pub(crate) const HIT: f64 = 4.0;
+
+/// Data of this part of the first cache stays there.
+const SMALL: f64 = 16.0;
+
+/// Blocks with fewer instructions that cannot wait borrow those of their neighbours.
+const FEW: usize = 4;
+
+/// What an instruction's samples mean.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Meaning {
+    /// What the core waits for here.
+    pub(crate) activity: Activity,
+    /// Samples beyond the baseline.
+    pub(crate) waiting: f64,
+    /// Samples of executing.
+    pub(crate) executing: f64,
+    /// Samples of waiting in a chain of results while nothing misses.
+    pub(crate) chained: f64,
+}
+
+/// What is known of the core that ran the code.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Core {
+    /// Bytes of its first data cache.
+    pub(crate) first_cache_bytes: f64,
+    /// Its clock.
+    pub(crate) clock_hz: f64,
+    /// Latency of a dependent load by data set, in bytes and nanoseconds, ascending; none without a profile.
+    pub(crate) latencies: Vec<(f64, f64)>,
+}
+
+impl Core {
+    /// Latency of a hit in the first cache as a share of that of a load within `extent_bytes`.
+    fn hit_share(&self, extent_bytes: f64) -> f64 {
+        // Cycles up to this many bytes, as on most cores of today, where no profile says better.
+        const USUAL: [(f64, f64); 3] = [(1e6, 20.0), (16e6, 60.0), (f64::INFINITY, 250.0)];
+        const USUAL_HIT: f64 = 4.0;
+        let above = self.latencies.iter().find(|(bytes, _)| *bytes >= extent_bytes).or(self.latencies.last());
+        let share = match (self.latencies.first(), above) {
+            (Some((_, hit)), Some((_, latency))) if *latency > 0.0 => hit / latency,
+            _ => {
+                let usual = USUAL.iter().find(|(bytes, _)| *bytes >= extent_bytes);
+                USUAL_HIT / usual.map_or(USUAL[2].1, |(_, cycles)| *cycles)
+            }
+        };
+        share.clamp(0.0, 1.0)
+    }
+}
+
+/// What each site's samples mean.
+pub(crate) fn meanings(program: &Program, streams: &Streams, core: &Core) -> Vec<Meaning> {
+    let mut meanings = Vec::with_capacity(program.sites.len());
+    let mut baselines = vec![0.0; program.blocks.len()];
+    let pool = Pool::new(program);
+    for (id, baseline) in baselines.iter_mut().enumerate() {
+        let Some(block) = program.block(id) else { continue };
+        let judge = Judge::new(program, streams, id, block, core, &pool);
+        *baseline = judge.baseline;
+        let first = meanings.len();
+        for offset in 0..block.instructions().len() {
+            meanings.push(judge.meaning(program.blocks[id].first_site + offset));
+        }
+        if let Some(least) = streams.least_share(id, block, core.clock_hz) {
+            leave_executing(&mut meanings[first..], least, judge.chain_share);
+            judge.leave_waiting(&mut meanings[first..], program.sites_of(id), least);
+        }
+    }
+    bubble::find(program, &baselines, &mut meanings);
+    meanings
+}
+
+/// Takes from the waiting of a block what its turns need anyway, known from how fast its addresses advance.
+fn leave_executing(meanings: &mut [Meaning], least: f64, chain_share: f64) {
+    let sum = |of: fn(&Meaning) -> f64| meanings.iter().map(of).sum::<f64>();
+    let (waiting, rest) = (sum(|m| m.waiting), sum(|m| m.executing + m.chained));
+    let missing = least * (waiting + rest) - rest;
+    if missing <= 0.0 || waiting <= 0.0 {
+        return;
+    }
+    let part = (missing / waiting).min(1.0);
+    for meaning in meanings {
+        let moved = meaning.waiting * part;
+        meaning.waiting -= moved;
+        meaning.chained += moved * chain_share;
+        meaning.executing += moved * (1.0 - chain_share);
+    }
+}
+
+struct Judge<'a> {
+    program: &'a Program,
+    streams: &'a Streams,
+    core: &'a Core,
+    block: &'a Block,
+    /// What an instruction gets on average that nothing holds up.
+    mean: f64,
+    /// What most of those get at most.
+    baseline: f64,
+    /// What a load gets that hits the first cache.
+    hit: f64,
+    chain_share: f64,
+    is_near: bool,
+    is_guessed: bool,
+    /// All blocks with few samples, if this is one of them.
+    pool: Option<&'a Pool>,
+}
+
+impl<'a> Judge<'a> {
+    fn new(
+        program: &'a Program,
+        streams: &'a Streams,
+        id: usize,
+        block: &'a Block,
+        core: &'a Core,
+        pool: &'a Pool,
+    ) -> Self {
+        let is_near = streams.is_near(id, core.first_cache_bytes);
+        let mut judge = Self {
+            program,
+            streams,
+            core,
+            block,
+            mean: 0.0,
+            baseline: 0.0,
+            hit: 0.0,
+            chain_share: facts::chain_share(block),
+            is_near,
+            is_guessed: program.is_entered_by_guess(id),
+            pool: pool::is_thin(program, id).then_some(pool),
+        };
+        (judge.mean, judge.baseline, judge.hit) = judge.find_baselines(id);
+        judge
+    }
+
+    /// Gives to waiting what the turns of a loop do not need, as far as its loads and stores beyond the first cache
+    /// have samples for it.
+    fn leave_waiting(&self, meanings: &mut [Meaning], sites: &[Site], least: f64) {
+        let held_by_others = |meaning: &Meaning| {
+            matches!(meaning.activity, Activity::Atomics | Activity::Divides | Activity::Branches)
+                && meaning.waiting > 0.0
+        };
+        if self.is_near || meanings.iter().any(held_by_others) {
+            return;
+        }
+        let all: f64 = sites.iter().map(|site| site.samples).sum();
+        let waiting: f64 = meanings.iter().map(|meaning| meaning.waiting).sum();
+        let room = |meaning: &Meaning| match meaning.activity {
+            Activity::Loads | Activity::Stores => (meaning.executing + meaning.chained - self.mean).max(0.0),
+            _ => 0.0,
+        };
+        let (missing, rooms) = ((1.0 - least) * all - waiting, meanings.iter().map(room).sum::<f64>());
+        if missing <= 0.0 || rooms <= 0.0 {
+            return;
+        }
+        let part = (missing / rooms).min(1.0);
+        for meaning in meanings {
+            let moved = room(meaning) * part;
+            let left = (meaning.executing + meaning.chained - moved).max(0.0);
+            meaning.waiting += moved;
+            meaning.chained = left * self.chain_share;
+            meaning.executing = left - meaning.chained;
+        }
+    }
+
+    /// The mean of what cannot wait, for a hit a few times that, but no less than most of those get.
+    fn find_baselines(&self, id: usize) -> (f64, f64, f64) {
+        let mut counts = self.idle_counts(self.program.sites_of(id), self.block);
+        if counts.len() < FEW {
+            for other in self.program.neighbours(id) {
+                if let Some(block) = self.program.block(other) {
+                    counts.extend(self.idle_counts(self.program.sites_of(other), block));
+                }
+            }
+        }
+        if counts.is_empty() {
+            return (0.0, 0.0, 0.0);
+        }
+        counts.sort_by(f64::total_cmp);
+        let mean = counts.iter().sum::<f64>() / counts.len() as f64;
+        let upper = counts[counts.len() * 3 / 4];
+        (mean, upper.max(mean), upper.max(mean * HIT))
+    }
+
+    /// Samples of those instructions that the core cannot wait for.
+    fn idle_counts(&self, sites: &[Site], block: &Block) -> Vec<f64> {
+        let idle = |site: &Site| {
+            let instruction = block.instructions().get(site.index)?;
+            let idle = match wait_of(block, instruction) {
+                Activity::Executing => site.index > 0,
+                Activity::Chains => facts::is_loop(block),
+                Activity::Loads | Activity::Stores => {
+                    self.is_hit(site) && !facts::feeds_itself(block, instruction)
+                }
+                _ => false,
+            };
+            idle.then_some(site.samples)
+        };
+        sites.iter().filter_map(idle).collect()
+    }
+
+    fn meaning(&self, id: usize) -> Meaning {
+        let site = &self.program.sites[id];
+        let activity = self.activity(site);
+        let mut waiting = if activity.is_waiting() { self.excess(site.samples, activity) } else { 0.0 };
+        if let Some(hit) = self.hit_share(id, site) {
+            waiting = waiting.min(site.samples * (1.0 - hit));
+        }
+        let rest = site.samples - waiting;
+        let chained = rest * self.chain_share;
+        Meaning { activity, waiting, executing: rest - chained, chained }
+    }
+
+    /// Of a load that waits for itself and misses: the share of its time that a hit would take too.
+    fn hit_share(&self, id: usize, site: &Site) -> Option<f64> {
+        let instruction = self.block.instructions().get(site.index)?;
+        let extent = self.streams.of(id)?.extent_bytes()?;
+        let misses = !self.is_near && facts::feeds_itself(self.block, instruction);
+        misses.then(|| self.core.hit_share(extent))
+    }
+
+    /// What is beyond the baseline by more than chance.
+    fn excess(&self, samples: f64, activity: Activity) -> f64 {
+        if let Some(pool) = self.pool {
+            return samples * pool.waiting_part(activity);
+        }
+        let baseline = match activity {
+            Activity::Loads | Activity::Stores => self.hit,
+            _ => self.baseline,
+        };
+        let chance = 2.0 * baseline.sqrt();
+        if samples > baseline + chance { samples - baseline } else { 0.0 }
+    }
+
+    fn activity(&self, site: &Site) -> Activity {
+        let Some(instruction) = self.block.instructions().get(site.index) else { return Activity::Undecided };
+        let wait = wait_of(self.block, instruction);
+        match wait {
+            Activity::Loads | Activity::Stores if self.is_hit(site) => {
+                if facts::feeds_itself(self.block, instruction) {
+                    Activity::Loads
+                } else {
+                    Activity::Executing
+                }
+            }
+            // The bubble behind a wrong guess shows behind the first instruction of the right path.
+            // Instructions that enter the kernel or read its clocks are slow by themselves.
+            Activity::Executing
+                if site.index == 0 && self.is_guessed && instruction.class() != Class::System =>
+            {
+                Activity::Branches
+            }
+            Activity::Chains if self.chain_share > 0.0 => Activity::Executing,
+            other => other,
+        }
+    }
+
+    /// Whether the addresses say that it cannot miss: the thread stays within the first cache, alone, or has touched
+    /// the line just before.
+    fn is_hit(&self, site: &Site) -> bool {
+        let id = self.program.blocks[site.block].first_site + site.index;
+        let Some(stream) = self.streams.of(id) else { return false };
+        let Some(extent) = stream.extent_bytes() else { return stream.is_second_touch(id) };
+        // What is small by itself stays in the first cache beside whatever else passes through.
+        let is_near = extent * SMALL <= self.core.first_cache_bytes
+            || self.streams.is_near(site.block, self.core.first_cache_bytes);
+        is_near && !stream.is_shared || stream.is_second_touch(id)
+    }
+}

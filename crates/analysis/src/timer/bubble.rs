@@ -1,0 +1,44 @@
+//! The bubble behind a wrongly guessed branch, seen on both of its sides.
+//!
+//! While a core fetches the right path it has nothing to retire: samples lie behind the first instruction of that path.
+//! Before that, the core waited for what decides the branch: the compare before it, whose operands begin to be computed
+//! only once the wrong path of the branch before is gone. That excess is of the same cause where the paths behind show
+//! the bubble, and executing where they do not.
+
+use code::Flow;
+
+use super::{blame::Meaning, program::Program};
+use crate::findings::Activity;
+
+/// Gives the excess of compares before branches to branches where the paths behind them show the bubble.
+/// `baselines` are those of the blocks.
+pub(crate) fn find(program: &Program, baselines: &[f64], meanings: &mut [Meaning]) {
+    for (id, baseline) in baselines.iter().enumerate() {
+        let Some(site) = compare_site(program, id) else { continue };
+        let excess = meanings[site].executing - baseline;
+        if meanings[site].activity != Activity::Executing || excess <= 2.0 * baseline.sqrt() {
+            continue;
+        }
+        let behind: f64 = program
+            .next_blocks(id)
+            .into_iter()
+            .map(|next| &meanings[program.blocks[next].first_site])
+            .filter(|first| first.activity == Activity::Branches)
+            .map(|first| first.waiting)
+            .sum();
+        // Deciding takes as long as some more instructions, not many times as long as the bubble.
+        if behind * 4.0 >= excess {
+            let meaning = &mut meanings[site];
+            meaning.activity = Activity::Branches;
+            meaning.waiting = excess;
+            meaning.executing -= excess;
+        }
+    }
+}
+
+/// The instruction before a block's conditional branch: what decides it.
+fn compare_site(program: &Program, id: usize) -> Option<usize> {
+    let block = program.block(id).filter(|block| block.flow() == Flow::Conditional)?;
+    let index = block.instructions().len().checked_sub(2)?;
+    Some(program.blocks[id].first_site + index)
+}

@@ -1,0 +1,175 @@
+//! What the code of a block says before any sample is looked at.
+
+use code::{Block, Class, Instruction, Reg, Uop, UopClass};
+
+use crate::findings::Activity;
+
+/// Bytes of a cache line.
+pub(crate) const LINE: u64 = 64;
+
+/// Slots a core fills per cycle. Wide cores do 4 to 8; only the split of a chain's time depends on it.
+const SLOTS_PER_CYCLE: f64 = 6.0;
+
+/// A loop is bound by its chain if that takes this much longer than the busiest unit.
+const CHAIN_BOUND: f64 = 1.3;
+
+/// Operations of at least this latency can be waited for.
+const LONG_CYCLES: f64 = 3.0;
+
+/// What the core waits for if it waits for this instruction.
+pub(crate) fn wait_of(block: &Block, instruction: &Instruction) -> Activity {
+    match instruction.class() {
+        Class::AtomicOrFence | Class::Pause => Activity::Atomics,
+        Class::DivideOrSqrt => Activity::Divides,
+        Class::Branch | Class::CallOrReturn if !reads_far(block, instruction) => Activity::Branches,
+        Class::Prefetch | Class::Nop | Class::System => Activity::Executing,
+        _ if reads_far(block, instruction) => Activity::Loads,
+        _ if instruction.has_store() && touches_far(block, instruction) => Activity::Stores,
+        Class::Multiply | Class::FpArithmetic if latency_of(block, instruction) >= LONG_CYCLES => {
+            Activity::Chains
+        }
+        _ => Activity::Executing,
+    }
+}
+
+/// Whether it reads memory other than the stack's top, which is always near.
+fn reads_far(block: &Block, instruction: &Instruction) -> bool {
+    block.memory_of(instruction).iter().any(|operand| operand.access().reads() && !is_stack(operand))
+}
+
+fn touches_far(block: &Block, instruction: &Instruction) -> bool {
+    block.memory_of(instruction).iter().any(|operand| !is_stack(operand))
+}
+
+fn is_stack(operand: &code::MemoryOperand) -> bool {
+    operand.base() == Some(Reg::RSP) && operand.index().is_none()
+}
+
+/// Cycles from operands to result, roughly as on every wide x86 core of the last ten years.
+fn latency(class: UopClass) -> f64 {
+    match class {
+        UopClass::Load => 5.0,
+        UopClass::IntMul | UopClass::VectorMul | UopClass::FpAdd | UopClass::Transfer => 3.0,
+        UopClass::FpMul | UopClass::FpFma | UopClass::FpConvert => 4.0,
+        UopClass::IntDiv | UopClass::FpDiv => 13.0,
+        UopClass::FpSqrt => 18.0,
+        UopClass::Zero | UopClass::Nop | UopClass::StackPointer | UopClass::Move | UopClass::Prefetch => 0.0,
+        _ => 1.0,
+    }
+}
+
+/// How many µops like this one can begin per cycle.
+fn per_cycle(uop: &Uop) -> f64 {
+    let is_wide = uop.width_bytes() >= 64;
+    let narrow = match uop.class() {
+        UopClass::StoreData | UopClass::StoreAddress | UopClass::IntMul => 1.0,
+        UopClass::IntDiv | UopClass::FpDiv | UopClass::FpSqrt => 0.2,
+        UopClass::IntAlu => 4.0,
+        UopClass::VectorInt | UopClass::VectorLogic => 3.0,
+        _ => 2.0,
+    };
+    if is_wide { narrow / 2.0 } else { narrow }
+}
+
+fn latency_of(block: &Block, instruction: &Instruction) -> f64 {
+    block.uops_of(instruction).iter().map(|uop| latency(uop.class())).fold(0.0, f64::max)
+}
+
+/// Whether a block jumps back to itself.
+pub(crate) fn is_loop(block: &Block) -> bool {
+    block.target() == Some(block.address())
+}
+
+/// Of a block that loops on itself: the share of its time, were nothing to miss, that goes to waiting for one
+/// result after the other. 0 where the units are busy all the time, or the block is no loop.
+pub(crate) fn chain_share(block: &Block) -> f64 {
+    let chain = if is_loop(block) { chain_cycles(block) } else { 0.0 };
+    if chain > CHAIN_BOUND * busy_cycles(block) { 1.0 - slot_cycles(block) / chain } else { 0.0 }
+}
+
+/// Cycles that one turn of a loop takes if nothing misses.
+pub(crate) fn least_cycles(block: &Block) -> f64 {
+    busy_cycles(block).max(chain_cycles(block))
+}
+
+/// Cycles that the busiest kind of unit needs.
+fn busy_cycles(block: &Block) -> f64 {
+    let mut uses = [0.0; UopClass::COUNT];
+    for uop in block.uops() {
+        uses[uop.class() as usize] += 1.0 / per_cycle(uop);
+    }
+    uses.into_iter().fold(slot_cycles(block), f64::max)
+}
+
+fn slot_cycles(block: &Block) -> f64 {
+    block.totals().slots as f64 / SLOTS_PER_CYCLE
+}
+
+/// Cycles that one turn of the loop adds to its longest chain of results.
+fn chain_cycles(block: &Block) -> f64 {
+    const WARM: usize = 4;
+    const TURNS: usize = 8;
+    let mut ready = [0.0f64; Reg::COUNT];
+    let mut warm = 0.0;
+    for turn in 0..TURNS {
+        if turn == WARM {
+            warm = ready.iter().copied().fold(0.0, f64::max);
+        }
+        for uop in block.uops() {
+            let start = uop.sources().iter().map(|reg| ready[reg.index()]).fold(0.0, f64::max);
+            for reg in uop.destinations() {
+                ready[reg.index()] = start + latency(uop.class());
+            }
+        }
+    }
+    (ready.iter().copied().fold(0.0, f64::max) - warm) / (TURNS - WARM) as f64
+}
+
+/// Whether a load's result reaches its own address by the end of the block: the next one waits for this one.
+pub(crate) fn feeds_itself(block: &Block, instruction: &Instruction) -> bool {
+    let own = block.uops_of(instruction);
+    let Some(load) = own.iter().find(|uop| uop.class() == UopClass::Load) else { return false };
+    let mut tainted = [false; Reg::COUNT];
+    let mut begun = false;
+    for uop in block.uops() {
+        let is_load = std::ptr::eq(uop, load);
+        begun |= is_load;
+        let from = is_load || (begun && reads(uop, &tainted));
+        for reg in uop.destinations() {
+            tainted[reg.index()] = begun && from;
+        }
+    }
+    reads(load, &tainted)
+}
+
+fn reads(uop: &Uop, tainted: &[bool; Reg::COUNT]) -> bool {
+    uop.sources().iter().any(|reg| tainted[reg.index()])
+}
+
+/// Whether a load overwrites a register of its own address.
+pub(crate) fn overwrites_its_address(block: &Block, instruction: &Instruction) -> bool {
+    addressing(block, instruction).any(|reg| writes(block.uops_of(instruction), reg))
+}
+
+/// Whether the registers behind an instruction give an address that it uses, now or next: not if it loads an index,
+/// or a value that is changed before it becomes an address.
+pub(crate) fn keeps_its_address(block: &Block, instruction: &Instruction) -> bool {
+    let own = block.uops_of(instruction);
+    let overwritten: Vec<Reg> = addressing(block, instruction).filter(|reg| writes(own, *reg)).collect();
+    if overwritten.is_empty() {
+        return true;
+    }
+    let others = || block.uops().iter().filter(|uop| !own.iter().any(|mine| std::ptr::eq(mine, *uop)));
+    let changed = overwritten.iter().any(|&reg| others().any(|uop| uop.destinations().contains(&reg)));
+    let is_pointer = block.memory_of(instruction).iter().all(|operand| operand.index().is_none());
+    !changed && (is_pointer || is_loop(block))
+}
+
+fn addressing<'a>(block: &'a Block, instruction: &Instruction) -> impl Iterator<Item = Reg> + 'a {
+    let registers = |operand: &code::MemoryOperand| [operand.base(), operand.index()];
+    block.memory_of(instruction).iter().flat_map(registers).flatten()
+}
+
+fn writes(uops: &[Uop], reg: Reg) -> bool {
+    uops.iter().any(|uop| uop.destinations().contains(&reg))
+}

@@ -1,0 +1,167 @@
+//! How fast a loop turns, from the addresses of all its streams together.
+//!
+//! Operands that only move by constants say in which turn a sample was taken. Each of them alone may be seen so seldom
+//! that the loop has begun again between two of its samples; all of them together are seen with every sample. Where
+//! the loop begins again between samples all the same, the speed is the one at which most distances fit.
+
+use std::{collections::HashMap, f64::consts::TAU};
+
+use code::{Block, MemoryOperand, Reg, UopClass};
+
+use crate::{findings::Rate, statistics::quantile};
+
+/// Steps needed for a speed.
+const FEWEST: usize = 8;
+
+/// Share of steps that must go the same way for a walk to be steady.
+pub(crate) const STEADY: f64 = 0.8;
+
+/// How far the turns of a loop advance between samples.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Turns {
+    /// Where each thread was last: time and turn.
+    last: HashMap<u32, (u64, f64)>,
+    /// Turns onward, negative if back, and the nanoseconds they took.
+    steps: Vec<(f64, f64)>,
+    /// Turns from one beginning to the next.
+    length: f64,
+}
+
+impl Turns {
+    /// A sample of a thread in turn `turn` of at least `length`.
+    pub(crate) fn push(&mut self, thread: u32, time_ns: u64, turn: f64, length: f64) {
+        // Enough for quantiles; a long run adds nothing.
+        const KEPT: usize = 4096;
+        self.length = self.length.max(length);
+        if let Some((time, before)) = self.last.insert(thread, (time_ns, turn))
+            && time_ns > time
+            && self.steps.len() < KEPT
+        {
+            self.steps.push((turn - before, (time_ns - time) as f64));
+        }
+    }
+
+    /// Turns per second: median, lower and upper quartile. `fastest_per_s` is what the core could do at most.
+    pub(crate) fn per_s(&self, fastest_per_s: f64) -> Option<Rate> {
+        let (onward, back) = (self.toward(1.0), self.toward(-1.0));
+        if self.steps.len() < FEWEST || onward + back == 0 {
+            return None;
+        }
+        let sign = if onward >= back { 1.0 } else { -1.0 };
+        if onward.max(back) as f64 >= STEADY * (onward + back) as f64 {
+            return rate(self.steps.iter().map(|(turns, ns)| turns * sign / ns).filter(|speed| *speed > 0.0));
+        }
+        let speed = self.fit(fastest_per_s / 1e9)?;
+        let whole = |turns: f64, ns: f64| self.length * ((speed * ns - turns) / self.length).round();
+        rate(self.steps.iter().map(|&(turns, ns)| (turns + whole(turns, ns)) / ns))
+    }
+
+    fn toward(&self, sign: f64) -> usize {
+        self.steps.iter().filter(|(turns, _)| turns * sign > 0.0).count()
+    }
+
+    /// Turns per nanosecond at which most distances fit, whole lengths left out; none if no speed fits well, or
+    /// several do: samples come at even intervals, so two speeds that differ by a length per interval look the same.
+    /// Onward only: a loop that goes back this fast is rare, and looks like another that goes onward.
+    fn fit(&self, fastest: f64) -> Option<f64> {
+        // Speeds tried, as parts of a length per step.
+        const FINE: f64 = 0.05;
+        const MOST_TRIED: f64 = 4096.0;
+        // The mean cosine of a normal spread of a sixth of a length.
+        const GOOD: f64 = 0.55;
+        const RIVAL: f64 = 0.8;
+        let mut times: Vec<f64> = self.steps.iter().map(|(_, ns)| *ns).collect();
+        times.sort_by(f64::total_cmp);
+        let distance = FINE * self.length / quantile(&times, 0.5)?;
+        let tried = fastest / distance;
+        if !(1.0..=MOST_TRIED).contains(&tried) {
+            return None;
+        }
+        let score = |speed: f64| {
+            let fits = self.steps.iter().map(|(turns, ns)| ((turns - speed * ns) / self.length * TAU).cos());
+            fits.sum::<f64>() / self.steps.len() as f64
+        };
+        let tried = tried as i64;
+        let scores: Vec<(i64, f64)> = (1..=tried).map(|at| (at, score(at as f64 * distance))).collect();
+        let &(best, most) = scores.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        // Whatever lies within half a length of the best is the same peak.
+        let width = (0.5 / FINE) as i64;
+        let has_rival = scores.iter().any(|&(at, score)| (at - best).abs() > width && score > RIVAL * most);
+        (most >= GOOD && !has_rival).then_some(best as f64 * distance)
+    }
+}
+
+fn rate(speeds: impl Iterator<Item = f64>) -> Option<Rate> {
+    let mut speeds: Vec<f64> = speeds.map(|per_ns| per_ns * 1e9).collect();
+    speeds.sort_by(f64::total_cmp);
+    Some(Rate {
+        bytes_per_s: quantile(&speeds, 0.5)?,
+        low: quantile(&speeds, 0.25)?,
+        high: quantile(&speeds, 0.75)?,
+        pairs: speeds.len() as u64,
+    })
+}
+
+/// Whether each turn of the block moves the operand by the same distance: its registers are left alone, or changed by
+/// nothing but themselves and what is left alone.
+pub(crate) fn moves_by_constant(block: &Block, operand: &MemoryOperand) -> bool {
+    let registers = || [operand.base(), operand.index()].into_iter().flatten();
+    registers().any(|reg| is_written(block, reg)) && registers().all(|reg| changes_by_constant(block, reg))
+}
+
+fn is_written(block: &Block, reg: Reg) -> bool {
+    block.uops().iter().any(|uop| uop.destinations().contains(&reg))
+}
+
+fn changes_by_constant(block: &Block, reg: Reg) -> bool {
+    let writes = block.uops().iter().filter(|uop| uop.destinations().contains(&reg));
+    writes.into_iter().all(|uop| {
+        let simple = uop.class() == UopClass::IntAlu;
+        let from_self = uop.sources().contains(&reg);
+        // A source that is no general register is the flags: a conditional move is not constant.
+        let constant = |source: &Reg| *source == reg || source.is_general() && !is_written(block, *source);
+        simple && from_self && uop.sources().iter().all(constant)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Samples of a loop of `length` turns at a speed, about every 1000 ns.
+    fn turns(length: f64, per_ns: f64) -> Turns {
+        let mut turns = Turns::default();
+        let mut time: u64 = 0;
+        for index in 0..300u64 {
+            time += 990 + index.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 20;
+            turns.push(0, time, (time as f64 * per_ns).rem_euclid(length), length);
+        }
+        turns
+    }
+
+    #[test]
+    fn the_speed_is_found_whether_or_not_the_loop_begins_again_between_samples() {
+        for (length, per_ns) in [(1e9, 1.0), (1e9, -1.0), (8000.0, -1.0), (8000.0, 1.0), (3000.0, 1.0)] {
+            let found = turns(length, per_ns).per_s(2.5e9).map(|rate| rate.bytes_per_s);
+            assert!(
+                found.is_some_and(|found| (found / 1e9 - 1.0).abs() < 0.02),
+                "{length} {per_ns} {found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_loop_that_may_have_gone_round_once_or_twice_has_no_speed() {
+        assert_eq!(turns(700.0, 1.0).per_s(2.5e9), None);
+    }
+
+    #[test]
+    fn places_without_order_have_no_speed() {
+        let mut turns = Turns::default();
+        for index in 0..300u64 {
+            let place = index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
+            turns.push(0, index * 1000 + index % 7 * 31, place as f64, 1024.0);
+        }
+        assert_eq!(turns.per_s(2.5e9), None);
+    }
+}

@@ -1,0 +1,64 @@
+//! Blocks with few samples, looked at together.
+//!
+//! One sample behind a load says nothing: a core that never waits leaves some there too. In a program without hot loops
+//! most samples lie in such blocks. So all of them together give the rate at which an instruction that cannot wait is
+//! sampled, and the rate of loads, stores and the rest; what is beyond the first is the part that waits.
+
+use super::{blame::HIT, facts::wait_of, program::Program};
+use crate::findings::Activity;
+
+/// A block with fewer samples says nothing by itself.
+pub(crate) const THIN: f64 = 16.0;
+
+/// Samples and instructions of thin blocks.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    samples: f64,
+    instructions: f64,
+}
+
+impl Sum {
+    fn rate(&self) -> Option<f64> {
+        (self.instructions > 0.0).then(|| self.samples / self.instructions)
+    }
+}
+
+/// All thin blocks of a program.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pool {
+    by_activity: [Sum; Activity::ALL.len()],
+}
+
+impl Pool {
+    pub fn new(program: &Program) -> Self {
+        let mut pool = Self::default();
+        for id in 0..program.blocks.len() {
+            let Some(block) = program.block(id).filter(|_| is_thin(program, id)) else { continue };
+            for (site, instruction) in program.sites_of(id).iter().zip(block.instructions()) {
+                // The first one also stands for whoever jumped there.
+                if site.index > 0 {
+                    let sum = &mut pool.by_activity[wait_of(block, instruction) as usize];
+                    sum.samples += site.samples;
+                    sum.instructions += 1.0;
+                }
+            }
+        }
+        pool
+    }
+
+    /// Of the samples behind instructions of a kind in thin blocks, the part that is beyond executing.
+    pub fn waiting_part(&self, activity: Activity) -> f64 {
+        let rate = |activity: Activity| self.by_activity[activity as usize].rate();
+        let (Some(idle), Some(own)) = (rate(Activity::Executing), rate(activity)) else { return 0.0 };
+        let usual = match activity {
+            Activity::Loads | Activity::Stores => idle * HIT,
+            _ => idle,
+        };
+        if own > usual { 1.0 - usual / own } else { 0.0 }
+    }
+}
+
+/// Whether a block has too few samples to be judged by itself.
+pub(crate) fn is_thin(program: &Program, block: usize) -> bool {
+    program.sites_of(block).iter().map(|site| site.samples).sum::<f64>() < THIN
+}

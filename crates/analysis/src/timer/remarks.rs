@@ -1,0 +1,74 @@
+//! What spoils or limits the findings, in plain sentences.
+
+use std::collections::HashSet;
+
+use record::run::{Ending, Run};
+
+use super::{program::Blame, tally::Tally, verdict::stolen_share};
+use crate::findings::Split;
+
+pub(crate) fn remarks(run: &Run, tally: &Tally, overall: Option<&Split>) -> Vec<String> {
+    let mut remarks = run.remarks.clone();
+    let samples = run.samples.place.len();
+    match run.about.lost_samples {
+        Some(lost) if lost > 0 => {
+            let percent = lost as f64 / (samples as f64 + lost as f64) * 100.0;
+            remarks.push(format!(
+                "{lost} samples ({percent:.1} % of all) were lost; a lower --rate loses fewer."
+            ));
+        }
+        _ => {}
+    }
+    unreadable(run, &mut remarks);
+    unknown(run, tally, &mut remarks);
+    if let Some(split) = overall.filter(|split| split.undecided > 0.05) {
+        let percent = split.undecided * 100.0;
+        remarks.push(format!(
+            "{percent:.0} % of user time is undecided: the samples fit several causes, or none."
+        ));
+    }
+    if run.slices.is_empty() {
+        remarks.push("Time off the CPU is not known: the kernel gave no context-switch records.".to_owned());
+    }
+    if let Some(stolen) = stolen_share(run).filter(|&share| share > 0.02) {
+        let percent = stolen * 100.0;
+        remarks.push(format!(
+            "The hypervisor took {percent:.0} % of one CPU's time; shares suffer less than times."
+        ));
+    }
+    if run.about.ending == Ending::Unknown {
+        remarks.push("The recording ends early: memwall was stopped before the program ended.".to_owned());
+    }
+    remarks
+}
+
+/// Modules that samples landed in and that could not be read.
+fn unreadable(run: &Run, remarks: &mut Vec<String>) {
+    let used: HashSet<u32> = run
+        .samples
+        .place
+        .iter()
+        .collect::<HashSet<_>>()
+        .into_iter()
+        .filter_map(|&place| run.places.get(place as usize))
+        .map(|place| place.module)
+        .collect();
+    for (index, module) in run.modules.iter().enumerate() {
+        if let Some(problem) = module.problem.as_ref().filter(|_| used.contains(&(index as u32))) {
+            remarks.push(format!("{}: {problem}.", module.path));
+        }
+    }
+}
+
+fn unknown(run: &Run, tally: &Tally, remarks: &mut Vec<String>) {
+    let is_unknown = |&&place: &&u32| {
+        !matches!(tally.program.blames.get(place as usize), Some(Blame::Sites(_) | Blame::Undecided(_)))
+    };
+    let unknown = run.samples.place.iter().filter(is_unknown).count();
+    if unknown * 100 > run.samples.place.len() {
+        let percent = unknown as f64 / run.samples.place.len() as f64 * 100.0;
+        remarks.push(format!(
+            "{percent:.0} % of user time was in code that could not be read (generated, deleted or unmapped)."
+        ));
+    }
+}

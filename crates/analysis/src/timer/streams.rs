@@ -1,0 +1,349 @@
+//! Memory operands of a block that move together, and how far they move between samples.
+
+use std::{collections::HashMap, ops::Range};
+
+use code::{Block, MemoryOperand, Reg};
+use record::run::{Run, Samples};
+
+use super::{
+    blame::Core,
+    facts::{LINE, is_loop, keeps_its_address, least_cycles},
+    pace::{Turns, moves_by_constant},
+    program::{Blame, Program},
+};
+use crate::findings::Rate;
+
+/// Operands this far apart on the same registers are different arrays.
+const ARRAY_GAP_BYTES: i64 = 4096;
+
+/// Pairs of samples kept per stream: enough for quantiles, bounded for long runs.
+const PAIRS_KEPT: usize = 4096;
+
+/// Sites whose operands use the same registers and lie close together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stream {
+    /// The block.
+    pub(crate) block: usize,
+    /// Sites in program order.
+    pub(crate) sites: Vec<usize>,
+    /// Displacement of each site's operand.
+    pub(crate) displacements: Vec<i64>,
+    /// Whether the block writes a register of the address between the first of the sites and the last.
+    is_moving: bool,
+    /// How far the address moved, and in what time, from one sample of a thread to its next.
+    pub(crate) steps: Vec<Step>,
+    /// Addresses seen.
+    pub(crate) addresses: u64,
+    /// Lowest and highest.
+    pub(crate) span: Option<(u64, u64)>,
+    /// Greatest common divisor of all distances; 0 if the address never changed.
+    pub(crate) divisor: u64,
+    /// Some address seen, less the displacement: places the operands within lines.
+    pub(crate) anchor: Option<u64>,
+    /// Steps seen, of which a part is kept.
+    seen: u64,
+    extent_bytes: Option<f64>,
+    /// Another thread touches the same lines.
+    pub(crate) is_shared: bool,
+    /// Each turn of the block, a loop, moves it by the same distance.
+    pub(crate) is_linear: bool,
+    /// Bytes per second at which it advances, by the speed of its loop.
+    pub(crate) advance: Option<Rate>,
+}
+
+/// From one sample of a thread to its next in the same stream.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Step {
+    /// Bytes onward, negative if back.
+    pub(crate) bytes: i64,
+    /// Time between.
+    pub(crate) ns: u64,
+}
+
+impl Stream {
+    fn push(&mut self, step: Step) {
+        self.divisor = gcd(self.divisor, step.bytes.unsigned_abs());
+        self.seen += 1;
+        if self.steps.len() < PAIRS_KEPT {
+            self.steps.push(step);
+        } else {
+            // Every later step replaces one in turn: no random choice, and no part of the run is preferred.
+            let at = (self.seen.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % PAIRS_KEPT;
+            self.steps[at] = step;
+        }
+    }
+
+    /// Bytes that a thread touches while it stays here, guessed from how far two samples lie apart; none with too
+    /// few samples.
+    pub(crate) fn extent_bytes(&self) -> Option<f64> {
+        self.extent_bytes
+    }
+
+    fn guess_extent(&mut self) {
+        const FEWEST: usize = 8;
+        // Of two random places in a range, nine in ten pairs lie closer than this part of it.
+        const PART: f64 = 0.684;
+        let mut far: Vec<u64> = self.steps.iter().map(|step| step.bytes.unsigned_abs()).collect();
+        far.sort_unstable();
+        let most = far.get(far.len() * 9 / 10).filter(|_| far.len() >= FEWEST);
+        self.extent_bytes = most.map(|&bytes| (bytes as f64 / PART).max(LINE as f64));
+    }
+
+    /// Whether `site` touches a line that another operand of the stream has touched just before.
+    pub(crate) fn is_second_touch(&self, site: usize) -> bool {
+        let Some(anchor) = self.anchor else { return false };
+        // Only if every turn of the loop advances by whole lines does each operand keep its place in its line.
+        if self.is_moving || self.divisor == 0 || !self.divisor.is_multiple_of(LINE) {
+            return false;
+        }
+        let line = |displacement: i64| anchor.wrapping_add_signed(displacement) / LINE;
+        let Some(at) = self.sites.iter().position(|&other| other == site) else { return false };
+        self.displacements[..at].iter().any(|&before| line(before) == line(self.displacements[at]))
+    }
+
+    /// Bytes per second of lines moved, at so many turns per second.
+    fn bytes_of(&self, turns: Rate) -> Rate {
+        // Of a large stride only whole lines are moved.
+        let bytes = (self.lines_per_turn() * LINE).min(self.divisor) as f64;
+        let times = |speed: f64| speed * bytes;
+        Rate {
+            bytes_per_s: times(turns.bytes_per_s),
+            low: times(turns.low),
+            high: times(turns.high),
+            pairs: turns.pairs,
+        }
+    }
+
+    /// Distinct lines that one turn through the block touches.
+    pub(crate) fn lines_per_turn(&self) -> u64 {
+        let anchor = self.anchor.unwrap_or(0);
+        let mut lines: Vec<u64> =
+            self.displacements.iter().map(|&d| anchor.wrapping_add_signed(d) / LINE).collect();
+        lines.sort_unstable();
+        lines.dedup();
+        lines.len() as u64
+    }
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// All streams of a run.
+pub(crate) struct Streams {
+    pub(crate) all: Vec<Stream>,
+    /// By site.
+    of_site: HashMap<usize, usize>,
+    /// By block: its streams lie side by side.
+    of_block: Vec<Range<usize>>,
+    /// By block: its turns per second, if it is a loop with streams that tell.
+    turns_per_s: HashMap<usize, f64>,
+}
+
+impl Streams {
+    /// Finds the streams of every block with samples and follows their addresses through the run.
+    pub(crate) fn new(run: &Run, program: &Program, core: &Core) -> Self {
+        let mut streams = Self {
+            all: Vec::new(),
+            of_site: HashMap::new(),
+            of_block: Vec::new(),
+            turns_per_s: HashMap::new(),
+        };
+        for id in 0..program.blocks.len() {
+            let first = streams.all.len();
+            if let Some(block) = program.block(id) {
+                streams.add_block(id, program.blocks[id].first_site, block);
+            }
+            streams.of_block.push(first..streams.all.len());
+        }
+        streams.follow(&run.samples, program);
+        streams.all.iter_mut().for_each(Stream::guess_extent);
+        streams.find_speeds(&run.samples, program, core.clock_hz);
+        streams.mark_shared(&run.samples, program);
+        streams
+    }
+
+    /// The stream a site belongs to.
+    pub(crate) fn of(&self, site: usize) -> Option<&Stream> {
+        self.all.get(*self.of_site.get(&site)?)
+    }
+
+    /// Whether all streams of a block whose extent is known stay within `cache_bytes` together.
+    pub(crate) fn is_near(&self, block: usize, cache_bytes: f64) -> bool {
+        // Room for the guess of an extent, which is from few samples.
+        const MARGIN: f64 = 1.25;
+        let streams = self.of_block.get(block).cloned().unwrap_or_default();
+        let known = self.all[streams].iter().filter_map(Stream::extent_bytes);
+        let sum = known.fold(None, |sum: Option<f64>, bytes| Some(sum.unwrap_or(0.0) + bytes));
+        sum.is_some_and(|sum| sum <= cache_bytes * MARGIN)
+    }
+
+    /// Share of a loop's time that its turns need anyway: the least cycles of a turn, against the time it takes by the
+    /// speed at which its streams advance. None unless it is a loop with a steady stream.
+    pub(crate) fn least_share(&self, id: usize, block: &Block, clock_hz: f64) -> Option<f64> {
+        let turns_per_s = self.turns_per_s.get(&id)?;
+        Some((least_cycles(block) / clock_hz * turns_per_s).min(1.0))
+    }
+
+    /// Finds how fast the loops turn, and their streams advance.
+    fn find_speeds(&mut self, samples: &Samples, program: &Program, clock_hz: f64) {
+        let linear = |id: usize| Some(id).filter(|&id| self.all[id].is_linear && self.all[id].divisor > 0);
+        let stream_of = |site: usize| self.of_site.get(&site).copied().and_then(linear);
+        let mut spans: HashMap<(u32, usize), (u64, u64, u64)> = HashMap::new();
+        for (thread, site, _, address) in addressed(samples, program) {
+            if let Some(id) = stream_of(site) {
+                let (low, high, seen) = spans.entry((thread, id)).or_insert((address, address, 0));
+                (*low, *high, *seen) = ((*low).min(address), (*high).max(address), *seen + 1);
+            }
+        }
+        let mut turns: HashMap<usize, Turns> = HashMap::new();
+        for (thread, site, time_ns, address) in addressed(samples, program) {
+            let Some(id) = stream_of(site) else { continue };
+            let Some(&(low, high, seen)) = spans.get(&(thread, id)).filter(|(_, _, seen)| *seen > 1) else {
+                continue;
+            };
+            let divisor = self.all[id].divisor as f64;
+            let seen_bytes = (high - low) as f64;
+            // The lowest of n places lies behind the beginning by about the n-th part of the whole.
+            let missed_bytes = seen_bytes / (seen - 1) as f64;
+            let turn = ((address - low) as f64 + missed_bytes) / divisor;
+            let length = (seen_bytes + 2.0 * missed_bytes) / divisor;
+            turns.entry(self.all[id].block).or_default().push(thread, time_ns, turn, length);
+        }
+        for (id, turns) in turns {
+            let Some(block) = program.block(id) else { continue };
+            let Some(rate) = turns.per_s(clock_hz / least_cycles(block)) else { continue };
+            self.turns_per_s.insert(id, rate.bytes_per_s);
+            for stream in self.all[self.of_block[id].clone()].iter_mut().filter(|stream| stream.is_linear) {
+                stream.advance = Some(stream.bytes_of(rate)).filter(|_| stream.divisor > 0);
+            }
+        }
+    }
+
+    fn add_block(&mut self, id: usize, first_site: usize, block: &Block) {
+        type Key = (Option<Reg>, Option<Reg>, u8);
+        let first_stream = self.all.len();
+        let mut keyed: Vec<(Key, i64, usize)> = Vec::new();
+        for (index, instruction) in block.instructions().iter().enumerate() {
+            if let Some(operand) = block.memory_of(instruction).first() {
+                keyed.push((key(operand), operand.displacement(), first_site + index));
+            }
+        }
+        let mut order: Vec<usize> = (0..keyed.len()).collect();
+        order.sort_by_key(|&at| (keyed[at].0, keyed[at].1));
+        let mut last: Option<(Key, i64)> = None;
+        for at in order {
+            let (key, displacement, site) = keyed[at];
+            let same =
+                last.is_some_and(|(k, d)| k == key && displacement.saturating_sub(d) <= ARRAY_GAP_BYTES);
+            if !same {
+                self.all.push(Stream { block: id, ..Stream::default() });
+            }
+            last = Some((key, displacement));
+            let stream = self.all.len() - 1;
+            self.all[stream].sites.push(site);
+            self.all[stream].displacements.push(displacement);
+            self.of_site.insert(site, stream);
+        }
+        for stream in &mut self.all[first_stream..] {
+            let mut pairs: Vec<(usize, i64)> =
+                stream.sites.drain(..).zip(stream.displacements.drain(..)).collect();
+            pairs.sort_unstable();
+            (stream.sites, stream.displacements) = pairs.into_iter().unzip();
+            stream.is_moving = is_moving(block, first_site, &stream.sites);
+            let operand = stream
+                .sites
+                .first()
+                .and_then(|site| block.memory_of(block.instructions().get(site - first_site)?).first());
+            let is_linear = |operand| is_loop(block) && moves_by_constant(block, operand);
+            stream.is_linear = !stream.is_moving && operand.is_some_and(is_linear);
+        }
+    }
+
+    fn follow(&mut self, samples: &Samples, program: &Program) {
+        let mut last: HashMap<(u32, usize), (u64, u64)> = HashMap::new();
+        for (thread, site, time_ns, address) in addressed(samples, program) {
+            let Some(&id) = self.of_site.get(&site) else { continue };
+            let stream = &mut self.all[id];
+            let displacement =
+                stream.sites.iter().position(|&other| other == site).map_or(0, |at| stream.displacements[at]);
+            let (low, high) = stream.span.unwrap_or((address, address));
+            stream.span = Some((low.min(address), high.max(address)));
+            stream.addresses += 1;
+            let base = address.wrapping_sub(displacement as u64);
+            stream.anchor.get_or_insert(base);
+            if let Some((time, before)) = last.insert((thread, id), (time_ns, base)) {
+                let bytes = base.wrapping_sub(before) as i64;
+                stream.push(Step { bytes, ns: time_ns.saturating_sub(time) });
+            }
+        }
+    }
+
+    /// Finds lines that more than one thread touches, among the streams that stay in few places.
+    fn mark_shared(&mut self, samples: &Samples, program: &Program) {
+        const FEW_BYTES: f64 = 65536.0;
+        let close: Vec<bool> = self
+            .all
+            .iter()
+            .map(|stream| stream.extent_bytes().is_some_and(|bytes| bytes <= FEW_BYTES))
+            .collect();
+        let mut owner: HashMap<u64, Option<u32>> = HashMap::new();
+        let near = |site: usize| self.of_site.get(&site).copied().filter(|&id| close[id]);
+        for (thread, site, _, address) in addressed(samples, program) {
+            if near(site).is_some() {
+                let owned = owner.entry(address / LINE).or_insert(Some(thread));
+                *owned = owned.filter(|&first| first == thread);
+            }
+        }
+        let mut touches: HashMap<usize, (u64, u64)> = HashMap::new();
+        for (_, site, _, address) in addressed(samples, program) {
+            if let Some(id) = near(site) {
+                let (shared, all) = touches.entry(id).or_default();
+                *shared += u64::from(owner.get(&(address / LINE)) == Some(&None));
+                *all += 1;
+            }
+        }
+        for (id, (shared, all)) in touches {
+            self.all[id].is_shared = shared * 4 > all;
+        }
+    }
+}
+
+/// Whether a register of the operands' address is written between the first of the sites and the last.
+fn is_moving(block: &Block, first_site: usize, sites: &[usize]) -> bool {
+    let (Some(first), Some(last)) = (sites.first(), sites.last()) else { return false };
+    let instructions = &block.instructions()[first - first_site..=last - first_site];
+    let Some(operand) = instructions.first().and_then(|first| block.memory_of(first).first()) else {
+        return false;
+    };
+    let between = &instructions[..instructions.len() - 1];
+    let writes = |reg: Reg| {
+        let uops = between.iter().flat_map(|instruction| block.uops_of(instruction));
+        uops.into_iter().any(|uop| uop.destinations().contains(&reg))
+    };
+    [operand.base(), operand.index()].into_iter().flatten().any(writes)
+}
+
+fn key(operand: &MemoryOperand) -> (Option<Reg>, Option<Reg>, u8) {
+    (operand.base(), operand.index(), operand.scale())
+}
+
+/// Thread, blamed site, time and operand address of every sample that has one.
+fn addressed<'a>(
+    samples: &'a Samples,
+    program: &'a Program,
+) -> impl Iterator<Item = (u32, usize, u64, u64)> + 'a {
+    let columns = samples.thread.iter().zip(&samples.place).zip(&samples.time_ns).zip(&samples.address);
+    columns.filter_map(|(((&thread, &place), &time_ns), &address)| {
+        let Some(Blame::Sites(sites)) = program.blames.get(place as usize) else { return None };
+        let &[(site, _)] = sites.as_slice() else { return None };
+        let (block, instruction) = program.instruction(program.sites.get(site)?)?;
+        if !keeps_its_address(block, instruction) {
+            return None;
+        }
+        Some((thread, site, time_ns, address?.get()))
+    })
+}

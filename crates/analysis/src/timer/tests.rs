@@ -1,0 +1,288 @@
+//! Scripted runs: small pieces of code with samples where a core would leave them.
+
+use std::num::NonZeroU64;
+
+use machine::profile::Fingerprint;
+use proptest::prelude::*;
+
+use record::run::*;
+
+use super::*;
+use crate::findings::{Activity, Confidence, HeldBack, Nature, Pattern, Split};
+
+pub(super) const BASE: u64 = 0x1000;
+
+/// A run of one thread in one function. Samples at code offsets, each with the address of its operand.
+pub(crate) fn run(code: &[u8], samples: &[(u64, Option<u64>)]) -> Run {
+    let mut places: Vec<Place> = Vec::new();
+    let mut columns = Samples::default();
+    for (index, &(offset, address)) in samples.iter().enumerate() {
+        let address_of_code = BASE + offset;
+        let place = places.iter().position(|place| place.address == address_of_code).unwrap_or_else(|| {
+            places.push(Place { module: 0, address: address_of_code, function: Some(0) });
+            places.len() - 1
+        });
+        columns.time_ns.push(index as u64 * 1_000_000);
+        columns.thread.push(0);
+        columns.cpu.push(0);
+        columns.place.push(place as u32);
+        columns.address.push(address.and_then(NonZeroU64::new));
+    }
+    let end = BASE + code.len() as u64;
+    let function =
+        Function { module: 0, symbol: None, name: "f".into(), start: BASE, end, code: Some(code.to_vec()) };
+    Run {
+        about: about(samples.len() as u64 * 1_000_000),
+        processes: vec![Process {
+            pid: 7,
+            parent: None,
+            name: "p".into(),
+            executable: None,
+            began_ns: 0,
+            ended_ns: None,
+        }],
+        threads: vec![Thread { tid: 7, process: 0, name: "p".into(), began_ns: 0, ended_ns: None }],
+        modules: vec![Module { path: "/p".into(), kind: ModuleKind::File, build_id: None, problem: None }],
+        functions: vec![function],
+        files: vec!["f.c".into()],
+        lines: vec![LineRange { module: 0, start: BASE, end, file: 0, line: 3 }],
+        places,
+        samples: columns,
+        stacks: Vec::new(),
+        data: record::data::Data::default(),
+        slices: Vec::new(),
+        remarks: Vec::new(),
+    }
+}
+
+fn about(elapsed_ns: u64) -> About {
+    let empty = String::new;
+    About {
+        memwall: empty(),
+        command: vec!["p".into()],
+        attached: None,
+        started_at: 0,
+        fingerprint: Fingerprint {
+            id: empty(),
+            cpu: empty(),
+            microcode: empty(),
+            topology: empty(),
+            kernel: empty(),
+            hypervisor: empty(),
+        },
+        rate_hz: 1000.0,
+        period_ns: 1e6,
+        skid_instructions: 1,
+        elapsed_ns: Some(elapsed_ns),
+        ending: Ending::Exited(0),
+        usage: None,
+        lost_samples: Some(0),
+        noise: None,
+        slice_ns: 0,
+    }
+}
+
+fn split(run: &Run) -> Split {
+    analyse(run, None, &Options::default()).overall.unwrap()
+}
+
+/// A sequence of addresses all over 256 MiB, always the same.
+fn scattered(index: u64) -> u64 {
+    0x7000_0000_0000 + (index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 36) / 64 * 64
+}
+
+/// mov r8,[r8]; mov r8,[r8]; add rax,1; cmp rax,rsi; jb 0; ret
+const CHASE: [u8; 16] =
+    [0x4d, 0x8b, 0x00, 0x4d, 0x8b, 0x00, 0x48, 0x83, 0xc0, 0x01, 0x48, 0x39, 0xf0, 0x72, 0xf1, 0xc3];
+
+#[test]
+fn a_chase_waits_on_loads() {
+    let samples: Vec<_> = (0..600).map(|i| (if i % 2 == 0 { 3 } else { 6 }, Some(scattered(i)))).collect();
+    let findings = analyse(&run(&CHASE, &samples), None, &Options::default());
+    let split = findings.overall.unwrap();
+    assert!(split.loads > 0.95, "{split:?}");
+    assert_eq!(findings.verdict.held_back, HeldBack::Yes);
+    assert_eq!(findings.verdict.confidence, Confidence::High);
+    assert_eq!(findings.verdict.nature.value(), Some(&Nature::Latency));
+    let hottest = &findings.instructions[0];
+    assert_eq!(hottest.activity, Activity::Loads);
+    assert_eq!(hottest.text.as_deref(), Some("mov r8,[r8]"));
+    let access = hottest.access.unwrap();
+    assert_eq!((access.pattern, access.next_address), (Pattern::PointerChasing, true));
+    assert_eq!(hottest.source.as_ref().unwrap().line, 3);
+}
+
+/// vmovups ymm0,[r8+rax]; vmovups ymm0,[r8+rax+0x20]; add rax,0x40; cmp rax,rsi; jb 0; ret
+const STREAM: [u8; 23] = [
+    0xc4, 0xc1, 0x7c, 0x10, 0x04, 0x00, 0xc4, 0xc1, 0x7c, 0x10, 0x44, 0x00, 0x20, 0x48, 0x83, 0xc0, 0x40,
+    0x48, 0x39, 0xf0, 0x72, 0xea, 0xc3,
+];
+
+#[test]
+fn a_stream_beyond_the_caches_waits_and_one_within_the_first_does_not() {
+    // 5 GB/s: five megabytes from sample to sample.
+    let far: Vec<_> =
+        (0..600).map(|i| (6, Some(0x7000_0000_0000 + (i * 5_000_000 + i % 7 * 64) / 64 * 64))).collect();
+    let findings = analyse(&run(&STREAM, &far), None, &Options::default());
+    let split = findings.overall.unwrap();
+    assert!(split.loads > 0.9, "{split:?}");
+    assert_eq!(findings.verdict.nature.value(), Some(&Nature::Bandwidth));
+    let access = findings.instructions[0].access.unwrap();
+    assert_eq!((access.pattern, access.stride_bytes), (Pattern::Streaming, Some(64)));
+    let rate = findings.limits.streams.value().unwrap().per_thread.bytes_per_s;
+    assert!((rate / 5e9 - 1.0).abs() < 0.01, "{rate}");
+    assert!(findings.limits.levels.missing().unwrap().contains("calibrate"));
+
+    let near: Vec<_> = (0..600).map(|i| (6, Some(0x7000_0000_0000 + scattered(i) % 16384))).collect();
+    let split = self::split(&run(&STREAM, &near));
+    assert!(split.loads < 0.01 && split.executing > 0.99, "{split:?}");
+}
+
+#[test]
+fn the_second_touch_of_a_line_does_not_wait() {
+    let samples: Vec<_> = (0..600)
+        .map(|i| {
+            (
+                if i % 3 == 0 { 13 } else { 6 },
+                Some(
+                    0x7000_0000_0000
+                        + (i * 5_000_000 + i % 7 * 64) / 64 * 64
+                        + if i % 3 == 0 { 32 } else { 0 },
+                ),
+            )
+        })
+        .collect();
+    let split = split(&run(&STREAM, &samples));
+    // A third of the samples lie behind the second half of the line and are the baseline of the first.
+    assert!(split.loads < 0.66 && split.executing > 0.33, "{split:?}");
+}
+
+/// divsd xmm1,xmm0; add rax,1; cmp rax,rsi; jb 0; ret
+const DIVIDE: [u8; 14] = [0xf2, 0x0f, 0x5e, 0xc8, 0x48, 0x83, 0xc0, 0x01, 0x48, 0x39, 0xf0, 0x72, 0xf3, 0xc3];
+
+#[test]
+fn divisions_multiplications_and_jumps_are_named() {
+    let behind = |offset: u64| vec![(offset, None); 300];
+    assert!(split(&run(&DIVIDE, &behind(4))).divides > 0.99);
+
+    // imul r9,r8; imul r9,r8; add rax,1; cmp rax,rsi; jb 0; ret
+    let multiply = [
+        0x4d, 0x0f, 0xaf, 0xc8, 0x4d, 0x0f, 0xaf, 0xc8, 0x48, 0x83, 0xc0, 0x01, 0x48, 0x39, 0xf0, 0x72, 0xef,
+        0xc3,
+    ];
+    let both: Vec<_> = (0..300).map(|i| (if i % 2 == 0 { 4 } else { 8 }, None)).collect();
+    assert!(split(&run(&multiply, &both)).chains > 0.8);
+
+    // test rax,rax; je +6; add r9,1; nop; nop; add r10,1; nop; ret
+    let branch = [
+        0x48, 0x85, 0xc0, 0x74, 0x06, 0x49, 0x83, 0xc1, 0x01, 0x90, 0x90, 0x49, 0x83, 0xc2, 0x01, 0x90, 0xc3,
+    ];
+    assert!(split(&run(&branch, &behind(9))).branches > 0.9);
+
+    // lock add [r8],rax; nop; pause; nop; ret
+    let atomic = [0xf0, 0x49, 0x01, 0x00, 0x90, 0xf3, 0x90, 0x90, 0xc3];
+    assert!(split(&run(&atomic, &behind(4))).atomics > 0.9);
+    assert!(split(&run(&atomic, &behind(7))).atomics > 0.9);
+}
+
+#[test]
+fn predecessors_that_disagree_are_undecided() {
+    // 0: test rax,rax; 3: jne 8; 5: mov rbx,[r8]; 8: nop; 9: ret
+    let code = [0x48, 0x85, 0xc0, 0x75, 0x03, 0x49, 0x8b, 0x18, 0x90, 0xc3];
+    let findings = analyse(&run(&code, &[(8, None); 200]), None, &Options::default());
+    assert_eq!(findings.overall.unwrap().undecided, 1.0);
+    assert_eq!(findings.verdict.held_back, HeldBack::Unknown);
+    assert_eq!(findings.verdict.confidence, Confidence::Low);
+}
+
+#[test]
+fn lines_shared_by_threads_are_not_taken_for_hits() {
+    // add [r8],rax; nop; jmp 0
+    let code = [0x49, 0x01, 0x00, 0x90, 0xeb, 0xfa];
+    let samples: Vec<_> = (0..400).map(|i| (3, Some(0x5000 + i % 2 * 8))).collect();
+    let alone = run(&code, &samples);
+    assert!(split(&alone).loads < 0.01);
+    let mut shared = alone.clone();
+    shared.threads.push(Thread { tid: 8, ..shared.threads[0].clone() });
+    shared.samples.thread = (0..400).map(|i| i % 2).collect();
+    let findings = analyse(&shared, None, &Options::default());
+    assert!(findings.overall.unwrap().loads > 0.9);
+    assert_eq!(findings.threads.len(), 2);
+    assert!(findings.threads.iter().all(|thread| (thread.user_share - 0.5).abs() < 1e-9));
+}
+
+#[test]
+fn time_off_the_cpu_and_in_the_kernel_is_accounted() {
+    let mut run = run(&DIVIDE, &[(4, None); 100]);
+    run.about.slice_ns = 10_000_000;
+    run.slices = (0..10)
+        .map(|slice| Slice {
+            thread: 0,
+            slice,
+            running_ns: 12_000_000,
+            blocked_ns: 3_000_000,
+            preempted_ns: 1_000_000,
+        })
+        .collect();
+    let findings = analyse(&run, None, &Options::default());
+    assert_eq!(findings.account.user_ns, 1e8);
+    assert_eq!(findings.account.kernel_ns.value(), Some(&2e7));
+    assert_eq!(findings.account.blocked_ns.value(), Some(&3e7));
+    assert_eq!(findings.account.total_ns(), Some(1.6e8));
+    run.slices.clear();
+    let findings = analyse(&run, None, &Options::default());
+    assert!(findings.account.kernel_ns.missing().is_some() && findings.account.total_ns().is_none());
+}
+
+#[test]
+fn intervals_of_high_load_waiting_are_flagged() {
+    let wait = |i: u64| i >= 300;
+    let samples: Vec<_> =
+        (0..600).map(|i| if wait(i) { (3, Some(scattered(i))) } else { (15, None) }).collect();
+    let findings = analyse(&run(&CHASE, &samples), None, &Options::default());
+    let intervals = &findings.timeline.intervals;
+    assert_eq!(intervals.len(), 60);
+    assert!(intervals[..30].iter().all(|interval| !interval.flagged));
+    assert!(intervals[30..].iter().all(|interval| interval.flagged));
+}
+
+#[test]
+fn no_samples_say_so() {
+    let findings = analyse(&run(&CHASE, &[]), None, &Options::default());
+    assert_eq!(findings.overall, None);
+    assert_eq!(findings.verdict.held_back, HeldBack::Unknown);
+    assert!(!findings.advice.is_empty());
+}
+
+proptest! {
+    #[test]
+    fn shares_sum_to_one_whatever_the_code(
+        code in proptest::collection::vec(any::<u8>(), 0..80),
+        samples in proptest::collection::vec((0u64..100, proptest::option::of(any::<u64>())), 1..200),
+        skid in 0u32..4,
+        holes in any::<bool>(),
+    ) {
+        let mut run = run(&code, &samples);
+        run.about.skid_instructions = skid;
+        if holes {
+            // As a truncated recording has it: indices that lead nowhere.
+            run.threads.clear();
+            run.modules.clear();
+            run.lines[0].file = 9;
+            run.places[0].function = Some(7);
+            run.samples.place[0] = 1000;
+            run.samples.time_ns[0] = u64::MAX - 1;
+            run.about.elapsed_ns = None;
+        }
+        let findings = analyse(&run, None, &Options::default());
+        let whole = |split: &Split| {
+            let shares: Vec<f64> = Activity::ALL.into_iter().map(|activity| split.share(activity)).collect();
+            shares.iter().all(|share| (-1e-9..=1.0 + 1e-9).contains(share)) && (shares.iter().sum::<f64>() - 1.0).abs() < 1e-6
+        };
+        prop_assert!(findings.overall.as_ref().is_some_and(whole), "{:?}", findings.overall);
+        prop_assert!(findings.symbols.iter().all(|symbol| whole(&symbol.split)));
+        prop_assert!(findings.instructions.iter().all(|found| found.waiting_samples >= 0.0 && found.executing_samples >= -1e-9));
+        let text = serde_json::to_string(&findings).unwrap();
+        prop_assert_eq!(serde_json::from_str::<Findings>(&text).unwrap().instructions.len(), findings.instructions.len());
+    }
+}

@@ -1,0 +1,150 @@
+//! The answer in short, and how sure it is.
+
+use record::run::Run;
+
+use crate::{
+    findings::{
+        Activity, Confidence, HeldBack, InstructionFinding, Known, Limits, Nature, Pattern, Share, Split,
+        Verdict,
+    },
+    statistics,
+};
+
+/// Fewer samples say nothing.
+const FEWEST: u64 = 20;
+
+/// With as many samples, a share is known to about 4 points.
+const MANY: u64 = 500;
+
+/// More undecided than this spoils a verdict.
+const UNDECIDED: f64 = 0.15;
+
+/// A wait below this share of user time is not named.
+const NOISE: f64 = 0.05;
+
+pub(crate) fn verdict(
+    run: &Run,
+    overall: Option<&Split>,
+    instructions: &[InstructionFinding],
+    limits: &Limits,
+) -> Verdict {
+    let Some(split) = overall else {
+        return Verdict {
+            held_back: HeldBack::Unknown,
+            memory: None,
+            loads: None,
+            largest: None,
+            largest_share: None,
+            nature: Known::Missing("no sample was taken".to_owned()),
+            confidence: Confidence::Low,
+            reasons: vec!["No sample was taken: the program spent too little time in user mode.".to_owned()],
+        };
+    };
+    let share = |part: f64| statistics::share(part * split.samples as f64, split.samples as f64);
+    let memory = share(split.memory());
+    let largest = split.largest_wait().filter(|&(_, part)| part >= NOISE);
+    let (confidence, reasons) = confidence(run, split, memory);
+    Verdict {
+        held_back: held_back(split),
+        memory,
+        loads: share(split.loads),
+        largest: largest.map(|(activity, _)| activity),
+        largest_share: largest.and_then(|(_, part)| share(part)),
+        nature: nature(split, instructions, limits),
+        confidence,
+        reasons,
+    }
+}
+
+fn held_back(split: &Split) -> HeldBack {
+    let memory = split.memory();
+    if split.samples < FEWEST {
+        HeldBack::Unknown
+    } else if memory >= HeldBack::YES {
+        HeldBack::Yes
+    } else if memory + split.undecided >= HeldBack::YES && split.undecided > UNDECIDED {
+        HeldBack::Unknown
+    } else if memory >= HeldBack::PARTLY {
+        HeldBack::Partly
+    } else {
+        HeldBack::No
+    }
+}
+
+/// Latency where the waiting is on chased and random places, bandwidth where it is on streams.
+fn nature(split: &Split, instructions: &[InstructionFinding], limits: &Limits) -> Known<Nature> {
+    if split.memory() < NOISE {
+        return Known::Missing("it hardly waits for memory".to_owned());
+    }
+    let (mut latency, mut bandwidth, mut unknown) = (0.0, 0.0, 0.0);
+    for found in
+        instructions.iter().filter(|found| matches!(found.activity, Activity::Loads | Activity::Stores))
+    {
+        let side = match found.access.map(|access| access.pattern) {
+            Some(Pattern::PointerChasing | Pattern::Random | Pattern::OnePlace) => &mut latency,
+            Some(Pattern::Streaming | Pattern::Strided) => &mut bandwidth,
+            Some(Pattern::Unknown) | None => &mut unknown,
+        };
+        *side += found.waiting_samples;
+    }
+    if latency + bandwidth <= unknown {
+        return Known::Missing("too few samples gave the address they waited for".to_owned());
+    }
+    let near_limit =
+        limits.streams.value().and_then(|streams| streams.of_limit).is_some_and(|part| part > 0.7);
+    let part = latency / (latency + bandwidth);
+    Known::Value(match part {
+        part if part > 0.75 && !near_limit => Nature::Latency,
+        part if part < 0.25 => Nature::Bandwidth,
+        _ => Nature::Mixed,
+    })
+}
+
+fn confidence(run: &Run, split: &Split, memory: Option<Share>) -> (Confidence, Vec<String>) {
+    let mut level = Confidence::High;
+    let mut reasons = Vec::new();
+    let mut lower = |to: Confidence, reason: String| {
+        level = level.min(to);
+        reasons.push(reason);
+    };
+    if split.samples < MANY {
+        let to = if split.samples < MANY / 5 { Confidence::Low } else { Confidence::Medium };
+        lower(to, format!("Only {} samples stand behind it.", split.samples));
+    }
+    if split.undecided > UNDECIDED {
+        let to = if split.undecided > 2.0 * UNDECIDED { Confidence::Low } else { Confidence::Medium };
+        let percent = split.undecided * 100.0;
+        lower(to, format!("{percent:.0} % of user time could not be blamed on an instruction."));
+    }
+    if let Some(memory) = memory {
+        let straddles = |limit: f64| memory.low < limit && limit <= memory.high;
+        if straddles(HeldBack::YES) || straddles(HeldBack::PARTLY) {
+            lower(
+                Confidence::Medium,
+                "The interval of the share reaches over a limit between two verdicts.".to_owned(),
+            );
+        }
+    }
+    if let Some(lost) = run.about.lost_samples.filter(|&lost| lost * 20 > split.samples) {
+        lower(Confidence::Medium, format!("{lost} samples were lost."));
+    }
+    if let Some(stolen) = stolen_share(run).filter(|&share| share > 0.1) {
+        let percent = stolen * 100.0;
+        lower(Confidence::Medium, format!("The hypervisor took {percent:.0} % of one CPU's time meanwhile."));
+    }
+    let user_ns = split.samples as f64 * run.about.period_ns;
+    if let Some(usage) = run.about.usage.filter(|usage| usage.system_ns as f64 > user_ns) {
+        let seconds = usage.system_ns as f64 / 1e9;
+        lower(
+            Confidence::Medium,
+            format!("More time ({seconds:.1} s) went to the kernel, where no samples are taken."),
+        );
+    }
+    (level, reasons)
+}
+
+/// Time that the hypervisor gave to others, as a share of wall time.
+pub(crate) fn stolen_share(run: &Run) -> Option<f64> {
+    let noise = run.about.noise?;
+    noise.steal_ns.filter(|_| noise.wall_ns > 0.0).map(|steal| steal / noise.wall_ns)
+}

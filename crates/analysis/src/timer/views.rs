@@ -1,0 +1,199 @@
+//! The views: by thread, by function, by instruction.
+
+use std::collections::HashMap;
+
+use record::run::{LineRange, ModuleKind, Run};
+
+use super::{
+    Options, account, pattern,
+    program::{Blame, Site},
+    tally::{Parts, Tally, add, split},
+};
+use crate::{
+    findings::{Activity, InstructionFinding, Share, SourceLine, SymbolFinding, ThreadFinding, Timeline},
+    statistics,
+};
+
+/// Each thread, the busiest first.
+pub(crate) fn threads(run: &Run, tally: &Tally) -> Vec<ThreadFinding> {
+    let mut sums = vec![(Parts::default(), 0u64); run.threads.len()];
+    for (&thread, &place) in run.samples.thread.iter().zip(&run.samples.place) {
+        if let Some((sum, samples)) = sums.get_mut(thread as usize) {
+            add(sum, &tally.parts(place), 1.0);
+            *samples += 1;
+        }
+    }
+    let mut slices: HashMap<u32, Vec<_>> = HashMap::new();
+    for slice in &run.slices {
+        slices.entry(slice.thread).or_default().push(*slice);
+    }
+    let all = run.samples.place.len().max(1) as f64;
+    let mut found: Vec<ThreadFinding> = Vec::new();
+    for (index, (thread, (sum, samples))) in run.threads.iter().zip(&sums).enumerate() {
+        let own = slices.get(&(index as u32)).map(Vec::as_slice).unwrap_or_default();
+        found.push(ThreadFinding {
+            tid: thread.tid,
+            pid: run.processes.get(thread.process as usize).map_or(thread.tid, |process| process.pid),
+            name: thread.name.clone(),
+            user_share: *samples as f64 / all,
+            split: split(sum, *samples),
+            account: account::of_thread(run, own.iter(), *samples),
+        });
+    }
+    found.sort_by(|a, b| b.user_share.total_cmp(&a.user_share));
+    found
+}
+
+/// What samples of one function add up to.
+#[derive(Default)]
+struct SymbolSum {
+    parts: Parts,
+    samples: u64,
+    flagged: u64,
+}
+
+/// Whose samples: a function of the run, or the unknown code of a module.
+type Owner = Result<u32, u32>;
+
+/// Each function and each instruction, those with most samples first.
+pub(crate) fn symbols(
+    run: &Run,
+    tally: &Tally,
+    timeline: &Timeline,
+    options: &Options,
+) -> (Vec<SymbolFinding>, Vec<InstructionFinding>) {
+    let mut sums: HashMap<Owner, SymbolSum> = HashMap::new();
+    for (&time, &at) in run.samples.time_ns.iter().zip(&run.samples.place) {
+        let Some(place) = run.places.get(at as usize) else { continue };
+        let owner = place.function.filter(|&f| (f as usize) < run.functions.len()).ok_or(place.module);
+        let sum = sums.entry(owner).or_default();
+        add(&mut sum.parts, &tally.parts(at), 1.0);
+        sum.samples += 1;
+        let interval = timeline.intervals.get((time / timeline.interval_ns.max(1)) as usize);
+        sum.flagged += u64::from(interval.is_some_and(|interval| interval.flagged));
+    }
+    let mut owners: Vec<(Owner, SymbolSum)> = sums.into_iter().collect();
+    owners.sort_by_key(|(owner, sum)| (std::cmp::Reverse(sum.samples), *owner));
+    let all = run.samples.place.len() as f64;
+    let mut symbols: Vec<SymbolFinding> =
+        owners.iter().filter_map(|(owner, sum)| symbol(run, *owner, sum, all)).collect();
+    let ranks: HashMap<Owner, usize> =
+        owners.iter().enumerate().map(|(rank, (owner, _))| (*owner, rank)).collect();
+    let instructions = instructions(run, tally, &ranks, all);
+    for (index, instruction) in instructions.iter().enumerate() {
+        let top = &mut symbols[instruction.symbol].top;
+        if top.len() < options.top {
+            top.push(index);
+        }
+    }
+    (symbols, instructions)
+}
+
+fn symbol(run: &Run, owner: Owner, sum: &SymbolSum, all: f64) -> Option<SymbolFinding> {
+    let function = owner.ok().and_then(|index| run.functions.get(index as usize));
+    let module = run
+        .modules
+        .get(function.map_or(owner.err().unwrap_or(u32::MAX), |function| function.module) as usize);
+    Some(SymbolFinding {
+        name: function.map_or_else(|| "unknown code".to_owned(), |function| function.name.clone()),
+        symbol: function.and_then(|function| function.symbol.clone()),
+        module: module.map_or_else(|| "unknown".to_owned(), |module| module.path.clone()),
+        module_kind: module.map_or(ModuleKind::Unknown, |module| module.kind),
+        user_share: statistics::share(sum.samples as f64, all)?,
+        split: split(&sum.parts, sum.samples)?,
+        flagged_share: sum.flagged as f64 / sum.samples as f64,
+        top: Vec::new(),
+    })
+}
+
+fn instructions(
+    run: &Run,
+    tally: &Tally,
+    ranks: &HashMap<Owner, usize>,
+    all: f64,
+) -> Vec<InstructionFinding> {
+    let mut found = unknown_code(run, tally, ranks, all);
+    for (id, site) in tally.program.sites.iter().enumerate() {
+        let samples = site.samples + site.undecided;
+        if samples > 0.0
+            && let Some(share) = statistics::share(samples, all)
+            && let Some(finding) = instruction(run, tally, ranks, id, site, share)
+        {
+            found.push(finding);
+        }
+    }
+    found.sort_by(|a, b| b.samples().total_cmp(&a.samples()).then(a.address.cmp(&b.address)));
+    found
+}
+
+fn instruction(
+    run: &Run,
+    tally: &Tally,
+    ranks: &HashMap<Owner, usize>,
+    id: usize,
+    site: &Site,
+    user_share: Share,
+) -> Option<InstructionFinding> {
+    let (_, decoded) = tally.program.instruction(site)?;
+    let at = tally.program.blocks[site.block].function;
+    let function = run.functions.get(at)?;
+    let symbol = *ranks.get(&Ok(at as u32))?;
+    let offset = decoded.address().wrapping_sub(function.start) as usize;
+    let bytes = function.code.as_deref().and_then(|code| code.get(offset..)).unwrap_or_default();
+    let meaning = &tally.meanings[id];
+    let waits_in_chain = meaning.chained > meaning.waiting;
+    Some(InstructionFinding {
+        symbol,
+        address: decoded.address(),
+        text: code::disassemble(bytes, decoded.address()).ok(),
+        source: source(run, function.module, decoded.address()),
+        activity: if waits_in_chain { Activity::Chains } else { meaning.activity },
+        waiting_samples: meaning.waiting + meaning.chained,
+        executing_samples: meaning.executing,
+        undecided_samples: site.undecided,
+        user_share,
+        access: pattern::pattern(&tally.program, &tally.streams, id),
+    })
+}
+
+/// Places whose code is not known stand for themselves.
+fn unknown_code(
+    run: &Run,
+    tally: &Tally,
+    ranks: &HashMap<Owner, usize>,
+    all: f64,
+) -> Vec<InstructionFinding> {
+    let mut counts: HashMap<u32, u64> = HashMap::new();
+    for &place in &run.samples.place {
+        if tally.program.blames.get(place as usize) == Some(&Blame::Unknown) {
+            *counts.entry(place).or_default() += 1;
+        }
+    }
+    let finding = |(at, samples): (u32, u64)| {
+        let place = run.places.get(at as usize)?;
+        let owner = place.function.filter(|&f| (f as usize) < run.functions.len()).ok_or(place.module);
+        Some(InstructionFinding {
+            symbol: *ranks.get(&owner)?,
+            address: place.address,
+            text: None,
+            source: source(run, place.module, place.address),
+            activity: Activity::Undecided,
+            waiting_samples: 0.0,
+            executing_samples: 0.0,
+            undecided_samples: samples as f64,
+            user_share: statistics::share(samples as f64, all)?,
+            access: None,
+        })
+    };
+    counts.into_iter().filter_map(finding).collect()
+}
+
+/// The line of an address; lines are ordered by module and address.
+fn source(run: &Run, module: u32, address: u64) -> Option<SourceLine> {
+    let after = run.lines.partition_point(|line| (line.module, line.start) <= (module, address));
+    let line: &LineRange = run.lines.get(after.checked_sub(1)?)?;
+    if line.module != module || address >= line.end {
+        return None;
+    }
+    Some(SourceLine { file: run.files.get(line.file as usize)?.clone(), line: line.line })
+}

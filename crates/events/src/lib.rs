@@ -1,0 +1,26 @@
+//! Events and metrics as data, their names and encodings, and what an instrument that counts them offers.
+//!
+//! An [`Event`] is a name with what must be programmed for it. An [`Instrument`] opens a set of them: perf_event and
+//! the PMU of a simulated machine both do, and no caller knows which one it has. A [`Catalogue`] holds the events of
+//! a microarchitecture, [`names`] understands what people type, and [`groups`] put events and formulas together.
+#![deny(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod catalogue;
+mod data_file;
+pub mod event;
+mod field;
+pub mod formula;
+pub mod groups;
+pub mod instrument;
+pub mod libpfm;
+pub mod names;
+pub mod value;
+
+pub use catalogue::{Catalogue, Entry};
+pub use data_file::DataFileError;
+pub use event::{Encoding, Event, Modifiers, Signal, Unit};
+pub use formula::Formula;
+pub use groups::{Group, Metric};
+pub use instrument::{Counting, Instrument, Offer, Refusal, Request, Scope, Share, TooMany};
+pub use value::{Count, Missing, Place, Value};

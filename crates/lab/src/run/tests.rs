@@ -1,0 +1,251 @@
+//! The recorder on records written by hand.
+
+use machine::profile::Fingerprint;
+use pmu::sampling::{File, Mmap, Mode, Record, Sample, Stamp};
+use record::{
+    file::{Code, Writer, read},
+    run::{About, Ending, ModuleKind, Run},
+};
+
+use super::recorder::{NEVER, Recorder, Window};
+
+const ROOT: i32 = 2_000_000_100;
+const CHILD: i32 = 2_000_000_101;
+const EXEC_NS: u64 = 5_000;
+
+fn about() -> About {
+    About {
+        memwall: "test".into(),
+        command: vec!["app".into()],
+        attached: None,
+        started_at: 0,
+        fingerprint: Fingerprint {
+            id: String::new(),
+            cpu: String::new(),
+            microcode: String::new(),
+            topology: String::new(),
+            kernel: String::new(),
+            hypervisor: String::new(),
+        },
+        rate_hz: 1000.0,
+        period_ns: 1e6,
+        skid_instructions: 1,
+        elapsed_ns: None,
+        ending: Ending::Unknown,
+        usage: None,
+        lost_samples: None,
+        noise: None,
+        slice_ns: 100,
+    }
+}
+
+fn stamp(at_ns: u64, pid: i32) -> Stamp {
+    Stamp { time_ns: EXEC_NS + at_ns, pid, tid: pid, cpu: 0, id: None }
+}
+
+fn exec(at_ns: u64, pid: i32, name: &'static str) -> Record<'static> {
+    Record::Comm { stamp: stamp(at_ns, pid), pid, tid: pid, name: name.as_bytes(), exec: true }
+}
+
+fn mmap(at_ns: u64, pid: i32, start: u64, path: &'static str) -> Record<'static> {
+    Record::Mmap(Mmap {
+        stamp: stamp(at_ns, pid),
+        pid,
+        tid: pid,
+        start,
+        length: 0x1000,
+        offset: 0x2000,
+        file: File::Unknown,
+        protection: None,
+        flags: None,
+        is_data: false,
+        path: path.as_bytes(),
+    })
+}
+
+fn sample(at_ns: u64, pid: i32, tid: i32, ip: u64) -> Record<'static> {
+    Record::Sample(Sample {
+        time_ns: EXEC_NS + at_ns,
+        pid,
+        tid,
+        cpu: 1,
+        mode: Mode::User,
+        ip: Some(ip),
+        exact_ip: false,
+        call_chain: None,
+        registers: None,
+        address: None,
+        physical_address: None,
+        data_page_size: None,
+        weight: None,
+        data_source: None,
+        period: Some(1_000_000),
+        id: None,
+    })
+}
+
+fn fork(at_ns: u64, pid: i32, tid: i32, parent_pid: i32) -> Record<'static> {
+    Record::Fork { stamp: stamp(at_ns, parent_pid), pid, tid, parent_pid, parent_tid: parent_pid }
+}
+
+fn exit(at_ns: u64, pid: i32, tid: i32) -> Record<'static> {
+    Record::Exit { stamp: stamp(at_ns, pid), pid, tid, parent_pid: 1, parent_tid: 1 }
+}
+
+fn switch(at_ns: u64, pid: i32, out: bool, preempted: bool) -> Record<'static> {
+    Record::Switch { stamp: stamp(at_ns, pid), out, preempted }
+}
+
+/// What a recording of these records reads like; the program's time begins `delay_ns` after its exec.
+fn recorded(records: &[Record<'static>], delay_ns: u64) -> Run {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mw");
+    let window = Window { origin_ns: 0, delay_after_exec_ns: Some(delay_ns), end_ns: NEVER };
+    let mut recorder = Recorder::new(Writer::create(&path, &about()).unwrap(), ROOT, window, 100, 1);
+    records.iter().for_each(|record| recorder.take(*record));
+    recorder.end(EXEC_NS + 1000);
+    let code = Code { function_of_place: vec![None; recorder.places.len()], ..Code::default() };
+    recorder.writer.finish(&about(), &code).unwrap();
+    read(&path).unwrap()
+}
+
+/// For each sample: its module's path and its address there.
+fn located(run: &Run) -> Vec<(&str, u64)> {
+    let places = run.samples.place.iter().map(|place| &run.places[*place as usize]);
+    places.map(|place| (run.modules[place.module as usize].path.as_str(), place.address)).collect()
+}
+
+#[test]
+fn forks_copy_memory_and_exec_clears_it() {
+    let run = recorded(
+        &[
+            exec(0, ROOT, "app"),
+            mmap(1, ROOT, 0x10000, "/nowhere/app"),
+            sample(10, ROOT, ROOT, 0x10004),
+            fork(20, CHILD, CHILD, ROOT),
+            sample(30, CHILD, CHILD, 0x10004),
+            // Mapped by the parent after the fork: not the child's.
+            mmap(35, ROOT, 0x20000, "/nowhere/plugin.so"),
+            sample(36, ROOT, ROOT, 0x20010),
+            sample(37, CHILD, CHILD, 0x20010),
+            exec(40, CHILD, "other"),
+            mmap(41, CHILD, 0x10000, "/nowhere/other"),
+            sample(50, CHILD, CHILD, 0x10004),
+            exit(60, CHILD, CHILD),
+            // Mapped over what was there.
+            mmap(70, ROOT, 0x20000, "/nowhere/second.so"),
+            sample(80, ROOT, ROOT, 0x20010),
+            exit(90, ROOT, ROOT),
+        ],
+        0,
+    );
+    let unknown = format!("unknown memory of process {CHILD}");
+    // Files that cannot be read have offsets for addresses.
+    let expected = [
+        ("/nowhere/app", 0x2004),
+        ("/nowhere/app", 0x2004),
+        ("/nowhere/plugin.so", 0x2010),
+        (unknown.as_str(), 0x20010),
+        ("/nowhere/other", 0x2004),
+        ("/nowhere/second.so", 0x2010),
+    ];
+    assert_eq!(located(&run), expected);
+    let processes: Vec<_> = run
+        .processes
+        .iter()
+        .map(|p| (p.name.as_str(), p.executable.as_deref(), p.began_ns, p.ended_ns))
+        .collect();
+    assert_eq!(
+        processes,
+        [("app", Some("/nowhere/app"), 0, Some(90)), ("other", Some("/nowhere/other"), 20, Some(60))]
+    );
+    assert!(run.modules.iter().all(|module| module.kind != ModuleKind::File || module.problem.is_some()));
+}
+
+#[test]
+fn threads_have_their_own_time() {
+    let thread = ROOT + 7;
+    let run = recorded(
+        &[
+            exec(0, ROOT, "app"),
+            mmap(1, ROOT, 0x10000, "/nowhere/app"),
+            fork(100, ROOT, thread, ROOT),
+            Record::Comm { stamp: stamp(110, thread), pid: ROOT, tid: thread, name: b"worker", exec: false },
+            switch(150, thread, false, false),
+            sample(160, ROOT, thread, 0x10004),
+            switch(170, ROOT, true, false),
+            switch(180, thread, true, true),
+            switch(250, ROOT, false, false),
+            exit(300, ROOT, thread),
+            exit(320, ROOT, ROOT),
+        ],
+        0,
+    );
+    assert_eq!(run.threads.len(), 2);
+    assert_eq!((run.threads[1].name.as_str(), run.threads[1].process), ("worker", 0));
+    assert_eq!((run.threads[1].began_ns, run.threads[1].ended_ns), (100, Some(300)));
+    assert_eq!(run.processes[0].ended_ns, Some(320), "with its last thread");
+    let spent = |thread: u32| {
+        let own = run.slices.iter().filter(|slice| slice.thread == thread);
+        own.fold([0; 3], |sum, slice| {
+            [sum[0] + slice.running_ns, sum[1] + slice.blocked_ns, sum[2] + slice.preempted_ns]
+        })
+    };
+    assert_eq!(spent(0), [240, 80, 0]);
+    assert_eq!(spent(1), [30, 0, 170]);
+}
+
+#[test]
+fn a_number_used_again_is_another_process() {
+    let run = recorded(
+        &[
+            exec(0, ROOT, "app"),
+            fork(1, CHILD, CHILD, ROOT),
+            exit(2, CHILD, CHILD),
+            fork(3, CHILD, CHILD, ROOT),
+            sample(4, CHILD, CHILD, 0x10),
+        ],
+        0,
+    );
+    assert_eq!(run.processes.len(), 3);
+    assert_eq!(run.threads[run.samples.thread[0] as usize].process, 2);
+    assert_eq!(run.processes[1].ended_ns, Some(2));
+    assert_eq!(run.processes[2].ended_ns, None);
+}
+
+#[test]
+fn nothing_before_the_delay_is_a_sample() {
+    let run = recorded(
+        &[
+            exec(0, ROOT, "app"),
+            mmap(1, ROOT, 0x10000, "/nowhere/app"),
+            sample(10, ROOT, ROOT, 0x10004),
+            sample(60, ROOT, ROOT, 0x10004),
+            exit(200, ROOT, ROOT),
+        ],
+        50,
+    );
+    assert_eq!(run.samples.time_ns, [10]);
+    assert_eq!(located(&run), [("/nowhere/app", 0x2004)], "but what was mapped before is known");
+    assert_eq!(run.slices.iter().map(|slice| slice.running_ns).sum::<u64>(), 150);
+}
+
+#[test]
+fn records_without_sense_do_no_harm() {
+    let run = recorded(
+        &[
+            sample(1, -1, -1, 0x10),
+            sample(2, 0, 0, 0x10),
+            exit(3, CHILD, CHILD),
+            switch(4, CHILD, true, true),
+            mmap(5, -1, u64::MAX - 5, "/nowhere/x"),
+            mmap(6, ROOT, u64::MAX - 5, "/nowhere/x"),
+            sample(7, ROOT, ROOT, u64::MAX),
+            Record::Malformed { kind: None, bytes: 7 },
+            exec(8, ROOT, "app"),
+            sample(1, ROOT, ROOT, 0),
+        ],
+        0,
+    );
+    assert_eq!(run.threads.len(), 1);
+}

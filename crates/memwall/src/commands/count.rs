@@ -1,0 +1,225 @@
+//! `memwall count`: events, counted.
+
+use std::{ffi::OsString, process::ExitCode, time::Duration};
+
+use events::{Instrument, Missing, Refusal, Share, Value};
+use lab::count::{CountError, Fit, NativeTarget, Request, Selection, Whom, count};
+use machine::{CpuSet, Source, Topology};
+use pmu::PerfEvents;
+use record::{count::Counts, run::Ending};
+use report::count::Sum;
+
+use super::recording::seconds;
+use crate::{failure::Failure, output, progress, target::Target};
+
+/// Count events of a program, a process, or the whole machine
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Events, separated by commas: names of 'memwall events', perf's notations, breakpoints; may be given several times
+    #[arg(long = "event", short, value_name = "EVENTS")]
+    events: Vec<String>,
+    /// Groups of events with their metrics, such as MEM; may be given several times
+    #[arg(long = "group", short, value_name = "GROUP")]
+    groups: Vec<String>,
+    /// Count a running process and its threads
+    #[arg(long, short, value_name = "PID", conflicts_with_all = ["program", "all_cpus", "cpus", "cgroup"])]
+    pid: Option<u32>,
+    /// Count everything on all CPUs; while PROGRAM runs, if one is given
+    #[arg(long, short, conflicts_with = "cpus")]
+    all_cpus: bool,
+    /// Count everything on these CPUs, such as 0-3
+    #[arg(long, value_name = "LIST")]
+    cpus: Option<CpuSet>,
+    /// Count a control group, by its path below the cgroup mount
+    #[arg(long, value_name = "PATH")]
+    cgroup: Option<String>,
+    /// One row per socket
+    #[arg(long)]
+    per_socket: bool,
+    /// One row per thread, CPU or box of the uncore
+    #[arg(long, conflicts_with = "per_socket")]
+    per_place: bool,
+    /// Also show what every so many milliseconds added, while counting goes on
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
+    interval: Option<u64>,
+    /// Stop counting after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    duration: Option<Duration>,
+    /// Repeat; shows the spread
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    runs: usize,
+    /// With more events than counters, run the program several times instead of letting events take turns
+    #[arg(long)]
+    several_passes: bool,
+    /// Print JSON (schema memwall.count/1) on stdout
+    #[arg(long)]
+    json: bool,
+    /// Print CSV on stdout
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+    #[command(flatten)]
+    simulated: super::count_simulated::Options,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "PROGRAM")]
+    program: Vec<OsString>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  memwall count -g SOFTWARE -- ./app                   time, switches and faults; works everywhere
+  memwall count -e page-faults,task-clock --runs 5 -- ./app
+  memwall count -g MEM --per-socket -a --duration 10   memory traffic of the machine for ten seconds
+  memwall count -e mem:0x404040/8:w --pid 4242         writes to an address
+  memwall count -g L2 --on sim:haswell-ep-e5-2680v3 --kernel load --size 8M
+
+What cannot be counted is shown as not counted, with the reason, never as 0. The table goes to stderr, JSON and CSV
+to stdout. Exit code: the program's own if it failed; else 1 if nothing could be counted, 2 if the question was wrong.";
+
+/// Counts and prints.
+pub fn run(args: &Args, machine: &Target) -> Result<ExitCode, Failure> {
+    match machine {
+        Target::Native => native(args),
+        Target::Simulated(model) => {
+            if !args.program.is_empty() || args.pid.is_some() || args.all_cpus || args.cgroup.is_some() {
+                return Err(Failure::Usage(
+                    "a simulated machine runs kernels and scenarios: write --kernel NAME --size SIZE or --scenario FILE"
+                        .to_owned(),
+                ));
+            }
+            let asked = super::count_simulated::Asked {
+                events: &args.events,
+                groups: &args.groups,
+                share: share(args),
+                cpus: args.cpus.as_ref(),
+                several_passes: args.several_passes,
+            };
+            let counts = super::count_simulated::count(&args.simulated, &asked, model)?;
+            print(args, &counts)?;
+            Ok(ending(&counts))
+        }
+    }
+}
+
+fn native(args: &Args) -> Result<ExitCode, Failure> {
+    args.simulated.refuse_natively()?;
+    let source = Source::live();
+    let topology = Topology::read(&source);
+    let whom = whom(args, &topology)?;
+    if args.runs == 0 {
+        return Err(Failure::Usage("--runs 0 counts nothing".to_owned()));
+    }
+    if args.runs > 1 && args.program.is_empty() {
+        return Err(Failure::Usage("--runs repeats a program; give one after --".to_owned()));
+    }
+    let instrument = PerfEvents::new(&pmu::Live, source);
+    let selection = selection(args, &instrument)?;
+    let request = Request {
+        selection: &selection,
+        runs: args.runs,
+        fit: if args.several_passes { Fit::SeveralPasses } else { Fit::TakeTurns },
+        share: share(args),
+        interval: args.interval.map(Duration::from_millis),
+        packages: topology.cpus.iter().filter_map(|cpu| Some((cpu.id, cpu.socket?))).collect(),
+    };
+    let bar = progress::counting(args.runs);
+    let mut watch = |done: usize, all: usize| {
+        if all > 1 {
+            bar.set_length(all as u64);
+            bar.set_position(done as u64);
+        }
+    };
+    // JSON and CSV hold all intervals at the end.
+    let live = args.interval.is_some() && !args.several_passes && !args.json && !args.csv;
+    let mut target = NativeTarget::new(whom, args.duration).telling(|end_ns, counts| {
+        if live {
+            output::note(&report::count::interval(selection.events(), end_ns, counts));
+        }
+    });
+    let counts = count(&request, &instrument, &mut target, &mut watch);
+    bar.finish_and_clear();
+    let counts = counts.map_err(|error| match error {
+        CountError::Program { .. } => Failure::usage(error),
+        _ => Failure::measurement(error),
+    })?;
+    print(args, &counts)?;
+    Ok(ending(&counts))
+}
+
+/// The program's own code if it failed, 1 if nothing was counted.
+fn ending(counts: &Counts) -> ExitCode {
+    match counts.runs.last().and_then(|run| run.ending) {
+        Some(Ending::Exited(code)) if code != 0 => ExitCode::from((code & 0xff) as u8),
+        Some(Ending::Signalled(signal)) => ExitCode::from((128 + (signal & 0x7f)) as u8),
+        _ if is_empty(counts) => ExitCode::FAILURE,
+        _ => ExitCode::SUCCESS,
+    }
+}
+
+/// Events and groups as asked for; what works everywhere if nothing was.
+fn selection(args: &Args, instrument: &dyn Instrument) -> Result<Selection, Failure> {
+    let default = vec!["SOFTWARE".to_owned()];
+    let groups = if args.events.is_empty() && args.groups.is_empty() { &default } else { &args.groups };
+    Selection::new(instrument, &args.events, groups).map_err(refused)
+}
+
+/// A name that means nothing is a mistake; an event that is not here is not.
+pub(super) fn refused(refusal: Refusal) -> Failure {
+    match refusal {
+        Refusal::UnknownEvent { .. } => Failure::usage(refusal),
+        _ => Failure::measurement(refusal),
+    }
+}
+
+/// Whether something was asked for and nothing came of it, although the target ran.
+fn is_empty(counts: &Counts) -> bool {
+    let mut values = counts.runs.iter().flat_map(|run| &run.counts).map(|count| &count.value);
+    let lacks = |value: &Value| value.estimate().is_none() && *value != Value::Missing(Missing::NeverEnabled);
+    values.all(lacks)
+}
+
+fn share(args: &Args) -> Share {
+    if args.per_place || args.per_socket { Share::Each } else { Share::Together }
+}
+
+fn whom(args: &Args, topology: &Topology) -> Result<Whom, Failure> {
+    let all = || topology.cpus.iter().map(|cpu| cpu.id).collect::<CpuSet>();
+    if let Some(pid) = args.pid {
+        return Ok(Whom::Process(pid));
+    }
+    if let Some(path) = &args.cgroup {
+        let cpus = args.cpus.clone().unwrap_or_else(all);
+        return Ok(Whom::Cgroup(path.clone(), cpus, args.program.clone()));
+    }
+    if args.all_cpus || args.cpus.is_some() {
+        return Ok(Whom::Cpus(args.cpus.clone().unwrap_or_else(all), args.program.clone()));
+    }
+    if args.program.is_empty() {
+        return Err(Failure::Usage(
+            "count what? give a program after --, or --pid PID, or --all-cpus; 'memwall count --help' has examples"
+                .to_owned(),
+        ));
+    }
+    Ok(Whom::Program(args.program.clone()))
+}
+
+fn print(args: &Args, counts: &Counts) -> Result<(), Failure> {
+    if args.json {
+        return output::json(counts);
+    }
+    if args.csv {
+        return output::text(&report::count::csv(counts));
+    }
+    let sum = match (args.per_place, args.per_socket) {
+        (true, _) => Sum::PerPlace,
+        (_, true) => Sum::PerPackage,
+        _ => Sum::Whole,
+    };
+    let text = report::count::text(counts, sum, output::columns());
+    // Beside a program's own output, as everybody expects of a counter.
+    if args.program.is_empty() {
+        return output::text(&text);
+    }
+    output::note(&text);
+    Ok(())
+}

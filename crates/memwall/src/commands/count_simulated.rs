@@ -1,0 +1,159 @@
+//! `memwall count --on sim:NAME`: events of a kernel or a scenario on a simulated machine.
+
+use events::Share;
+use lab::{
+    count::{CountError, Fit, Request, Selection, SimulatedKernel, SimulatedScenario, Target},
+    simulated::KernelWork,
+};
+use machine::{Bytes, CpuSet, Width, model::Model};
+use record::count::Counts;
+use sim::pmu::{Flaws, Pmu};
+
+use crate::{failure::Failure, interrupt};
+
+/// What a simulated machine runs.
+#[derive(clap::Args)]
+#[command(next_help_heading = "On a simulated machine")]
+pub struct Options {
+    /// Count a kernel; 'memwall kernels' lists them
+    #[arg(long, value_name = "NAME", conflicts_with = "scenario")]
+    kernel: Option<String>,
+    /// Count a scenario: a file, or the name of one that comes with memwall
+    #[arg(long, value_name = "FILE|NAME")]
+    scenario: Option<String>,
+    /// Data set of the kernel, all threads together
+    #[arg(long, value_name = "SIZE", requires = "kernel")]
+    size: Option<Bytes>,
+    /// Width of the kernel's vector operations [default: the widest]
+    #[arg(long, requires = "kernel")]
+    width: Option<Width>,
+    /// Set a parameter of the kernel or a value of the scenario; may be given several times
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    set: Vec<String>,
+    /// Passes over the data that are counted [default: as many as make a steady count]
+    #[arg(long, value_name = "N", requires = "kernel")]
+    passes: Option<u64>,
+    /// Divide the size of every buffer of the scenario by this
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    scale: u64,
+    /// Share counters as real ones are shared, instead of counting everything at once
+    #[arg(long)]
+    multiplex: bool,
+    /// Simulate the described errata of the counters, or not [default: on for models of real machines]
+    #[arg(long, value_enum)]
+    flaws: Option<Switch>,
+}
+
+/// On or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Switch {
+    /// As described.
+    On,
+    /// None.
+    Off,
+}
+
+/// What is to be counted, and where.
+pub struct Asked<'a> {
+    /// Lists of events.
+    pub events: &'a [String],
+    /// Names of groups.
+    pub groups: &'a [String],
+    /// Values apart or together.
+    pub share: Share,
+    /// On which CPUs.
+    pub cpus: Option<&'a CpuSet>,
+    /// Pass by pass instead of all at once.
+    pub several_passes: bool,
+}
+
+impl Options {
+    /// On the real machine these mean nothing.
+    pub fn refuse_natively(&self) -> Result<(), Failure> {
+        if self.kernel.is_some() || self.scenario.is_some() || self.multiplex || self.flaws.is_some() {
+            return Err(Failure::Usage(
+                "--kernel, --scenario, --multiplex and --flaws are for simulated machines: add --on sim:NAME"
+                    .to_owned(),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The PMU of a model, flaws as usual for it.
+pub fn instrument(model: &Model) -> Result<Pmu, Failure> {
+    Pmu::new(model, Flaws::of(model)).map_err(Failure::usage)
+}
+
+/// Counts.
+pub fn count(options: &Options, asked: &Asked<'_>, model: &Model) -> Result<Counts, Failure> {
+    let flaws = match options.flaws {
+        Some(Switch::On) => Flaws::On,
+        Some(Switch::Off) => Flaws::Off,
+        None => Flaws::of(model),
+    };
+    let pmu = Pmu::new(model, flaws).map_err(Failure::usage)?;
+    let default = ["CYCLES".to_owned()];
+    let groups = if asked.events.is_empty() && asked.groups.is_empty() { &default[..] } else { asked.groups };
+    let selection = Selection::new(&pmu, asked.events, groups).map_err(super::count::refused)?;
+    let topology = model.topology();
+    let fit = match (options.multiplex, asked.several_passes) {
+        (_, true) => Fit::SeveralPasses,
+        (true, false) => Fit::TakeTurns,
+        (false, false) => Fit::AllAtOnce,
+    };
+    let request = Request {
+        selection: &selection,
+        // It repeats to the bit.
+        runs: 1,
+        fit,
+        share: asked.share,
+        interval: None,
+        packages: topology.cpus.iter().filter_map(|cpu| Some((cpu.id, cpu.socket?))).collect(),
+    };
+    let catalogue = super::catalogue(None)?;
+    let interrupt = interrupt::flag()?;
+    let run = |target: &mut dyn Target| {
+        lab::count::count(&request, &pmu, target, &mut |_, _| {}).map_err(|error| match error {
+            CountError::Refused(refusal) => super::count::refused(refusal),
+            _ => Failure::measurement(error),
+        })
+    };
+    if let Some(name) = &options.scenario {
+        let settings = super::scenario::settings(&options.set)?;
+        let scenario = super::scenario::read(name, &catalogue, &settings)?;
+        let cpus =
+            lab::scenario::choose_cpus(&scenario, &topology, asked.cpus, false).map_err(Failure::usage)?;
+        let request = lab::scenario::Request { scenario: &scenario, cpus: &cpus, scale: options.scale };
+        return run(&mut SimulatedScenario { model, pmu: &pmu, request, interrupt: &interrupt });
+    }
+    let Some(name) = &options.kernel else {
+        return Err(Failure::Usage(
+            "count what? on a simulated machine write --kernel NAME --size SIZE, or --scenario NAME"
+                .to_owned(),
+        ));
+    };
+    let kernel = super::bench::with_settings(catalogue.get(name).map_err(Failure::usage)?, &options.set)?;
+    let needed = kernel.description().fixed_threads().unwrap_or(1);
+    let cpus: Vec<u32> = match asked.cpus {
+        Some(cpus) => cpus.iter().collect(),
+        None => topology.usable_cores().iter().take(needed).collect(),
+    };
+    let size = match options.size {
+        Some(size) => size,
+        None if kernel.description().is_register_only() => Bytes(0),
+        None => return Err(Failure::Usage("how much data? add --size, such as --size 8M".to_owned())),
+    };
+    let work = KernelWork {
+        kernel: &kernel,
+        width: options.width,
+        size,
+        cpus: &cpus,
+        node: None,
+        small_pages: false,
+        warm_up: 1,
+        passes: options.passes,
+        seed: 1,
+    };
+    run(&mut SimulatedKernel { model, pmu: &pmu, work, interrupt: &interrupt })
+}

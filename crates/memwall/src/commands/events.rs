@@ -1,0 +1,84 @@
+//! `memwall events`: what can be counted here.
+
+use events::{Group, Instrument, Offer};
+use machine::Source;
+use pmu::PerfEvents;
+use serde::Serialize;
+
+use crate::{failure::Failure, output, target::Target};
+
+/// List events and groups that this machine, or a simulated one, offers
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Only names or descriptions that contain this, in any case
+    pattern: Option<String>,
+    /// Leave out what cannot be counted here
+    #[arg(long)]
+    available: bool,
+    /// Print JSON (schema memwall.events/1)
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  memwall events                                 all that is known, and whether it can be counted here
+  memwall events l2 --available
+  memwall events offcore --on sim:haswell-ep-e5-2680v3
+  memwall events --json | jq '.events[] | select(.refused == null) | .name'";
+
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    instrument: String,
+    events: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    summary: String,
+    origin: &'static str,
+    refused: Option<String>,
+}
+
+/// Lists.
+pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
+    let (instrument, mut offers) = match machine {
+        Target::Native => {
+            let instrument = PerfEvents::new(&pmu::Live, Source::live());
+            (instrument.name(), instrument.offers())
+        }
+        Target::Simulated(model) => {
+            let instrument = super::count_simulated::instrument(model)?;
+            (instrument.name(), instrument.offers())
+        }
+    };
+    offers.extend(Group::all().iter().map(|group| Offer {
+        name: group.name.clone(),
+        summary: group.about.clone(),
+        origin: "group",
+        refused: None,
+    }));
+    let wanted = args.pattern.as_deref().unwrap_or_default().to_lowercase();
+    let has = |text: &str| text.to_lowercase().contains(&wanted);
+    offers.retain(|offer| has(&offer.name) || has(&offer.summary));
+    if args.available {
+        offers.retain(|offer| offer.refused.is_none());
+    }
+    if offers.is_empty() {
+        return Err(Failure::Usage(match &args.pattern {
+            Some(pattern) => format!("no event here matches '{pattern}'; 'memwall events' lists all"),
+            None => "nothing can be counted here; 'memwall doctor' says why".to_owned(),
+        }));
+    }
+    if args.json {
+        let events = offers
+            .into_iter()
+            .map(|Offer { name, summary, origin, refused }| Row { name, summary, origin, refused })
+            .collect();
+        return output::json(&Document { schema: "memwall.events/1", instrument, events });
+    }
+    output::text(&report::events::text(&instrument, &offers, output::columns()))
+}

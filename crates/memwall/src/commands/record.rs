@@ -1,0 +1,40 @@
+//! `memwall record`: measure now, look later.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use super::recording::{self, DEFAULT, Recording};
+use crate::failure::Failure;
+
+/// Record a program for 'memwall report'
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    recording: Recording,
+    /// Where to
+    #[arg(long, short, value_name = "FILE", default_value = DEFAULT)]
+    output: PathBuf,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  memwall record -- ./app --size 1000        into memwall.sqlite
+  memwall record -o after.sqlite -- ./app
+  memwall record --pid 4242 --duration 10
+  memwall report
+
+The recording is one SQLite file, readable by any client (docs/recording.md), also after a crash.
+Exit code: the program's own; 128 and the signal's number if it was killed; 1 or 2 if memwall failed.";
+
+/// Records; gives the program's exit code.
+pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+    let outcome = args.recording.record(&args.output)?;
+    recording::warn(&outcome);
+    anstream::eprintln!(
+        "memwall: {} samples in {}; 'memwall report {}' shows them",
+        outcome.samples,
+        args.output.display(),
+        args.output.display()
+    );
+    Ok(ExitCode::from(outcome.exit_code()))
+}

@@ -1,0 +1,64 @@
+//! `memwall report`: what a recording says.
+
+use std::path::PathBuf;
+
+use report::run::Detail;
+
+use super::recording::{self, DEFAULT};
+use crate::{failure::Failure, output};
+
+/// Show what a recording says
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The recording
+    #[arg(value_name = "FILE", default_value = DEFAULT)]
+    recording: PathBuf,
+    /// Print JSON (schema memwall.run/1)
+    #[arg(long)]
+    json: bool,
+    /// Write a page that any browser shows, without a network
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write folded stacks, for flame graphs; - for stdout
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "html", "firefox"])]
+    folded: Option<PathBuf>,
+    /// Write a profile for profiler.firefox.com; - for stdout
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "html"])]
+    firefox: Option<PathBuf>,
+    /// Functions and objects to list
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    top: usize,
+    /// Show everything: each class of waiting, instructions, threads, intervals
+    #[arg(long, short)]
+    verbose: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  memwall report                             memwall.sqlite, as 'memwall record' wrote it
+  memwall report before.sqlite --verbose
+  memwall report before.sqlite --html before.html
+  memwall report before.sqlite --json | jq .verdict
+  memwall report before.sqlite --folded - | flamegraph.pl > before.svg
+  memwall report before.sqlite --firefox before.json";
+
+/// Reads, analyses and prints.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let read = recording::read(&args.recording)?;
+    if let Some(file) = &args.html {
+        return output::file(file, &super::page::of(&read));
+    }
+    if let Some(file) = &args.folded {
+        return output::export(file, |out| out.write_all(report::export::folded(&read.run).as_bytes()));
+    }
+    if let Some(file) = &args.firefox {
+        let profile = report::export::firefox(&read.run, &read.findings);
+        return output::export(file, |out| Ok(serde_json::to_writer(out, &profile)?));
+    }
+    if args.json {
+        return output::json(&read.document());
+    }
+    let detail = Detail { functions: args.top, verbose: args.verbose };
+    output::text(&read.text(detail, output::columns()))
+}

@@ -1,0 +1,302 @@
+//! `memwall count` as a user types it, on this machine.
+
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Child, Command, Output, Stdio},
+    time::{Duration, Instant},
+};
+
+use record::count::{Counts, Total, total};
+
+/// Writes a cell that lies in the file, so that starting the program does not write it too.
+const WRITER: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static volatile long cell __attribute__((aligned(8))) = 1;
+static long writes;
+
+static void *work(void *unused) {
+    for (long i = 0; i < writes; i++) cell = i;
+    return unused;
+}
+
+int main(int count, char **words) {
+    if (count < 2) { printf("%p\n", (void *)&cell); return 0; }
+    writes = atol(words[1]);
+    if (count < 3) { work(0); return 0; }
+    if (!strcmp(words[2], "family")) {
+        pthread_t threads[8];
+        for (int i = 0; i < 8; i++) pthread_create(&threads[i], 0, work, 0);
+        for (int i = 0; i < 8; i++) pthread_join(threads[i], 0);
+        for (int i = 0; i < 100; i++) {
+            if (fork() == 0) { work(0); _exit(0); }
+            wait(0);
+        }
+        char *again[] = {words[0], words[1], 0};
+        execv("/proc/self/exe", again);
+        return 1;
+    }
+    /* "busy": begins when its input ends, then alternates between work and sleep. */
+    char byte;
+    while (read(0, &byte, 1) > 0) {}
+    for (int i = 0; i < 300; i++) {
+        for (volatile long spin = 0; spin < writes; spin++) {}
+        usleep(100);
+    }
+    return 0;
+}
+"#;
+
+fn memwall() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_memwall"))
+}
+
+fn count(arguments: &[&str]) -> Output {
+    memwall().arg("count").args(arguments).output().expect("a run")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn json(arguments: &[&str]) -> Counts {
+    let output = memwall().args(["count", "--json"]).args(arguments).output().expect("a run");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", text(&output.stderr)))
+}
+
+fn value(counts: &Counts, event: usize) -> Option<f64> {
+    match total(&counts.runs[0].counts, event, |_| true)? {
+        Total::Counted { estimate, .. } => Some(estimate),
+        Total::Missing { .. } => None,
+    }
+}
+
+/// The writer, not position independent, and the address of its cell.
+fn writer() -> (tempfile::TempDir, String, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, program) = (folder.path().join("writer.c"), folder.path().join("writer"));
+    fs::write(&source, WRITER).expect("a file");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O1", "-no-pie", "-fno-pie", "-pthread", "-o"]).arg(&program).arg(&source);
+    assert!(compiler.status().expect("the compiler that links Rust programs").success());
+    let address = Command::new(&program).output().expect("a run").stdout;
+    let address = text(&address).trim().to_owned();
+    (folder, program.to_str().expect("a name").to_owned(), address)
+}
+
+/// Debug registers may be out of reach, as in some containers; then it must be said in words.
+fn has_breakpoints(event: &str) -> bool {
+    let output = count(&["-e", event, "--", "true"]);
+    let words = text(&output.stderr);
+    assert!(output.status.success() || words.contains("breakpoint at 0x"), "{words}");
+    output.status.success()
+}
+
+#[test]
+fn a_program_keeps_its_output_and_exit_code() {
+    let output =
+        count(&["-e", "page-faults,context-switches", "--", "sh", "-c", "echo out; echo err >&2; exit 7"]);
+    assert_eq!(output.status.code(), Some(7));
+    assert_eq!(text(&output.stdout), "out\n");
+    let table = text(&output.stderr);
+    assert!(table.starts_with("err\n"), "{table}");
+    for word in ["page-faults", "context-switches", "perf_event", "sh -c"] {
+        assert!(table.contains(word), "{word}: {table}");
+    }
+}
+
+#[test]
+fn the_default_is_what_works_everywhere() {
+    let counts = json(&["--", "true"]);
+    assert_eq!(counts.schema, "memwall.count/1");
+    assert!(counts.events.iter().any(|event| event.name == "task-clock"), "{:?}", counts.events);
+    assert!(counts.metrics.iter().any(|group| group.group == "SOFTWARE"));
+    assert!(value(&counts, 0).is_some(), "{counts:?}");
+}
+
+#[test]
+fn repetitions_show_their_spread() {
+    let output = count(&["-e", "page-faults", "--runs", "3", "--", "true"]);
+    let table = text(&output.stderr);
+    assert!(output.status.success() && table.contains("3 runs") && table.contains('±'), "{table}");
+    assert_eq!(json(&["-e", "page-faults", "--runs", "3", "--", "true"]).runs.len(), 3);
+}
+
+#[test]
+fn intervals_add_up_and_are_shown_while_it_runs() {
+    let command =
+        ["-e", "page-faults", "--interval", "50", "--", "sh", "-c", "sleep 0.2; ls >/dev/null; sleep 0.1"];
+    let counts = json(&command);
+    let run = &counts.runs[0];
+    assert!(run.intervals.len() >= 2, "{}", run.intervals.len());
+    let sum: f64 = run.intervals.iter().filter_map(|interval| interval.counts[0].value.estimate()).sum();
+    assert_eq!(Some(sum), value(&counts, 0));
+    let shown = text(&count(&command).stderr);
+    assert!(shown.lines().filter(|line| line.ends_with("page-faults")).count() >= 2, "{shown}");
+}
+
+#[test]
+fn a_breakpoint_counts_every_write_of_threads_forks_and_an_exec() {
+    let (_folder, program, address) = writer();
+    let event = format!("mem:{address}/8:w");
+    if !has_breakpoints(&event) {
+        return;
+    }
+    assert_eq!(value(&json(&["-e", &event, "--", &program, "1000"]), 0), Some(1000.0));
+    // 8 threads, 100 forked children, and the program once more after its exec.
+    let counts = json(&["-e", &event, "--", &program, "50", "family"]);
+    assert_eq!(value(&counts, 0), Some(50.0 * (8 + 100 + 1) as f64));
+}
+
+/// Until a process has perf events open.
+fn wait_for_events(pid: u32) -> bool {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    let is_event = |entry: PathBuf| {
+        fs::read_link(entry).is_ok_and(|link| link.to_string_lossy().contains("[perf_event]"))
+    };
+    while Instant::now() < deadline {
+        let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        if entries.filter(|entry| is_event(entry.path())).count() >= 2 {
+            // Opened; switching on takes no time that matters.
+            std::thread::sleep(Duration::from_millis(100));
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    false
+}
+
+fn attach(mut command: Command) -> Option<Child> {
+    let mut child =
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().ok()?;
+    if wait_for_events(child.id()) {
+        return Some(child);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    None
+}
+
+#[test]
+fn a_process_attached_to_counts_as_perf_stat_does() {
+    let (_folder, program, _) = writer();
+    let busy = Command::new(&program).args(["200000", "busy"]).stdin(Stdio::piped()).spawn();
+    let mut busy = busy.expect("a program");
+    let pid = busy.id().to_string();
+    let events = "context-switches,task-clock";
+    let mut ours = memwall();
+    ours.args(["count", "--json", "-e", events, "--pid", &pid]);
+    let ours = attach(ours).expect("memwall attaches");
+    let mut perf = Command::new("perf");
+    perf.args(["stat", "-x,", "-e", events, "-p", &pid]);
+    let perf = attach(perf);
+    drop(busy.stdin.take());
+    assert!(busy.wait().expect("an end").success());
+    let ours = ours.wait_with_output().expect("counts").stdout;
+    let ours: Counts = serde_json::from_slice(&ours).expect("JSON");
+    let (switches, clock) = (value(&ours, 0).expect("switches"), value(&ours, 1).expect("a clock"));
+    assert!(switches >= 300.0, "it sleeps 300 times: {switches}");
+    // Where there is no perf, the lower bound is all there is.
+    let Some(perf) = perf else { return };
+    let theirs = text(&perf.wait_with_output().expect("counts").stderr);
+    let field = |event: &str| -> f64 {
+        let line = theirs.lines().find(|line| line.contains(event)).expect("a line of perf's");
+        line.split(',').next().and_then(|value| value.parse().ok()).expect("a number")
+    };
+    let near = |a: f64, b: f64| (a / b - 1.0).abs() < 0.01;
+    assert!(near(switches, field("context-switches")), "{switches} {theirs}");
+    assert!(near(clock / 1e6, field("task-clock")), "{clock} ns, {theirs}");
+}
+
+#[test]
+fn places_are_kept_apart_and_csv_has_a_line_each() {
+    let output = count(&["--csv", "-e", "cpu-clock", "--all-cpus", "--per-place", "--duration", "0.1"]);
+    let table = text(&output.stdout);
+    if !output.status.success() {
+        // Not root.
+        assert!(text(&output.stderr).contains("perf_event_paranoid"), "{}", text(&output.stderr));
+        return;
+    }
+    let mut lines = table.lines();
+    assert_eq!(lines.next(), Some("run,end_ns,event,place,count,raw,enabled_ns,running_ns,missing"));
+    let cpus = machine::Topology::read(&machine::Source::live()).cpus.len();
+    assert_eq!(lines.filter(|line| line.starts_with("0,,cpu-clock,cpu ")).count(), cpus, "{table}");
+}
+
+#[test]
+fn threads_of_a_process_have_rows_of_their_own() {
+    let mut child = Command::new("sleep").arg("20").spawn().expect("a program");
+    let pid = child.id().to_string();
+    let output = count(&["-e", "context-switches", "--pid", &pid, "--per-place", "--duration", "0.1"]);
+    child.kill().expect("it still runs");
+    child.wait().expect("an end");
+    assert!(output.status.success());
+    let table = text(&output.stdout);
+    assert!(table.contains("thread") && table.contains(&pid), "{table}");
+}
+
+#[test]
+fn what_this_machine_lacks_is_not_counted_with_a_reason() {
+    // This name opens nowhere: the kernel has no such tracepoint.
+    let lacking = "sched:sched_no_such_thing";
+    let output = count(&["-e", &format!("page-faults,{lacking}"), "--", "true"]);
+    let table = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{table}");
+    assert!(table.contains("not counted") && table.contains("page-faults"), "{table}");
+    assert!(table.contains("tracefs") || table.contains("tracepoint"), "{table}");
+    let counts = json(&["-e", lacking, "-e", "page-faults", "--", "true"]);
+    assert_eq!((value(&counts, 0), value(&counts, 1).is_some()), (None, true));
+    let output = count(&["-e", lacking, "--", "true"]);
+    assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
+}
+
+#[test]
+fn mistakes_are_answered_in_words() {
+    let wrong = |arguments: &[&str], code: i32, words: &str| {
+        let output = count(arguments);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        assert!(said.contains(words), "{arguments:?}: {said}");
+    };
+    wrong(&["-e", "page-fautls", "--", "true"], 2, "did you mean page-faults");
+    wrong(&["-g", "NO_SUCH", "--", "true"], 2, "there are CYCLES");
+    wrong(&["-e", "page-faults"], 2, "give a program after --");
+    wrong(&["-e", "page-faults", "--", "/no/such/program"], 2, "no such program");
+    wrong(&["-e", "page-faults", "--cgroup", "no/such/group", "--", "true"], 1, "no/such/group");
+    wrong(&["-e", "page-faults", "--pid", "4194305"], 1, "no such process");
+    wrong(&["-e", "mem:0x1001/8:w", "--", "true"], 1, "multiple of the length");
+    wrong(&["--kernel", "load", "--size", "64K"], 2, "--on sim:NAME");
+    wrong(&["--runs", "0", "--", "true"], 2, "--runs 0");
+}
+
+#[test]
+fn an_interrupt_prints_what_was_counted() {
+    let mut command = memwall();
+    command.args(["count", "-e", "task-clock,page-faults", "--runs", "5", "--", "sleep", "60"]);
+    let child = attach(command).expect("it counts");
+    // As the terminal does, to the process we started.
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill").success());
+    let output = child.wait_with_output().expect("an end");
+    let table = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{table}");
+    assert!(table.contains("interrupted") && table.contains("page-faults"), "{table}");
+}
+
+#[test]
+fn narrow_and_wide_tables_stay_within_their_columns() {
+    for columns in ["50", "80"] {
+        let mut command = memwall();
+        command.env("COLUMNS", columns).args(["count", "-g", "SOFTWARE", "-e", "cycles,instructions"]);
+        let output = command.args(["--runs", "2", "--", "true"]).output().expect("a run");
+        let limit: usize = columns.parse().expect("a number");
+        for line in text(&output.stderr).lines() {
+            assert!(line.chars().count() <= limit, "{columns}: {line}");
+        }
+    }
+}

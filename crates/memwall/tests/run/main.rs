@@ -1,0 +1,8 @@
+//! `memwall run`, `record`, `report` and `compare` as a user types them, on the example programs and on programs that
+//! nobody here wrote. Nothing here asserts a time, and shares only with wide margins.
+
+mod classes;
+mod foreign;
+mod odd;
+mod place;
+mod views;

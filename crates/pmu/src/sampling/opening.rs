@@ -1,0 +1,244 @@
+//! Opening a sampler: one event and one ring per CPU, and for a running process one event per thread and CPU.
+
+use std::{
+    collections::{BTreeSet, BinaryHeap},
+    os::fd::AsFd,
+    path::Path,
+};
+
+use perf_event_open_sys::bindings;
+
+use super::{
+    Layout, Record, Sampler, SamplerRequest, SamplingFailure, Start, Who,
+    jitter::Periods,
+    ring::Ring,
+    sampler::{CpuRing, Member},
+    threads::threads_of,
+};
+use crate::{
+    Errno, Event, Kernel, Target,
+    event::{Sampling, Stream},
+    refusal::Step,
+};
+
+/// A process that keeps starting threads is looked at again this often.
+const SCANS: usize = 8;
+
+pub(super) fn open<'k>(
+    kernel: &'k dyn Kernel,
+    request: &SamplerRequest,
+) -> Result<Sampler<'k>, SamplingFailure> {
+    let refused = |step, errno| SamplingFailure::new(request.words(), step, errno, request.need());
+    if request.cpus.is_empty() {
+        let hint = "name at least one CPU that is online and has the event".to_owned();
+        return Err(refused(Step::Open, Errno(libc::EINVAL)).with_hint(hint));
+    }
+    let threads = match request.who {
+        Who::Child(pid) => vec![Some(pid)],
+        Who::Process(pid) => scan(pid).map_err(|errno| refused(Step::Open, errno))?,
+        Who::Cpus => vec![None],
+    };
+    settle(kernel, request, &threads).map_err(|(step, errno)| {
+        let failure = refused(step, errno);
+        match errno {
+            Errno(libc::EMFILE) => failure.with_hint(descriptors(request, threads.len())),
+            _ => failure,
+        }
+    })
+}
+
+/// Asks for less where the kernel does not know or allow all of it.
+fn settle<'k>(
+    kernel: &'k dyn Kernel,
+    request: &SamplerRequest,
+    threads: &[Option<i32>],
+) -> Result<Sampler<'k>, Refused> {
+    // Build IDs in mappings and weights in three parts are as new as that.
+    let mut since_5_12 = true;
+    let mut ring_pages = request.ring_pages.clamp(1, 1 << 20).next_power_of_two();
+    loop {
+        match Opening::new(kernel, request, since_5_12, ring_pages).all(threads) {
+            Err((Step::Open, Errno(libc::EINVAL))) if since_5_12 => since_5_12 = false,
+            // More than this user may lock: all rings get smaller, and with them their watermarks.
+            Err((Step::Map, Errno(libc::EPERM | libc::ENOMEM))) if ring_pages > 1 => ring_pages /= 2,
+            settled => return settled,
+        }
+    }
+}
+
+fn descriptors(request: &SamplerRequest, threads: usize) -> String {
+    let each = if request.leader.is_some() { 2 } else { 1 };
+    let (cpus, needed) = (request.cpus.len(), request.cpus.len() * threads * each);
+    format!(
+        "{threads} threads on {cpus} CPUs take {needed} descriptors: raise the limit with `ulimit -n {}` or name \
+         fewer CPUs",
+        (needed + 256).next_power_of_two()
+    )
+}
+
+fn scan(pid: i32) -> Result<Vec<Option<i32>>, Errno> {
+    // No such folder is no such process.
+    let threads = threads_of(Path::new("/"), pid).map_err(|_| Errno(libc::ESRCH))?;
+    Ok(threads.into_iter().map(Some).collect())
+}
+
+type Refused = (Step, Errno);
+
+struct Opening<'k, 'r> {
+    kernel: &'k dyn Kernel,
+    request: &'r SamplerRequest,
+    event: Event,
+    leader: Option<Event>,
+    layout: Layout,
+    periods: Periods,
+    takes_periods: bool,
+    ring_pages: usize,
+    rings: Vec<CpuRing>,
+}
+
+impl<'k, 'r> Opening<'k, 'r> {
+    fn new(kernel: &'k dyn Kernel, request: &'r SamplerRequest, since_5_12: bool, ring_pages: usize) -> Self {
+        let (pace, is_rate) = request.pace();
+        let weight =
+            if since_5_12 { bindings::PERF_SAMPLE_WEIGHT_STRUCT } else { bindings::PERF_SAMPLE_WEIGHT };
+        let (side, fields) = (request.sideband, request.fields);
+        let stream = Stream {
+            is_rate,
+            watermark_bytes: watermark(ring_pages),
+            mmap: side.mmap || side.mmap_data,
+            mmap_data: side.mmap_data,
+            build_id: side.mmap && since_5_12,
+            comm: side.comm,
+            task: side.task,
+            switches: side.switches,
+            identified: true,
+            clock: Some(libc::CLOCK_MONOTONIC),
+            max_stack: fields.call_chain.unwrap_or(0),
+        };
+        let sampling = Sampling {
+            period: pace,
+            precise: request.precise,
+            fields: fields.bits(weight),
+            user_registers: fields.user_registers,
+        };
+        let starts = |event: &Event| Event {
+            disabled: request.start != Start::AtOnce,
+            enable_on_exec: request.start == Start::AtExec,
+            inherit: request.who != Who::Cpus,
+            ..event.clone()
+        };
+        let leader = request.leader.as_ref().map(starts);
+        let event = Event { sampling: Some(sampling), stream, ..starts(&request.event) };
+        // Behind a leader an event runs when the leader runs.
+        let event =
+            if leader.is_some() { Event { disabled: false, enable_on_exec: false, ..event } } else { event };
+        Self {
+            kernel,
+            request,
+            event,
+            leader,
+            layout: Layout::new(fields, since_5_12),
+            periods: Periods::new(pace, request.jitter),
+            takes_periods: !is_rate,
+            ring_pages,
+            rings: Vec::new(),
+        }
+    }
+
+    fn all(mut self, threads: &[Option<i32>]) -> Result<Sampler<'k>, Refused> {
+        let mut known: BTreeSet<Option<i32>> = BTreeSet::new();
+        let mut threads = threads.to_vec();
+        for _ in 0..SCANS {
+            for thread in threads {
+                known.insert(thread);
+                self.thread(thread)?;
+            }
+            threads = self.missed(&known);
+            if threads.is_empty() {
+                break;
+            }
+        }
+        if self.rings.is_empty() {
+            return Err((Step::Open, Errno(libc::ESRCH)));
+        }
+        Ok(Sampler {
+            kernel: self.kernel,
+            order: BinaryHeap::with_capacity(self.rings.len()),
+            cpus: self.rings,
+            layout: self.layout,
+            ring_pages: self.ring_pages,
+            periods: self.periods,
+            takes_periods: self.takes_periods,
+            need: self.request.need(),
+            lost: 0,
+        })
+    }
+
+    /// Threads of a running process that were started meanwhile by one that was not yet followed. Those started by one
+    /// that was are inherited and must not be opened twice: the rings have a record of their start.
+    fn missed(&mut self, known: &BTreeSet<Option<i32>>) -> Vec<Option<i32>> {
+        let Who::Process(pid) = self.request.who else {
+            return Vec::new();
+        };
+        // Without those records nobody can tell.
+        if !self.event.stream.task || self.request.start != Start::AtOnce {
+            return Vec::new();
+        }
+        let now = scan(pid).unwrap_or_default();
+        let mut inherited = BTreeSet::new();
+        for ring in &mut self.rings {
+            let layout = self.layout;
+            ring.ring.scan(&layout, |raw| {
+                if let Record::Fork { tid, .. } = layout.decode(raw) {
+                    inherited.insert(Some(tid));
+                }
+            });
+        }
+        now.into_iter().filter(|thread| !known.contains(thread) && !inherited.contains(thread)).collect()
+    }
+
+    /// One thread (or none: everything) on every CPU. A thread that is gone is no failure: others may live.
+    fn thread(&mut self, thread: Option<i32>) -> Result<(), Refused> {
+        for cpu in self.request.cpus.iter() {
+            let target = thread.map_or(Target::Cpu(cpu), |tid| Target::ThreadOnCpu { tid, cpu });
+            match self.member(target) {
+                Ok(member) => self.add_to_ring(cpu, member)?,
+                Err((_, Errno(libc::ESRCH))) if matches!(self.request.who, Who::Process(_)) => break,
+                Err(refused) => return Err(refused),
+            }
+        }
+        Ok(())
+    }
+
+    fn member(&mut self, target: Target) -> Result<Member, Refused> {
+        let open = |error| (Step::Open, error);
+        let leader = self.leader.as_ref().map(|leader| self.kernel.open(leader, target, None));
+        let leader = leader.transpose().map_err(open)?;
+        if self.takes_periods
+            && let Some(sampling) = &mut self.event.sampling
+        {
+            sampling.period = self.periods.draw();
+        }
+        let event =
+            self.kernel.open(&self.event, target, leader.as_ref().map(|fd| fd.as_fd())).map_err(open)?;
+        Ok(Member { event, leader })
+    }
+
+    fn add_to_ring(&mut self, cpu: u32, member: Member) -> Result<(), Refused> {
+        if let Some(ring) = self.rings.iter_mut().find(|ring| ring.cpu == cpu) {
+            let owner = ring.members[0].event.as_fd();
+            self.kernel.redirect(member.event.as_fd(), owner).map_err(|errno| (Step::Map, errno))?;
+            ring.members.push(member);
+            return Ok(());
+        }
+        let mapping = self.kernel.map(member.event.as_fd(), self.ring_pages);
+        let ring = mapping.and_then(Ring::new).map_err(|errno| (Step::Map, errno))?;
+        self.rings.push(CpuRing { cpu, ring, members: vec![member], asked: 0 });
+        Ok(())
+    }
+}
+
+/// A quarter of the ring: time enough to read before it is full, and few wake-ups.
+fn watermark(ring_pages: usize) -> u32 {
+    u32::try_from(ring_pages.saturating_mul(rustix::param::page_size()) / 4).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,262 @@
+//! An open sampler: waiting, and handing out records in order of time.
+
+use std::{
+    cmp::Reverse,
+    collections::BinaryHeap,
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    time::Duration,
+};
+
+use rustix::time::{ClockId, clock_gettime};
+
+use super::{
+    Layout, Record, SamplerRequest, SamplingFailure,
+    jitter::Periods,
+    opening,
+    ring::{Next, Ring},
+};
+use crate::{
+    Errno, Kernel,
+    kernel::RingState,
+    refusal::{Need, Step},
+};
+
+/// One event on many CPUs, and their rings. Closed when dropped.
+pub struct Sampler<'k> {
+    pub(super) kernel: &'k dyn Kernel,
+    pub(super) cpus: Vec<CpuRing>,
+    pub(super) layout: Layout,
+    pub(super) ring_pages: usize,
+    pub(super) periods: Periods,
+    /// The events take a period, not a rate.
+    pub(super) takes_periods: bool,
+    pub(super) need: Need,
+    pub(super) lost: u64,
+    /// Reused by every drain.
+    pub(super) order: BinaryHeap<Reverse<(u64, usize)>>,
+}
+
+/// The events that write into one CPU's ring.
+pub(super) struct CpuRing {
+    pub cpu: u32,
+    pub ring: Ring,
+    /// The first owns the ring.
+    pub members: Vec<Member>,
+    /// Which member tells whether there is something to read: the first whose threads still live.
+    pub asked: usize,
+}
+
+/// One sampling event, behind the one that leads its group if it needs one.
+pub(super) struct Member {
+    pub event: OwnedFd,
+    pub leader: Option<OwnedFd>,
+}
+
+impl Member {
+    /// Whom to switch on and off.
+    fn head(&self) -> BorrowedFd<'_> {
+        self.leader.as_ref().unwrap_or(&self.event).as_fd()
+    }
+}
+
+/// What [`Sampler::wait`] waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activity {
+    /// A ring has reached its watermark.
+    Ready,
+    /// The time was over first; there may be a few records.
+    TimeOut,
+    /// Everybody that was sampled is gone. What is in the rings is all there will be.
+    Over,
+}
+
+impl Activity {
+    /// Somebody is still being sampled.
+    pub fn more_to_come(self) -> bool {
+        self != Self::Over
+    }
+}
+
+impl<'k> Sampler<'k> {
+    /// Opens what the request asks for.
+    pub fn open(kernel: &'k dyn Kernel, request: &SamplerRequest) -> Result<Self, SamplingFailure> {
+        opening::open(kernel, request)
+    }
+
+    /// Starts a sampler that starts by hand.
+    pub fn start(&self) -> Result<(), SamplingFailure> {
+        self.switch(true)
+    }
+
+    /// Stops sampling; what is in the rings stays there.
+    pub fn stop(&self) -> Result<(), SamplingFailure> {
+        self.switch(false)
+    }
+
+    fn switch(&self, on: bool) -> Result<(), SamplingFailure> {
+        for member in self.cpus.iter().flat_map(|cpu| &cpu.members) {
+            let asked = if on { "start sampling" } else { "stop sampling" };
+            self.kernel
+                .switch(member.head(), on, member.leader.is_some())
+                .map_err(|errno| self.failure(asked, errno))?;
+        }
+        Ok(())
+    }
+
+    fn failure(&self, asked: &str, errno: Errno) -> SamplingFailure {
+        SamplingFailure::new(asked, Step::Use, errno, self.need)
+    }
+
+    /// Sleeps until a ring is a quarter full, a sampled thread is gone for good, or the time is over.
+    pub fn wait(&mut self, timeout: Duration) -> Result<Activity, SamplingFailure> {
+        let alive: Vec<_> =
+            self.cpus.iter().filter_map(|cpu| Some(cpu.members.get(cpu.asked)?.event.as_fd())).collect();
+        if alive.is_empty() {
+            return Ok(Activity::Over);
+        }
+        let states = match self.kernel.wait(&alive, timeout) {
+            Ok(states) => states,
+            // A signal: the caller decides what it means.
+            Err(Errno(libc::EINTR)) => return Ok(Activity::TimeOut),
+            Err(errno) => return Err(self.failure("wait for samples", errno)),
+        };
+        // A ring's owner may be gone while others write into it: from now on, ask one of those.
+        let asked = self.cpus.iter_mut().filter(|cpu| cpu.asked < cpu.members.len());
+        for (cpu, state) in asked.zip(&states) {
+            cpu.asked += usize::from(*state == RingState::Over);
+        }
+        Ok(match states.contains(&RingState::Ready) {
+            true => Activity::Ready,
+            false if self.cpus.iter().all(|cpu| cpu.asked >= cpu.members.len()) => Activity::Over,
+            false => Activity::TimeOut,
+        })
+    }
+
+    /// Hands out what was finished before the call, oldest first over all CPUs, and gives its place back. Gives the
+    /// number of records.
+    ///
+    /// Records that the kernel adds during the call wait for the next one, so the order holds from one call to the
+    /// next as well, with two exceptions: a record whose time was taken before the call and which was written after
+    /// it, and rings that are more than half full, which are emptied regardless.
+    pub fn drain(&mut self, each: impl FnMut(Record<'_>)) -> usize {
+        let now = clock_gettime(ClockId::Monotonic);
+        self.hand_out(now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned(), each)
+    }
+
+    /// Like [`Sampler::drain`], but leaves nothing behind: for the last call, when nothing is sampled any more.
+    pub fn drain_all(&mut self, each: impl FnMut(Record<'_>)) -> usize {
+        self.hand_out(u64::MAX, each)
+    }
+
+    fn hand_out(&mut self, horizon_ns: u64, mut each: impl FnMut(Record<'_>)) -> usize {
+        let Self { cpus, layout, order, lost, .. } = self;
+        order.clear();
+        for (index, cpu) in cpus.iter_mut().enumerate() {
+            cpu.ring.look();
+            if let Some(next) = cpu.ring.next(layout) {
+                order.push(Reverse((time_of(next), index)));
+            }
+        }
+        let mut count = 0;
+        while let Some(Reverse((_, index))) = order.pop() {
+            let ring = &mut cpus[index].ring;
+            let horizon_ns = if ring.is_filling_up() { u64::MAX } else { horizon_ns };
+            let others_ns = order.peek().map_or(u64::MAX, |Reverse((time, _))| *time);
+            let left = run(ring, layout, others_ns, horizon_ns, |record| {
+                *lost = lost.saturating_add(lost_in(&record));
+                count += 1;
+                each(record);
+            });
+            if let Some(time) = left {
+                order.push(Reverse((time, index)));
+            }
+        }
+        cpus.iter_mut().for_each(|cpu| cpu.ring.give_back());
+        count
+    }
+
+    /// How many records the kernel says it had to drop so far.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Pages of each ring, after what the kernel allowed.
+    pub fn ring_pages(&self) -> usize {
+        self.ring_pages
+    }
+
+    /// The CPUs that are sampled.
+    pub fn cpus(&self) -> impl Iterator<Item = u32> + '_ {
+        self.cpus.iter().map(|cpu| cpu.cpu)
+    }
+
+    /// How many events are open, the rings' owners included.
+    pub fn events(&self) -> usize {
+        self.cpus.iter().map(|cpu| cpu.members.len()).sum()
+    }
+
+    /// Draws a new period for each event, worth its while in a running process, where each thread has its own events.
+    /// Threads that were inherited before keep theirs; those inherited from now on have the new one. The samples of a
+    /// clock do not tell: they go on to state the old period. Does nothing without jitter or with rates.
+    pub fn redraw_periods(&mut self) -> Result<(), SamplingFailure> {
+        if !self.takes_periods || self.periods.are_all_the_same() {
+            return Ok(());
+        }
+        for cpu in &self.cpus {
+            for member in &cpu.members {
+                let period = self.periods.draw();
+                self.kernel
+                    .set_period(member.event.as_fd(), period)
+                    .map_err(|errno| self.failure("change the sampling period", errno))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Hands out one ring's records up to the time of another's next. Gives the time of the first one left, if it is to be
+/// handed out in its turn.
+#[inline]
+fn run(
+    ring: &mut Ring,
+    layout: &Layout,
+    others_ns: u64,
+    horizon_ns: u64,
+    mut each: impl FnMut(Record<'_>),
+) -> Option<u64> {
+    let mut is_first = true;
+    loop {
+        let next = ring.next(layout)?;
+        let time = time_of(next);
+        if time > horizon_ns {
+            return None;
+        }
+        if !is_first && time > others_ns {
+            return Some(time);
+        }
+        is_first = false;
+        match next {
+            Next::Record { kind, misc, size, .. } => {
+                each(layout.decode(ring.record(kind, misc, size)));
+                ring.step(size);
+            }
+            Next::Garbage => each(Record::Malformed { kind: None, bytes: ring.skip_all() }),
+        }
+    }
+}
+
+/// What has no time goes first.
+fn time_of(next: Next) -> u64 {
+    match next {
+        Next::Record { time_ns, .. } => time_ns.unwrap_or(0),
+        Next::Garbage => 0,
+    }
+}
+
+fn lost_in(record: &Record<'_>) -> u64 {
+    match record {
+        Record::Lost { records, .. } => *records,
+        Record::LostSamples { samples, .. } => *samples,
+        _ => 0,
+    }
+}

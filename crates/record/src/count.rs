@@ -1,0 +1,192 @@
+//! Events counted over a program, a kernel, or the whole machine.
+
+use events::{Count, Missing, Place, Value};
+use serde::{Deserialize, Serialize};
+
+use crate::run::{Ending, Usage};
+
+/// Name and version of the form in which counts are written as JSON.
+pub const SCHEMA: &str = "memwall.count/1";
+
+/// The result of `memwall count`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Counts {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// What counted: `perf_event`, `simulated tiny`.
+    pub instrument: String,
+    /// Whom: a command, a process, CPUs, a kernel.
+    pub target: String,
+    /// The events, in the order asked for; groups add theirs behind.
+    pub events: Vec<CountedEvent>,
+    /// Each repetition. Where events did not fit together, one has several passes over the target.
+    pub runs: Vec<CountedRun>,
+    /// Metrics of the groups asked for.
+    pub metrics: Vec<GroupMetrics>,
+    /// Package of each CPU that appears as a place.
+    pub packages: Vec<(u32, u32)>,
+    /// What spoils or limits the counts, in plain sentences.
+    pub remarks: Vec<String>,
+    /// The user stopped before all repetitions were done.
+    pub interrupted: bool,
+}
+
+/// One event that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountedEvent {
+    /// As asked for.
+    pub name: String,
+    /// What one count stands for, if not itself: `64B`, `4flop`.
+    pub scale: Option<String>,
+    /// Known errata.
+    pub errata: Vec<String>,
+}
+
+/// One repetition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CountedRun {
+    /// Wall time counted; of a simulated machine, its own time. With several passes, their mean.
+    pub elapsed_ns: u64,
+    /// How the program ended, if one was run.
+    pub ending: Option<Ending>,
+    /// What the kernel says the program used, if one was run.
+    pub usage: Option<Usage>,
+    /// Every event at every place.
+    pub counts: Vec<Count>,
+    /// The same cut into intervals, if asked for: increments since the interval before.
+    pub intervals: Vec<CountedInterval>,
+}
+
+/// One interval of a repetition.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CountedInterval {
+    /// Since counting began.
+    pub end_ns: u64,
+    /// Every event at every place, within this interval alone.
+    pub counts: Vec<Count>,
+}
+
+/// What a group says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct GroupMetrics {
+    /// Its name.
+    pub group: String,
+    /// Its metrics.
+    pub metrics: Vec<CountedMetric>,
+}
+
+/// One metric over all repetitions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CountedMetric {
+    /// Its name.
+    pub name: String,
+    /// Its unit; `1` for a plain ratio.
+    pub unit: String,
+    /// What it tells.
+    pub about: String,
+    /// One per repetition that has it.
+    pub values: Vec<f64>,
+    /// Why repetitions lack it, each reason once.
+    pub missing: Vec<String>,
+}
+
+/// An event summed over places.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Total {
+    /// All places counted.
+    Counted {
+        /// The sum, scaled up where a counter was shared.
+        estimate: f64,
+        /// The smallest share of its time that any place had a counter.
+        running_share: f64,
+    },
+    /// A sum would lack something.
+    Missing {
+        /// Why, of the first place that lacks it.
+        reason: Missing,
+        /// Places without a value.
+        places: usize,
+        /// All places.
+        of: usize,
+    },
+}
+
+/// Sums one event over those of its places that `include` takes; none if there are none.
+pub fn total(counts: &[Count], event: usize, include: impl Fn(&Place) -> bool) -> Option<Total> {
+    let mine: Vec<&Value> = counts
+        .iter()
+        .filter(|count| count.event == event && include(&count.place))
+        .map(|count| &count.value)
+        .collect();
+    let missing: Vec<&Missing> = mine.iter().filter_map(|value| lacks(value)).collect();
+    if let Some(reason) = missing.first() {
+        return Some(Total::Missing { reason: (*reason).clone(), places: missing.len(), of: mine.len() });
+    }
+    let share = |value: &&Value| value.running_share().unwrap_or(1.0);
+    let running_share = mine.iter().map(share).reduce(f64::min)?;
+    Some(Total::Counted { estimate: mine.iter().filter_map(|value| value.estimate()).sum(), running_share })
+}
+
+/// Why a value is none.
+fn lacks(value: &Value) -> Option<&Missing> {
+    match value {
+        Value::Missing(reason) => Some(reason),
+        Value::Counted { running_ns: 0, enabled_ns: 0, .. } => Some(&Missing::NeverEnabled),
+        Value::Counted { running_ns: 0, .. } => Some(&Missing::NeverRan),
+        Value::Counted { .. } => None,
+    }
+}
+
+/// Increments from one reading to the next; what is missing in either is missing.
+pub fn since(before: &[Count], after: &[Count]) -> Vec<Count> {
+    let difference = |count: &Count| {
+        let earlier = before.iter().find(|old| old.event == count.event && old.place == count.place);
+        let value = match (&count.value, earlier.map(|old| &old.value)) {
+            (
+                &Value::Counted { raw, enabled_ns, running_ns },
+                Some(&Value::Counted {
+                    raw: raw_before,
+                    enabled_ns: enabled_before,
+                    running_ns: running_before,
+                }),
+            ) => Value::Counted {
+                raw: raw.saturating_sub(raw_before),
+                enabled_ns: enabled_ns.saturating_sub(enabled_before),
+                running_ns: running_ns.saturating_sub(running_before),
+            },
+            (value, _) => value.clone(),
+        };
+        Count { value, ..count.clone() }
+    };
+    after.iter().map(difference).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(event: usize, cpu: u32, raw: u64, enabled_ns: u64, running_ns: u64) -> Count {
+        Count { event, place: Place::Cpu(cpu), value: Value::Counted { raw, enabled_ns, running_ns } }
+    }
+
+    #[test]
+    fn a_sum_that_lacks_a_place_is_missing() {
+        let mut counts = vec![counted(0, 0, 5, 10, 10), counted(0, 1, 7, 10, 5), counted(1, 0, 9, 10, 10)];
+        assert_eq!(total(&counts, 0, |_| true), Some(Total::Counted { estimate: 19.0, running_share: 0.5 }));
+        assert_eq!(total(&counts, 2, |_| true), None);
+        counts.push(counted(0, 2, 0, 10, 0));
+        assert_eq!(
+            total(&counts, 0, |_| true),
+            Some(Total::Missing { reason: Missing::NeverRan, places: 1, of: 3 })
+        );
+        assert!(matches!(total(&counts, 0, |place| *place != Place::Cpu(2)), Some(Total::Counted { .. })));
+    }
+
+    #[test]
+    fn increments_keep_what_is_missing() {
+        let before = vec![counted(0, 0, 5, 10, 10), counted(1, 0, 1, 1, 1)];
+        let refused = Count { event: 1, place: Place::Cpu(0), value: Value::Missing(Missing::NeverRan) };
+        let after = vec![counted(0, 0, 8, 30, 20), refused.clone()];
+        assert_eq!(since(&before, &after), vec![counted(0, 0, 3, 20, 10), refused]);
+    }
+}

@@ -1,0 +1,21 @@
+//! The recording as one SQLite file, described in `docs/recording.md`.
+//!
+//! A [`Writer`] appends while the program runs and commits about twice a second; [`read()`] gives back a
+//! [`Run`](crate::run::Run), also of a recording that was cut off. Between two commits there is exactly one file,
+//! whole and without a journal beside it, so that killing memwall leaves what the last commit left. Killed within a
+//! commit, a few milliseconds long, SQLite leaves a journal beside the file and any client that opens the two
+//! restores the commit before.
+
+mod about;
+mod data;
+mod error;
+mod read;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use error::FileError;
+pub use read::read;
+pub use schema::{APPLICATION_ID, VERSION};
+pub use write::{Code, Sample, Writer, write};

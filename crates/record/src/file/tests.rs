@@ -1,0 +1,350 @@
+//! Written, damaged and read back.
+#![allow(clippy::unwrap_used)]
+
+use std::{fs, num::NonZeroU64, path::Path};
+
+use machine::profile::{Fingerprint, Noise};
+use proptest::prelude::*;
+use rusqlite::Connection;
+
+use super::*;
+use crate::{data::*, run::*};
+
+fn about() -> About {
+    About {
+        memwall: "0.1.0".into(),
+        command: vec!["./app".into(), "--fast".into(), String::new()],
+        attached: None,
+        started_at: 1_800_000_000,
+        fingerprint: Fingerprint {
+            id: "0123".into(),
+            cpu: "a CPU".into(),
+            microcode: "1".into(),
+            topology: "1 socket".into(),
+            kernel: "6.1".into(),
+            hypervisor: "none".into(),
+        },
+        rate_hz: 1000.0,
+        period_ns: 1e6,
+        skid_instructions: 1,
+        elapsed_ns: Some(5_000_000),
+        ending: Ending::Exited(37),
+        usage: Some(Usage { user_ns: 4_000_000, system_ns: 9, minor_faults: 3, ..Usage::default() }),
+        lost_samples: Some(0),
+        noise: Some(Noise { wall_ns: 5e6, steal_ns: None, involuntary_switches: Some(2), spread: None }),
+        slice_ns: 100_000_000,
+    }
+}
+
+fn data() -> Data {
+    let area = |start, end, kind, pages| Area { process: 0, start, end, kind, pages };
+    let pages = AreaPages { resident_bytes: 8192, huge_bytes: 0, nodes: vec![(0, 4096), (1, 4096)] };
+    let block = |time_ns, kind, site| Block {
+        process: 0,
+        time_ns,
+        address: 0x7f00_0000,
+        size_bytes: 1 << 20,
+        kind,
+        tid: 7,
+        site,
+    };
+    let site = |line, callers: &[&str]| Site {
+        function: "make \"table\"".into(),
+        module: "/bin/app".into(),
+        address: 0x1010,
+        line,
+        callers: callers.iter().map(|caller| (*caller).to_owned()).collect(),
+    };
+    Data {
+        areas: vec![
+            area(0x1000, 0x2000, AreaKind::File("/bin/app".into()), None),
+            area(0x3000, 0x4000, AreaKind::Heap, Some(pages)),
+            area(0x5000, 0x6000, AreaKind::Anonymous, Some(AreaPages::default())),
+            area(0x7fff_0000_0000, 0x7fff_0001_0000, AreaKind::Stack(0), None),
+            area(u64::MAX - 0x1000, u64::MAX, AreaKind::Anonymous, None),
+        ],
+        variables: vec![Variable {
+            process: 0,
+            start: 0x1000,
+            end: 0x1040,
+            name: "table".into(),
+            module: "/bin/app".into(),
+        }],
+        sites: vec![site(Some(("app.c".into(), 12)), &["main", "a\\b"]), site(None, &[])],
+        blocks: vec![
+            block(0, BlockKind::Large, Some(1)),
+            block(5, BlockKind::Small, Some(0)),
+            block(6, BlockKind::Mapped, Some(0)),
+            block(7, BlockKind::Unmapped, None),
+        ],
+        heap: vec![
+            HeapLog { process: 0, inherits: None, began_ns: 0, problem: None },
+            HeapLog { process: 0, inherits: Some(0), began_ns: 3, problem: Some("cut".into()) },
+        ],
+    }
+}
+
+fn run() -> Run {
+    let address = |address| NonZeroU64::new(address);
+    Run {
+        about: about(),
+        processes: vec![Process {
+            pid: 7,
+            parent: None,
+            name: "app".into(),
+            executable: Some("/bin/app".into()),
+            began_ns: 0,
+            ended_ns: Some(5_000_000),
+        }],
+        threads: vec![Thread { tid: 7, process: 0, name: "app".into(), began_ns: 0, ended_ns: None }],
+        modules: vec![
+            Module {
+                path: "/bin/app".into(),
+                kind: ModuleKind::File,
+                build_id: Some("ab".into()),
+                problem: None,
+            },
+            Module {
+                path: "generated".into(),
+                kind: ModuleKind::Anonymous,
+                build_id: None,
+                problem: Some("x".into()),
+            },
+        ],
+        functions: vec![Function {
+            module: 0,
+            symbol: Some("main".into()),
+            name: "main".into(),
+            start: 0x1000,
+            end: 0x1010,
+            code: Some(vec![0x90; 16]),
+        }],
+        files: vec!["app.c".into()],
+        lines: vec![LineRange { module: 0, start: 0x1000, end: 0x1008, file: 0, line: 12 }],
+        places: vec![
+            Place { module: 0, address: 0x1004, function: Some(0) },
+            Place { module: 1, address: 0xffff_ffff_ffff_f000, function: None },
+        ],
+        samples: Samples {
+            time_ns: vec![1_000_000, 2_000_000, 3_000_000],
+            thread: vec![0; 3],
+            cpu: vec![0, 1, 65535],
+            place: vec![0, 1, 0],
+            address: vec![address(u64::MAX), None, address(0x7fff_0000)],
+            stack: vec![Some(0), None, Some(1)],
+        },
+        stacks: vec![vec![0, 1], vec![0]],
+        data: data(),
+        slices: vec![Slice { thread: 0, slice: 0, running_ns: 4, blocked_ns: 5, preempted_ns: 6 }],
+        remarks: vec!["Something was lost.".into()],
+    }
+}
+
+fn written(folder: &Path) -> std::path::PathBuf {
+    let path = folder.join("a.mw");
+    write(&path, &run()).unwrap();
+    path
+}
+
+#[test]
+fn what_was_written_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = written(folder.path());
+    assert_eq!(read(&path).unwrap(), run());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "one file, no journal");
+    // Absent stays absent.
+    let mut bare = run();
+    bare.about.usage = None;
+    bare.about.noise = None;
+    bare.about.lost_samples = None;
+    bare.about.elapsed_ns = None;
+    bare.about.attached = Some(12);
+    for ending in [Ending::Signalled(9), Ending::Detached, Ending::Unknown] {
+        bare.about.ending = ending;
+        write(&path, &bare).unwrap();
+        assert_eq!(read(&path).unwrap(), bare);
+    }
+}
+
+#[test]
+fn an_unfinished_recording_has_what_was_flushed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mw");
+    let begun = About { ending: Ending::Unknown, elapsed_ns: None, usage: None, noise: None, ..about() };
+    let mut writer = Writer::create(&path, &begun).unwrap();
+    let run = run();
+    writer.process(0, &run.processes[0]);
+    writer.thread(0, &run.threads[0]);
+    writer.module(0, &run.modules[0]);
+    writer.place(0, &Place { function: None, ..run.places[0].clone() });
+    let sample = |time_ns| Sample { time_ns, thread: 0, cpu: 0, place: 0, address: None, stack: None };
+    writer.sample(sample(20));
+    writer.sample(sample(10));
+    writer.flush().unwrap();
+    writer.sample(sample(30));
+    // Read while it is being written, as after a kill.
+    let read = read(&path).unwrap();
+    assert_eq!(read.about.ending, Ending::Unknown);
+    assert_eq!(read.about.elapsed_ns, None);
+    assert_eq!(read.samples.time_ns, [10, 20], "in order of time, without what was not flushed");
+    assert_eq!(read.functions, []);
+}
+
+#[test]
+fn a_reader_in_the_way_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mw");
+    let mut writer = Writer::create(&path, &about()).unwrap();
+    writer.remark("first");
+    let reader = Connection::open(&path).unwrap();
+    reader.execute_batch("BEGIN; SELECT * FROM about").unwrap();
+    writer.flush().unwrap();
+    reader.execute_batch("COMMIT").unwrap();
+    writer.remark("second");
+    writer.flush().unwrap();
+    assert_eq!(read(&path).unwrap().remarks, ["first", "second"]);
+}
+
+#[test]
+fn other_files_are_told_apart_and_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x");
+    assert!(matches!(read(&path), Err(FileError::Missing { .. })));
+    for content in [&b""[..], b"hello", &[0xff; 5000], b"SQLite format 3\0 and then nothing of the kind"] {
+        fs::write(&path, content).unwrap();
+        let error = read(&path).unwrap_err();
+        assert!(matches!(error, FileError::Foreign { .. } | FileError::Damaged { .. }), "{error:?}");
+        if !content.is_empty() {
+            let error = Writer::create(&path, &about()).err().unwrap();
+            assert!(matches!(error, FileError::Occupied { .. }), "{error:?}");
+            assert_eq!(fs::read(&path).unwrap(), content);
+        }
+    }
+    fs::remove_file(&path).unwrap();
+    Connection::open(&path).unwrap().execute_batch("CREATE TABLE mine(x)").unwrap();
+    assert!(matches!(read(&path), Err(FileError::Foreign { is: "a SQLite file of another program", .. })));
+    assert!(matches!(Writer::create(&path, &about()), Err(FileError::Occupied { .. })));
+    assert!(matches!(read(folder.path()), Err(FileError::Foreign { .. })));
+    assert!(matches!(Writer::create(folder.path(), &about()), Err(FileError::Occupied { .. })));
+    let nowhere = folder.path().join("no/such/folder/a.mw");
+    assert!(matches!(Writer::create(&nowhere, &about()), Err(FileError::Uncreatable { .. })));
+}
+
+#[test]
+fn another_version_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = written(folder.path());
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", VERSION + 1).unwrap();
+    let error = read(&path).unwrap_err();
+    assert!(matches!(error, FileError::Newer { found, .. } if found == VERSION + 1), "{error}");
+}
+
+#[test]
+fn a_recording_without_data_and_call_chains_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = written(folder.path());
+    let old = "PRAGMA foreign_keys = OFF; DROP VIEW located; ALTER TABLE sample DROP COLUMN stack; DROP TABLE stack;
+        DROP TABLE area; DROP TABLE variable; DROP TABLE site; DROP TABLE block; DROP TABLE heap_log;
+        PRAGMA user_version = 1";
+    Connection::open(&path).unwrap().execute_batch(old).unwrap();
+    let mut expected = run();
+    expected.samples.stack = Vec::new();
+    expected.stacks = Vec::new();
+    expected.data = Data::default();
+    assert_eq!(read(&path).unwrap(), expected);
+}
+
+#[test]
+fn the_address_space_last_seen_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mw");
+    let mut writer = Writer::create(&path, &about()).unwrap();
+    writer.process(0, &run().processes[0]);
+    let areas = data().areas;
+    writer.areas(0, areas[..2].to_vec());
+    writer.areas(0, areas[1..3].to_vec());
+    writer.flush().unwrap();
+    assert_eq!(read(&path).unwrap().data.areas, areas[1..3]);
+    writer.areas(0, areas[..1].to_vec());
+    writer.flush().unwrap();
+    assert_eq!(read(&path).unwrap().data.areas, areas[..1]);
+}
+
+#[test]
+fn rows_that_contradict_each_other_are_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    for change in [
+        "UPDATE sample SET thread = 9",
+        "UPDATE sample SET thread = -1",
+        "UPDATE sample SET cpu = 'zero'",
+        "UPDATE place SET module = 2",
+        "UPDATE place SET function = 1",
+        "UPDATE line SET file = 5",
+        "UPDATE thread SET process = 3",
+        "UPDATE slice SET thread = 1",
+        "UPDATE sample SET stack = 2",
+        "UPDATE stack SET places = '[0, 7]'",
+        "UPDATE stack SET places = '[0, -1]'",
+        "UPDATE stack SET places = 'all of them'",
+        "UPDATE area SET process = 1",
+        "UPDATE area SET thread = 1 WHERE kind = 'stack'",
+        "UPDATE area SET kind = 'file', path = NULL",
+        "UPDATE area SET nodes = '[0]'",
+        "UPDATE variable SET process = 1",
+        "UPDATE site SET callers = '[1]'",
+        "UPDATE block SET site = 2",
+        "UPDATE block SET kind = 'odd'",
+        "UPDATE block SET kind = 5",
+        "UPDATE heap_log SET inherits = 1",
+        "DROP TABLE block",
+        "UPDATE module SET kind = 'liquid'",
+        "UPDATE about SET value = 'melted' WHERE key = 'ending'",
+        "UPDATE about SET value = 0 WHERE key = 'period_ns'",
+        "DELETE FROM about WHERE key = 'rate_hz'",
+        "DELETE FROM place WHERE id = 0",
+        "DROP TABLE slice",
+    ] {
+        let path = written(folder.path());
+        let change = format!("PRAGMA foreign_keys = OFF; {change}");
+        Connection::open(&path).unwrap().execute_batch(&change).unwrap();
+        let error = read(&path).unwrap_err();
+        assert!(matches!(error, FileError::Damaged { .. }), "{change}: {error:?}");
+    }
+}
+
+#[test]
+fn a_journal_left_by_a_kill_is_applied() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = written(folder.path());
+    // A commit that stopped half way: its journal is there, and pages of the file are already new.
+    let writer = Connection::open(&path).unwrap();
+    writer.execute_batch("PRAGMA cache_size = 1; BEGIN; UPDATE sample SET cpu = 5").unwrap();
+    for _ in 0..2000 {
+        writer.execute("INSERT INTO remark(text) VALUES(hex(randomblob(100)))", []).unwrap();
+    }
+    let copy = folder.path().join("copy.mw");
+    fs::copy(&path, &copy).unwrap();
+    fs::copy(folder.path().join("a.mw-journal"), folder.path().join("copy.mw-journal")).unwrap();
+    assert_ne!(fs::metadata(&copy).unwrap().len(), 0);
+    assert_eq!(read(&copy).unwrap(), run());
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..Default::default() })]
+    /// Cut or overwritten anywhere: read or refused, never a panic.
+    #[test]
+    fn damage_is_survived(cut in 0.0f64..1.0, at in 0.0f64..1.0, noise in prop::collection::vec(any::<u8>(), 0..600)) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = written(folder.path());
+        let mut bytes = fs::read(&path).unwrap();
+        let start = (bytes.len() as f64 * at) as usize;
+        for (byte, noise) in bytes[start..].iter_mut().zip(&noise) {
+            *byte = *noise;
+        }
+        if noise.len() % 2 == 0 {
+            bytes.truncate((bytes.len() as f64 * cut) as usize);
+        }
+        fs::write(&path, &bytes).unwrap();
+        let _ = read(&path);
+    }
+}

@@ -1,0 +1,257 @@
+//! One run of a program under the timer instrument: samples, who ran, and the code they landed in.
+
+use std::num::NonZeroU64;
+
+use machine::profile::{Fingerprint, Noise};
+use serde::{Deserialize, Serialize};
+
+use crate::data::Data;
+
+/// A whole recording in memory.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// What was run, how, and how it ended.
+    pub about: About,
+    /// Processes in the order they were seen.
+    pub processes: Vec<Process>,
+    /// Threads in the order they were seen.
+    pub threads: Vec<Thread>,
+    /// Files and other memory that code was executed from.
+    pub modules: Vec<Module>,
+    /// Functions that samples landed in.
+    pub functions: Vec<Function>,
+    /// Source files as debug information names them.
+    pub files: Vec<String>,
+    /// Source lines of those functions where debug information exists, ordered by module and address.
+    pub lines: Vec<LineRange>,
+    /// Addresses that samples landed on, each once.
+    pub places: Vec<Place>,
+    /// The samples.
+    pub samples: Samples,
+    /// Call chains, each once: places from the sampled one outwards.
+    pub stacks: Vec<Vec<u32>>,
+    /// What lay where in memory, and who had allocated it.
+    pub data: Data,
+    /// How each thread spent each slice of wall time; empty if the kernel refused context-switch records.
+    pub slices: Vec<Slice>,
+    /// What was lost, refused or went wrong, in plain sentences.
+    pub remarks: Vec<String>,
+}
+
+/// What was run, how, and how it ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct About {
+    /// The version of memwall that recorded.
+    pub memwall: String,
+    /// Program and arguments; of an attached process, its command line.
+    pub command: Vec<String>,
+    /// Attached to this process instead of starting one.
+    pub attached: Option<u32>,
+    /// Seconds since 1970 when it began.
+    pub started_at: u64,
+    /// The machine.
+    pub fingerprint: Fingerprint,
+    /// Samples asked for, per second and running thread.
+    pub rate_hz: f64,
+    /// Time one sample stands for on average.
+    pub period_ns: f64,
+    /// How many instructions before the sampled address the instruction lies whose operand address is kept.
+    pub skid_instructions: u32,
+    /// From the first instruction to the end of recording; absent if memwall itself was killed.
+    pub elapsed_ns: Option<u64>,
+    /// How it ended.
+    pub ending: Ending,
+    /// Processor time and faults of the program and the children it waited for; absent if attached.
+    pub usage: Option<Usage>,
+    /// Samples the kernel could not store; absent if it was never asked.
+    pub lost_samples: Option<u64>,
+    /// What disturbed the machine meanwhile.
+    pub noise: Option<Noise>,
+    /// Length of a slice.
+    pub slice_ns: u64,
+}
+
+/// How a recording ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// The program ended with this exit code.
+    Exited(i32),
+    /// The program was killed by this signal.
+    Signalled(i32),
+    /// We stopped recording, the program went on.
+    Detached,
+    /// Not known: memwall was killed before it could say.
+    Unknown,
+}
+
+/// What the kernel says a program used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Processor time in user mode.
+    pub user_ns: u64,
+    /// Processor time in the kernel.
+    pub system_ns: u64,
+    /// Largest resident set.
+    pub peak_resident_bytes: u64,
+    /// Page faults without I/O.
+    pub minor_faults: u64,
+    /// Page faults with I/O.
+    pub major_faults: u64,
+    /// Switches because it waited.
+    pub voluntary_switches: u64,
+    /// Switches because another took its CPU.
+    pub involuntary_switches: u64,
+}
+
+/// A process.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// Its parent, if seen.
+    pub parent: Option<u32>,
+    /// The kernel's short name of it, the last one it had.
+    pub name: String,
+    /// What it executed last, if seen.
+    pub executable: Option<String>,
+    /// Since the start of the recording.
+    pub began_ns: u64,
+    /// Since the start of the recording, if it ended within.
+    pub ended_ns: Option<u64>,
+}
+
+/// A thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thread {
+    /// Its number.
+    pub tid: u32,
+    /// Index of its process.
+    pub process: u32,
+    /// The kernel's short name of it.
+    pub name: String,
+    /// Since the start of the recording.
+    pub began_ns: u64,
+    /// Since the start of the recording, if it ended within.
+    pub ended_ns: Option<u64>,
+}
+
+/// What kind of memory code was executed from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModuleKind {
+    /// A mapped file.
+    File,
+    /// The kernel's shared page of every process.
+    Vdso,
+    /// Memory without a file: generated code.
+    Anonymous,
+    /// No mapping was known for the address.
+    Unknown,
+}
+
+impl ModuleKind {
+    /// The word that files of ours use for it.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Vdso => "vdso",
+            Self::Anonymous => "anonymous",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// The other way.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::File, Self::Vdso, Self::Anonymous, Self::Unknown].into_iter().find(|kind| kind.word() == word)
+    }
+}
+
+/// A file or other memory that code was executed from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Module {
+    /// Its path, or what the kernel calls the memory.
+    pub path: String,
+    /// What it is.
+    pub kind: ModuleKind,
+    /// Its build-id in hexadecimal digits, if it has one.
+    pub build_id: Option<String>,
+    /// Why its symbols or code could not be read, if so.
+    pub problem: Option<String>,
+}
+
+/// A function that samples landed in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Function {
+    /// Index of its module.
+    pub module: u32,
+    /// Its name as linked; none if only its bounds are known.
+    pub symbol: Option<String>,
+    /// The name for people: demangled, or `unnamed at 0x…`.
+    pub name: String,
+    /// First address, in the module's own terms.
+    pub start: u64,
+    /// Behind its last address.
+    pub end: u64,
+    /// Its bytes from `start` on; none if they could not be read.
+    pub code: Option<Vec<u8>>,
+}
+
+/// An address that samples landed on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Index of its module.
+    pub module: u32,
+    /// Address in the module's own terms: as linked for files, absolute for others.
+    pub address: u64,
+    /// Index of its function, if one is known.
+    pub function: Option<u32>,
+}
+
+/// Addresses of one source line, within a function that samples landed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LineRange {
+    /// Index of the module.
+    pub module: u32,
+    /// First address, in the module's own terms.
+    pub start: u64,
+    /// Behind the last address.
+    pub end: u64,
+    /// Index of the file among [`Run::files`].
+    pub file: u32,
+    /// Line in it.
+    pub line: u32,
+}
+
+/// Samples in columns of the same length, ordered by time.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Samples {
+    /// Nanoseconds since the start of the recording.
+    pub time_ns: Vec<u64>,
+    /// Index of the thread.
+    pub thread: Vec<u32>,
+    /// CPU it ran on.
+    pub cpu: Vec<u16>,
+    /// Index of the place the instruction pointer was at.
+    pub place: Vec<u32>,
+    /// Effective address of the memory operand of the instruction `skid_instructions` before the place, from the
+    /// registers of the sample; none if it has no operand, or lies in another block.
+    pub address: Vec<Option<NonZeroU64>>,
+    /// Index of the call chain; none if there was none. Empty if call chains were not recorded.
+    pub stack: Vec<Option<u32>>,
+}
+
+/// How one thread spent one slice of wall time. What is left of the slice it did not exist.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slice {
+    /// Index of the thread.
+    pub thread: u32,
+    /// Which slice since the start of the recording.
+    pub slice: u32,
+    /// On a CPU.
+    pub running_ns: u64,
+    /// Off it because it waited for something.
+    pub blocked_ns: u64,
+    /// Off it because another ran there.
+    pub preempted_ns: u64,
+}

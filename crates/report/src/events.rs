@@ -1,0 +1,56 @@
+//! What can be counted, as people read it.
+
+use events::Offer;
+
+use crate::{
+    prose::{counted, visible, wrap, wrap_in},
+    style::{HEADING, QUIET, WARNING, paint},
+};
+
+/// Events by where their names come from; those that cannot be counted say why.
+pub fn text(instrument: &str, offers: &[Offer], columns: usize) -> String {
+    let mut out = String::new();
+    for (origin, heading) in [
+        ("group", "Groups: 'memwall count -g NAME'"),
+        ("catalogue", "Events of this microarchitecture"),
+        ("sysfs", "Events that the kernel's PMU drivers list"),
+        ("kernel", "Events of the kernel"),
+    ] {
+        let rows: Vec<&Offer> = offers.iter().filter(|offer| offer.origin == origin).collect();
+        if !rows.is_empty() {
+            out += &wrap_in(HEADING, "", heading, columns);
+            out.extend(rows.iter().map(|offer| row(offer, columns)));
+            out.push('\n');
+        }
+    }
+    let others =
+        offers.iter().filter(|offer| !["group", "catalogue", "sysfs", "kernel"].contains(&offer.origin));
+    let others: Vec<&Offer> = others.collect();
+    if !others.is_empty() {
+        out += &wrap_in(HEADING, "", "Others", columns);
+        out.extend(others.iter().map(|offer| row(offer, columns)));
+        out.push('\n');
+    }
+    out + &wrap_in(QUIET, "", &summary(instrument, offers), columns)
+}
+
+fn row(offer: &Offer, columns: usize) -> String {
+    let mut out = format!("  {}\n", paint(HEADING, &visible(&offer.name)));
+    if !offer.summary.is_empty() {
+        out += &wrap("      ", &visible(&offer.summary), columns);
+    }
+    if let Some(reason) = &offer.refused {
+        out += &wrap_in(WARNING, "      ", &format!("not here: {reason}"), columns);
+    }
+    out
+}
+
+fn summary(instrument: &str, offers: &[Offer]) -> String {
+    let events = offers.iter().filter(|offer| offer.origin != "group");
+    let refused = events.clone().filter(|offer| offer.refused.is_some()).count();
+    let all = events.count();
+    match refused {
+        0 => format!("{instrument}: {}", counted(all, "event")),
+        _ => format!("{instrument}: {}, of which {refused} cannot be counted here", counted(all, "event")),
+    }
+}

@@ -1,0 +1,125 @@
+//! Small recordings in other forms.
+#![allow(clippy::unwrap_used)]
+
+use analysis::timer::{Options, analyse};
+use machine::profile::Fingerprint;
+use record::{
+    data::Data,
+    run::{About, Ending, Function, Module, ModuleKind, Place, Process, Run, Samples, Thread},
+};
+
+use super::*;
+
+fn function(name: &str, start: u64) -> Function {
+    Function { module: 0, symbol: None, name: name.into(), start, end: start + 16, code: None }
+}
+
+fn thread(tid: u32, name: &str) -> Thread {
+    Thread { tid, process: 0, name: name.into(), began_ns: 0, ended_ns: Some(9_000_000) }
+}
+
+/// Two threads; `main` calls `work;er`, and one sample lies in code of which nothing is known.
+fn run() -> Run {
+    let place = |address, function| Place { module: 0, address, function };
+    Run {
+        about: About {
+            memwall: "0".into(),
+            command: vec!["./app".into(), "-x".into()],
+            attached: None,
+            started_at: 1_800_000_000,
+            fingerprint: Fingerprint {
+                id: String::new(),
+                cpu: String::new(),
+                microcode: String::new(),
+                topology: String::new(),
+                kernel: String::new(),
+                hypervisor: String::new(),
+            },
+            rate_hz: 1000.0,
+            period_ns: 1e6,
+            skid_instructions: 1,
+            elapsed_ns: Some(9_000_000),
+            ending: Ending::Exited(0),
+            usage: None,
+            lost_samples: Some(0),
+            noise: None,
+            slice_ns: 100_000_000,
+        },
+        processes: vec![Process {
+            pid: 70,
+            parent: None,
+            name: "app".into(),
+            executable: None,
+            began_ns: 0,
+            ended_ns: None,
+        }],
+        threads: vec![thread(70, "app"), thread(71, "odd\nname")],
+        modules: vec![Module {
+            path: "/bin/app".into(),
+            kind: ModuleKind::File,
+            build_id: None,
+            problem: None,
+        }],
+        functions: vec![function("main", 0x1000), function("work;er", 0x2000)],
+        files: Vec::new(),
+        lines: Vec::new(),
+        places: vec![place(0x1004, Some(0)), place(0x2004, Some(1)), place(0x9000, None)],
+        samples: Samples {
+            time_ns: vec![1_000_000, 2_000_000, 3_000_000, 4_000_000, 5_000_000],
+            thread: vec![0, 0, 1, 0, 1],
+            cpu: vec![0; 5],
+            place: vec![1, 1, 1, 2, 0],
+            address: vec![None; 5],
+            stack: vec![Some(0), Some(0), Some(0), None, None],
+        },
+        stacks: vec![vec![1, 0]],
+        data: Data::default(),
+        slices: Vec::new(),
+        remarks: Vec::new(),
+    }
+}
+
+#[test]
+fn folded_stacks_add_up_to_the_samples() {
+    let run = run();
+    let text = folded(&run);
+    let expected = "app-70;app-70;[app] 1\n\
+                    app-70;app-70;main;work:er 2\n\
+                    app-70;odd name-71;main 1\n\
+                    app-70;odd name-71;main;work:er 1\n";
+    assert_eq!(text, expected);
+    let sum: u64 = text.lines().map(|line| line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()).sum();
+    assert_eq!(sum, run.samples.place.len() as u64);
+}
+
+#[test]
+fn without_chains_each_function_stands_alone() {
+    let mut run = run();
+    run.samples.stack = Vec::new();
+    let text = folded(&run);
+    assert!(text.contains("app-70;app-70;work:er 2\n"), "{text}");
+    run.samples = Samples::default();
+    assert_eq!(folded(&run), "");
+}
+
+#[test]
+fn firefox_has_threads_samples_stacks_and_categories() {
+    let run = run();
+    let findings = analyse(&run, None, &Options::default());
+    let profile = serde_json::to_value(firefox(&run, &findings)).unwrap();
+    let threads = profile["threads"].as_array().unwrap();
+    assert_eq!(threads.len(), 2);
+    let samples = |thread: &serde_json::Value| thread["samples"]["length"].as_u64().unwrap();
+    assert_eq!(threads.iter().map(samples).collect::<Vec<_>>(), [3, 2]);
+    assert_eq!(threads[1]["name"], "odd\nname");
+    let categories: Vec<&str> = profile["meta"]["categories"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|category| category["name"].as_str())
+        .collect();
+    assert!(categories.contains(&"waiting on loads"), "{categories:?}");
+    assert!(profile.to_string().contains("work;er"));
+    assert_eq!(profile["meta"]["product"], "./app -x");
+    assert_eq!(profile["meta"]["interval"], 1.0);
+}

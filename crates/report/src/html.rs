@@ -1,0 +1,19 @@
+//! Reports as one file for a browser: everything inside, nothing fetched, names from programs only ever text.
+//!
+//! The frame, prose and drawings are written here; tables, bars and the time line are drawn by the page's script from
+//! data inside the page, because sorting, filtering and selecting need them there.
+
+mod aggregate;
+mod bench;
+mod curve;
+mod frame;
+mod hierarchy;
+mod markup;
+mod profile;
+mod run;
+mod tables;
+
+pub use aggregate::{Aggregate, MOST_CELLS, MOST_INTERVALS, MOST_ROWS, Row, Track, Tracks};
+pub use bench::bench;
+pub use profile::profile;
+pub use run::{RunPage, SourceText, run};

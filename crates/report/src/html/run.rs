@@ -1,0 +1,167 @@
+//! The page of a run.
+
+mod payload;
+mod trust;
+mod verdict;
+
+use analysis::{
+    findings::{Findings, Known, Objects},
+    listing::AnnotatedFunction,
+};
+use machine::Profile;
+use serde::Serialize;
+
+use super::{
+    Aggregate,
+    frame::Page,
+    hierarchy::{self, Nearness},
+    markup::{Html, element, list, paragraph, section},
+    tables::place,
+};
+use crate::{
+    age,
+    prose::{counted, dotted},
+    run::{
+        limits::{sentence, stream_sentence},
+        seconds,
+        subject::{ending, shown},
+    },
+};
+
+/// All that a page of a run is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct RunPage<'a> {
+    /// What the run says.
+    pub findings: &'a Findings,
+    /// What it says about data, if that was asked.
+    pub objects: Option<&'a Objects>,
+    /// The machine's profile, if there is one.
+    pub profile: Option<&'a Profile>,
+    /// All instructions of the functions worth reading.
+    pub functions: &'a [AnnotatedFunction],
+    /// Source of those functions, where it was found.
+    pub sources: &'a [SourceText],
+    /// The run over time; without it no range can be selected.
+    pub aggregate: Option<&'a Aggregate>,
+}
+
+/// Lines of a source file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SourceText {
+    /// As debug information names it.
+    pub file: String,
+    /// Number of the first line given.
+    pub first_line: u32,
+    /// The lines.
+    pub lines: Vec<String>,
+}
+
+const CONTENTS: [(&str, &str); 8] = [
+    ("verdict", "Verdict"),
+    ("time", "Time line"),
+    ("bars", "Where"),
+    ("code", "Code"),
+    ("data-objects", "Data"),
+    ("threads", "Threads"),
+    ("machine", "Machine"),
+    ("trust", "Trust"),
+];
+
+/// The page of a run, as one file.
+pub fn run(page: &RunPage<'_>) -> String {
+    let findings = page.findings;
+    let body = Html::all([
+        verdict::html(findings),
+        section("time", "Time line", [place("timeline")]),
+        element("div").set("id", "detail").set("hidden", "").end(),
+        element("div")
+            .set("id", "overview")
+            .with([
+                section("bars", "Where the user time went", [place("bar-views")]),
+                section("code", "Code", [place("symbols-table"), place("instructions-table")]),
+                section("data-objects", "Data", data(page.objects)),
+                section("threads", "Threads", [place("threads-table")]),
+                section("machine", "This machine", machine(page)),
+                trust::html(page),
+            ])
+            .end(),
+    ]);
+    let page = Page {
+        title: shown(&findings.about.command),
+        kind: "run",
+        subtitle: vec![subtitle(findings)],
+        contents: CONTENTS.to_vec(),
+        body,
+        data: payload::payload(page),
+    };
+    page.render()
+}
+
+fn subtitle(findings: &Findings) -> String {
+    let about = &findings.about;
+    let mut parts = vec![age::date(about.started_at)];
+    parts.extend(about.elapsed_ns.value().map(|ns| seconds(*ns as f64)));
+    parts.push(ending(about.ending));
+    parts.extend(about.attached.map(|pid| format!("attached to process {pid}")));
+    parts.extend((about.processes > 1).then(|| format!("{} processes", about.processes)));
+    parts.push(counted(about.threads as usize, "thread"));
+    parts.push(counted(about.samples as usize, "sample"));
+    dotted(parts.iter().map(String::as_str))
+}
+
+fn data(objects: Option<&Objects>) -> Vec<Html> {
+    match objects {
+        None => vec![paragraph("quiet", "This recording was not asked which data was waited for.")],
+        Some(objects) => {
+            vec![place("objects-table"), place("lines-table"), list("notes", objects.remarks.iter())]
+        }
+    }
+}
+
+fn machine(page: &RunPage<'_>) -> Vec<Html> {
+    let limits = &page.findings.limits;
+    let levels = match (page.profile, &limits.levels) {
+        (Some(profile), _) => hierarchy::of_profile(profile),
+        (None, Known::Value(levels)) => hierarchy::of_limits(levels),
+        (None, Known::Missing(_)) => Vec::new(),
+    };
+    let mut sentences = vec![match &limits.streams {
+        Known::Value(streams) => stream_sentence(streams),
+        Known::Missing(reason) => sentence("Bandwidth of the program's streams", reason),
+    }];
+    if let (None, Known::Missing(reason)) = (page.profile, &limits.levels) {
+        sentences.push(sentence("This machine's levels", reason));
+    }
+    sentences.extend(page.profile.into_iter().flat_map(|profile| profile.remarks.iter().cloned()));
+    let drawing = hierarchy::figure(&levels, &nearness(page));
+    vec![
+        element("div").set("class", "beside").with([drawing, list("notes", sentences)]).end(),
+        place("levels-table"),
+    ]
+}
+
+fn nearness(page: &RunPage<'_>) -> Nearness {
+    const MOST_DATA: usize = 3;
+    let limits = &page.findings.limits;
+    let streams = limits.streams.value();
+    let bandwidth = streams.and_then(|streams| {
+        let limit = streams.limit_bytes_per_s.value()?;
+        let together = machine::units::gb_per_s(streams.together_bytes_per_s);
+        Some((
+            streams.of_limit?,
+            format!("program streams {together} of {}", machine::units::gb_per_s(*limit)),
+        ))
+    });
+    let waited_for = page.objects.into_iter().flat_map(|objects| &objects.objects);
+    let data = waited_for
+        .filter(|object| object.load_waiting.value >= 0.05)
+        .filter_map(|object| Some((object.name.clone(), *object.size_bytes.value()?)));
+    Nearness {
+        bandwidth,
+        threads: limits
+            .running_threads
+            .value()
+            .map(|threads| (*threads, page.profile.map(|profile| profile.cpus.len()))),
+        data: data.take(MOST_DATA).collect(),
+    }
+}

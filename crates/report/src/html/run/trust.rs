@@ -1,0 +1,112 @@
+//! How the numbers were obtained, and how far to trust them.
+
+use analysis::findings::{Findings, Known};
+
+use super::RunPage;
+use crate::{
+    age,
+    conditions::{Seen, noise_sentences},
+    figures::percent_text,
+    html::{
+        markup::{Html, element, facts, list, paragraph, section},
+        profile::machine_words,
+    },
+    run::verdict::range,
+};
+
+const METHOD: [&str; 4] = [
+    "A clock interrupts every running thread at a steady pace and notes the instruction it stopped at. No hardware \
+     counter is involved. One sample stands for one period of user time, so every share is a share of samples.",
+    "A core that waits stops right behind the instruction that could not retire. The instruction before it says what was \
+     waited for: a load, a store, an atomic, a division, a chain of results, a branch.",
+    "A core that does not wait leaves samples behind loads too, as many as it runs. The other instructions of the same \
+     block give that baseline. Only what exceeds it is called waiting; the rest is executing.",
+    "Undecided is what the samples do not tell: code that could not be read, or too few samples in a block.",
+];
+
+pub(super) fn html(page: &RunPage<'_>) -> Html {
+    let findings = page.findings;
+    let method = METHOD.map(|text| element("li").say(text).end());
+    let mut content = vec![
+        element("ol").set("class", "method").with(method).end(),
+        element("h3").say("What stands behind this report").end(),
+        facts(behind(findings).into_iter().chain(data(page)).chain(machine(page))),
+    ];
+    if !findings.remarks.is_empty() {
+        content.push(element("h3").say("Keep in mind").end());
+        content.push(list("notes", findings.remarks.iter()));
+    }
+    content.push(paragraph(
+        "quiet",
+        "Intervals after shares are 95 % confidence intervals by the number of samples: they say how far chance reaches, \
+         not how far the instrument can be wrong. A dash stands for what was not measured, never for zero.",
+    ));
+    section("trust", "How the numbers were obtained, and how far to trust them", content)
+}
+
+fn behind(findings: &Findings) -> Vec<(String, String)> {
+    let about = &findings.about;
+    let lost = match &about.lost_samples {
+        Known::Value(0) => "none".to_owned(),
+        Known::Value(lost) => {
+            let all = (about.samples + lost).max(1) as f64;
+            format!("{lost}, {} % of all", percent_text(*lost as f64 / all))
+        }
+        Known::Missing(reason) => format!("not known: {reason}"),
+    };
+    let period =
+        format!("{} samples, each standing for {}", about.samples, machine::units::nanos(about.period_ns));
+    let mut pairs = vec![("Samples".to_owned(), period), ("Lost samples".to_owned(), lost)];
+    pairs.extend(
+        findings.overall.map(|split| {
+            ("Undecided".to_owned(), format!("{} % of user time", percent_text(split.undecided)))
+        }),
+    );
+    let account = &findings.account;
+    for (what, known) in [
+        ("In the kernel", &account.kernel_ns),
+        ("Blocked", &account.blocked_ns),
+        ("Waiting for a CPU", &account.preempted_ns),
+    ] {
+        let text = match known {
+            Known::Value(ns) => crate::run::seconds(*ns),
+            Known::Missing(reason) => format!("not known: {reason}"),
+        };
+        pairs.push((what.to_owned(), text));
+    }
+    pairs.insert(3.min(pairs.len()), ("In user mode".to_owned(), crate::run::seconds(account.user_ns)));
+    pairs.push(("Recorded by".to_owned(), format!("memwall {} on machine {}", about.memwall, about.machine)));
+    pairs
+}
+
+fn data(page: &RunPage<'_>) -> Option<(String, String)> {
+    let addressed = page.objects?.addressed;
+    let text = addressed.map_or("no sample of a memory instruction".to_owned(), |share| {
+        format!("{} of the samples of memory instructions", range(&share))
+    });
+    Some(("Addresses known".to_owned(), text))
+}
+
+fn machine(page: &RunPage<'_>) -> Vec<(String, String)> {
+    let Some(profile) = page.profile else {
+        return vec![("Machine profile".to_owned(), "none: run memwall calibrate".to_owned())];
+    };
+    let mut pairs = vec![("Machine".to_owned(), machine_words(profile))];
+    let mut made = match &profile.simulated {
+        Some(model) => format!("simulated {model}"),
+        None => age::date(profile.measured_at),
+    };
+    if !profile.extent.complete {
+        made += ", incomplete";
+    }
+    if profile.extent.quick {
+        made += ", quick";
+    }
+    pairs.push(("Profile measured".to_owned(), made));
+    if let Some(noise) = &profile.noise {
+        let sentences = noise_sentences(&[Seen { at: String::new(), noise }], profile.cpus.len());
+        let text = if sentences.is_empty() { "none seen".to_owned() } else { sentences.join("; ") };
+        pairs.push(("Noise while calibrating".to_owned(), text));
+    }
+    pairs
+}

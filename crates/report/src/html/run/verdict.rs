@@ -1,0 +1,97 @@
+//! The answer and its evidence.
+
+use analysis::findings::{Activity, Confidence, Findings, HeldBack, Known, Share};
+
+use crate::{
+    figures::percent_text,
+    html::markup::{Html, element, list, paragraph, section},
+    run::verdict::{ended, look, sentence},
+};
+
+pub(super) fn html(findings: &Findings) -> Html {
+    let verdict = &findings.verdict;
+    let (class, answer) = match verdict.held_back {
+        HeldBack::Yes => ("yes", "Held back by memory: yes"),
+        HeldBack::Partly => ("partly", "Held back by memory: partly"),
+        HeldBack::No => ("no", "Held back by memory: no"),
+        HeldBack::Unknown => ("unknown", "Held back by memory: cannot be told"),
+    };
+    let mut said = vec![element("p").set("class", format!("answer {class}")).say(answer).end()];
+    said.extend(verdict.memory.map(|memory| paragraph("", &sentence(verdict, &memory))));
+    match &verdict.nature {
+        Known::Value(nature) => said.push(paragraph("", look(*nature))),
+        Known::Missing(reason) if matches!(verdict.held_back, HeldBack::Yes | HeldBack::Partly) => {
+            said.push(paragraph("quiet", &format!("Latency or bandwidth: not known, {reason}.")));
+        }
+        Known::Missing(_) => {}
+    }
+    let verdict_box = element("div").set("class", format!("verdict {class}")).with(said).end();
+    section("verdict", "Verdict", [verdict_box, tiles(findings), confidence(findings), advice(findings)])
+}
+
+fn interval(share: &Share) -> String {
+    format!("95 % interval {} to {} %", percent_text(share.low), percent_text(share.high))
+}
+
+/// The numbers behind it.
+fn tiles(findings: &Findings) -> Html {
+    let verdict = &findings.verdict;
+    let with_range = |share: Option<Share>, what: &str| {
+        share.map(|share| tile(&format!("{} %", percent_text(share.value)), what, &interval(&share)))
+    };
+    let elsewhere = verdict.largest.filter(|largest| !largest.is_memory());
+    let elsewhere = elsewhere.and_then(|largest: Activity| {
+        with_range(verdict.largest_share, &format!("of user time {}", largest.label()))
+    });
+    let flagged = findings.timeline.intervals.iter().filter(|interval| interval.flagged).count();
+    let intervals = findings.timeline.intervals.len();
+    let over_time = (intervals > 1).then(|| {
+        let words = format!(
+            "waiting on loads above {} % of their user time",
+            percent_text(findings.timeline.threshold)
+        );
+        tile(&format!("{flagged} of {intervals}"), "intervals flagged", &words)
+    });
+    let streams = findings.limits.streams.value().and_then(|streams| streams.of_limit);
+    let streams = streams.map(|share| {
+        tile(
+            &format!("{} %", percent_text(share)),
+            "of this machine's memory bandwidth",
+            "moved by the streams in the samples",
+        )
+    });
+    let tiles = [
+        with_range(verdict.memory, "of user time waiting for memory"),
+        with_range(verdict.loads, "of user time waiting on loads"),
+        elsewhere,
+        streams,
+        over_time,
+    ];
+    element("ul").set("class", "tiles").set("aria-label", "Evidence").with(tiles.into_iter().flatten()).end()
+}
+
+fn tile(figure: &str, what: &str, more: &str) -> Html {
+    let parts = [("figure", figure), ("what", what), ("more", more)];
+    element("li").with(parts.map(|(class, text)| element("span").set("class", class).say(text).end())).end()
+}
+
+fn confidence(findings: &Findings) -> Html {
+    let (class, word) = match findings.verdict.confidence {
+        Confidence::High => ("", "Confidence: high."),
+        Confidence::Medium => ("warning", "Confidence: medium."),
+        Confidence::Low => ("warning", "Confidence: low."),
+    };
+    let why = findings
+        .verdict
+        .reasons
+        .iter()
+        .fold(word.to_owned(), |text, reason| format!("{text} {}", ended(reason)));
+    paragraph(class, &why)
+}
+
+fn advice(findings: &Findings) -> Html {
+    if findings.advice.is_empty() {
+        return Html::default();
+    }
+    Html::all([element("h3").say("What to try next").end(), list("advice", findings.advice.iter())])
+}

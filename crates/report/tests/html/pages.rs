@@ -1,0 +1,388 @@
+//! A hash join made up by hand: its findings, its data, its code, its samples over time.
+
+use analysis::findings::{
+    AccessPattern, Account, Activity, Confidence, Findings, HeldBack, InstructionFinding, Known, LevelLimit,
+    Limits, LineUse, Nature, ObjectFinding, ObjectKind, ObjectUse, Objects, Pages, Pattern, Rate, SCHEMA,
+    Share, SharedLine, Sharing, Site, SourceLine, Split, StreamLimit, Subject, SymbolFinding, ThreadFinding,
+    Timeline, TimelineInterval, Verdict,
+};
+use analysis::{
+    listing::{AnnotatedFunction, AnnotatedLine},
+    seen::Seen,
+};
+use machine::profile::LevelName;
+use record::run::{Ending, ModuleKind, Usage};
+use report::html::{Aggregate, RunPage, SourceText};
+
+use crate::profiles;
+
+/// Samples of the example, and nanoseconds each stands for.
+const SAMPLES: u64 = 6000;
+const PERIOD_NS: u64 = 1_000_000;
+/// Intervals of its time line.
+pub const INTERVALS: u64 = 60;
+
+pub fn share(value: f64) -> Share {
+    Share { value, low: (value - 0.02).max(0.0), high: (value + 0.02).min(1.0) }
+}
+
+fn split(samples: u64, loads: f64, stores: f64) -> Split {
+    let executing = (0.95 - loads - stores).max(0.0);
+    Split {
+        samples,
+        loads,
+        stores,
+        atomics: 0.005,
+        divides: 0.0,
+        chains: 0.015,
+        branches: 0.01,
+        executing,
+        undecided: (0.97 - loads - stores - executing).max(0.0),
+    }
+}
+
+fn account(user_ns: f64) -> Account {
+    Account {
+        user_ns,
+        kernel_ns: Known::Value(4e7),
+        blocked_ns: Known::Value(3.1e8),
+        preempted_ns: Known::Missing("the kernel gave no context-switch records".to_owned()),
+    }
+}
+
+/// Name, share of user time, loads, stores.
+pub const SYMBOLS: [(&str, f64, f64, f64); 6] = [
+    ("join::probe(join::Table const&, std::span<join::Row const>)", 0.56, 0.86, 0.01),
+    ("join::build(join::Table&, std::span<join::Row const>)", 0.24, 0.31, 0.42),
+    (
+        "std::_Hashtable<unsigned long, std::pair<unsigned long const, join::Row>, std::allocator<std::pair<unsigned long const, join::Row> > >::_M_find_node(unsigned long) const",
+        0.09,
+        0.55,
+        0.0,
+    ),
+    ("join::checksum(std::span<std::uint64_t const>)", 0.06, 0.12, 0.0),
+    ("main", 0.03, 0.05, 0.1),
+    ("__memmove_avx512_unaligned_erms", 0.02, 0.4, 0.3),
+];
+
+pub fn symbol(index: usize) -> SymbolFinding {
+    let (name, user, loads, stores) = SYMBOLS[index];
+    SymbolFinding {
+        name: name.to_owned(),
+        symbol: None,
+        module: if index == 5 { "/usr/lib/x86_64-linux-gnu/libc.so.6" } else { "/opt/app/bin/join" }
+            .to_owned(),
+        module_kind: ModuleKind::File,
+        user_share: share(user),
+        split: split((user * SAMPLES as f64) as u64, loads, stores),
+        flagged_share: if index == 0 { 0.97 } else { 0.2 },
+        top: vec![index],
+    }
+}
+
+pub fn instruction(index: usize) -> InstructionFinding {
+    let (_, user, loads, _) = SYMBOLS[index];
+    let samples = user * SAMPLES as f64 * 0.9;
+    let texts = [
+        "mov rax,[r8+rdx*8+10h]",
+        "mov [rdi+rcx*8],rax",
+        "mov rsi,[rsi]",
+        "add rbx,[rdi+rax*8]",
+        "div rcx",
+        "vmovdqu64 [rdi],zmm16",
+    ];
+    let patterns = [
+        Pattern::Random,
+        Pattern::Random,
+        Pattern::PointerChasing,
+        Pattern::Streaming,
+        Pattern::Unknown,
+        Pattern::Streaming,
+    ];
+    InstructionFinding {
+        symbol: index,
+        address: [0x1840, 0x1620, 0x2210, 0x2ae0, 0x1104, 0x9_8a40][index],
+        text: Some(texts[index].to_owned()),
+        source: (index < 5).then(|| SourceLine {
+            file: "/home/dev/join/src/join.cpp".to_owned(),
+            line: 40 + 7 * index as u32,
+        }),
+        activity: if index == 1 { Activity::Stores } else { Activity::Loads },
+        waiting_samples: samples * loads,
+        executing_samples: samples * (1.0 - loads),
+        undecided_samples: 0.0,
+        user_share: share(user * 0.9),
+        access: Some(AccessPattern {
+            pattern: patterns[index],
+            addresses: 900,
+            next_address: false,
+            span: Some((0x7f00_0000_0000, 0x7f00_0400_0000)),
+            stride_bytes: None,
+            advance: None,
+        }),
+    }
+}
+
+/// The run builds for its first third, then probes.
+fn probing(interval: u64, of: u64) -> bool {
+    interval * 3 >= of
+}
+
+fn timeline() -> Timeline {
+    let interval = |index: u64| {
+        let wobble = ((index * 7) % 11) as f64 / 100.0;
+        let loads = if probing(index, INTERVALS) { 0.78 + wobble } else { 0.24 + wobble };
+        let idle = index == 19;
+        TimelineInterval {
+            start_ns: index * 50_000_000,
+            samples: if idle { 0 } else { 100 },
+            loads: (!idle).then_some(loads),
+            memory: (!idle).then_some((loads + if probing(index, INTERVALS) { 0.02 } else { 0.31 }).min(1.0)),
+            running_threads: Some(1.9),
+            flagged: !idle && loads > 0.4,
+        }
+    };
+    Timeline { interval_ns: 50_000_000, threshold: 0.4, intervals: (0..INTERVALS).map(interval).collect() }
+}
+
+fn threads() -> Vec<ThreadFinding> {
+    let thread = |(tid, name, user_share): (u32, &str, f64)| ThreadFinding {
+        tid,
+        pid: 4100,
+        name: name.to_owned(),
+        user_share,
+        split: Some(split((user_share * SAMPLES as f64) as u64, 0.66, 0.12)),
+        account: account(user_share * 6e9),
+    };
+    [(4101, "worker-0", 0.51), (4102, "worker-1", 0.46), (4100, "join", 0.03)].map(thread).to_vec()
+}
+
+pub fn findings() -> Findings {
+    Findings {
+        schema: SCHEMA.to_owned(),
+        about: Subject {
+            memwall: "0.1.0".to_owned(),
+            command: ["./join", "--rows", "64M", "--threads", "2"].map(str::to_owned).to_vec(),
+            attached: None,
+            started_at: profiles::MEASURED_AT,
+            machine: "5f1c09a2b7d3".to_owned(),
+            elapsed_ns: Known::Value(3_020_000_000),
+            ending: Ending::Exited(0),
+            usage: Known::Value(Usage::default()),
+            samples: SAMPLES,
+            lost_samples: Known::Value(0),
+            period_ns: PERIOD_NS as f64,
+            processes: 1,
+            threads: 3,
+        },
+        verdict: Verdict {
+            held_back: HeldBack::Yes,
+            memory: Some(share(0.76)),
+            loads: Some(share(0.64)),
+            largest: Some(Activity::Loads),
+            largest_share: Some(share(0.64)),
+            nature: Known::Value(Nature::Latency),
+            confidence: Confidence::High,
+            reasons: vec!["6000 samples, 2 % of them undecided".to_owned()],
+        },
+        overall: Some(split(SAMPLES, 0.64, 0.115)),
+        account: account(6e9),
+        threads: threads(),
+        symbols: (0..SYMBOLS.len()).map(symbol).collect(),
+        instructions: (0..SYMBOLS.len()).map(instruction).collect(),
+        timeline: timeline(),
+        limits: limits(),
+        advice: vec![
+            "Make the table that join::probe reads smaller or nearer: its loads land all over 64 MiB, six times what one core can use of L3.".to_owned(),
+            "Fetch several keys ahead of their use: the probes do not depend on each other.".to_owned(),
+        ],
+        remarks: vec!["Time waiting for a CPU is not known: the kernel gave no context-switch records.".to_owned()],
+    }
+}
+
+fn limits() -> Limits {
+    Limits {
+        levels: Known::Value(vec![LevelLimit {
+            name: LevelName::Cache(1),
+            usable_bytes: Some(48128.0),
+            latency_ns: Some(1.34),
+            one_core_bytes_per_s: Some(4.5e11),
+            all_cores_bytes_per_s: None,
+        }]),
+        streams: Known::Value(StreamLimit {
+            per_thread: Rate { bytes_per_s: 4.1e9, low: 3.8e9, high: 4.4e9, pairs: 410 },
+            together_bytes_per_s: 7.8e9,
+            limit_bytes_per_s: Known::Value(2.18e10),
+            of_limit: Some(0.36),
+        }),
+        running_threads: Known::Value(1.9),
+    }
+}
+
+fn object(name: &str, kind: ObjectKind, size: u64, loads: f64, uses: &[usize]) -> ObjectFinding {
+    let heap = kind == ObjectKind::Heap;
+    ObjectFinding {
+        name: name.to_owned(),
+        kind,
+        site: heap.then(|| Site {
+            function: "join::Table::Table(std::size_t)".to_owned(),
+            module: "/opt/app/bin/join".to_owned(),
+            address: 0x15f2,
+            source: Some(SourceLine { file: "/home/dev/join/src/table.cpp".to_owned(), line: 18 }),
+            callers: vec!["main".to_owned(), "__libc_start_main".to_owned()],
+        }),
+        size_bytes: if size > 0 {
+            Known::Value(size)
+        } else {
+            Known::Missing("the mapping grew meanwhile".to_owned())
+        },
+        blocks: 1,
+        samples: (loads * SAMPLES as f64 * 0.7) as u64 + 30,
+        load_waiting: share(loads),
+        other_waiting: loads / 3.0,
+        pattern: Pattern::Random,
+        readers: vec![4101, 4102],
+        writers: vec![4101],
+        pages: Known::Value(Pages { huge_bytes: 0, nodes: vec![(0, size)] }),
+        symbols: uses
+            .iter()
+            .map(|&symbol| ObjectUse {
+                symbol,
+                samples: 900,
+                waiting_on_loads: 800.0 * loads,
+                writes: symbol == 1,
+            })
+            .collect(),
+    }
+}
+
+pub fn objects() -> Objects {
+    Objects {
+        addressed: Some(share(0.93)),
+        objects: vec![
+            object("block of 64 MiB from join::Table::Table", ObjectKind::Heap, 64 << 20, 0.83, &[0, 1, 2]),
+            object("block of 8 MiB from join::read_rows", ObjectKind::Heap, 8 << 20, 0.09, &[0, 3]),
+            object("g_counters", ObjectKind::Global, 128, 0.05, &[0, 4]),
+            object("stack of thread 4101", ObjectKind::Stack, 0, 0.01, &[2]),
+        ],
+        shared_lines: vec![SharedLine {
+            address: 0x40_4080,
+            object: Some(2),
+            sharing: Sharing::False,
+            samples: 240,
+            waiting: share(0.05),
+            uses: vec![
+                LineUse { tid: 4101, offset: 0, symbol: 0, writes: true, samples: 130 },
+                LineUse { tid: 4102, offset: 8, symbol: 4, writes: true, samples: 110 },
+            ],
+        }],
+        remarks: vec![
+            "Addresses of 7 % of the memory samples could not be recovered from their registers.".to_owned(),
+        ],
+    }
+}
+
+pub fn functions() -> Vec<AnnotatedFunction> {
+    let body = [
+        "push rbx",
+        "mov r8,[rdi]",
+        "mov r9,[rdi+8]",
+        "xor ecx,ecx",
+        "mov rdx,[rsi+rcx*8]",
+        "imul rdx,r10",
+        "shr rdx,40",
+        "mov rax,[r8+rdx*8+10h]",
+        "cmp rax,[rsi+rcx*8]",
+        "jne 1860h",
+        "inc rbx",
+        "inc rcx",
+        "cmp rcx,r9",
+        "jb 1830h",
+        "mov rax,rbx",
+        "pop rbx",
+        "ret",
+    ];
+    let line = |(at, text): (usize, &&str)| AnnotatedLine {
+        address: 0x1808 + 8 * at as u64,
+        text: (*text).to_owned(),
+        source: Some(SourceLine { file: "/home/dev/join/src/join.cpp".to_owned(), line: 38 + at as u32 / 3 }),
+        samples: if at == 7 {
+            3024.0
+        } else if (4..10).contains(&at) {
+            60.0
+        } else {
+            0.0
+        },
+        waiting: if at == 7 { 2600.0 } else { 0.0 },
+        activity: if at == 7 { Activity::Loads } else { Activity::Executing },
+    };
+    let mut lines: Vec<AnnotatedLine> = body.iter().enumerate().map(line).collect();
+    lines[7].address = 0x1840;
+    vec![AnnotatedFunction { symbol: 0, lines }]
+}
+
+pub fn sources() -> Vec<SourceText> {
+    let text = [
+        "std::size_t probe(Table const& table, std::span<Row const> rows) {",
+        "    for (Row const& row : rows) {",
+        "        std::size_t const slot = hash(row.key) >> table.shift;",
+        "        if (table.slots[slot].key == row.key) {",
+        "            ++hits;",
+        "        }",
+        "    }",
+    ];
+    vec![SourceText {
+        file: "/home/dev/join/src/join.cpp".to_owned(),
+        first_line: 38,
+        lines: text.map(str::to_owned).to_vec(),
+    }]
+}
+
+/// Samples that agree with the findings: build first, probe later.
+pub fn aggregate(findings: &Findings) -> Aggregate {
+    let one = |activity: Activity| {
+        let mut parts = [0.0; 8];
+        parts[activity as usize] = 1.0;
+        parts
+    };
+    let span = INTERVALS * findings.timeline.interval_ns;
+    let seen = (0..SAMPLES).map(|index| {
+        let time_ns = index * span / SAMPLES;
+        let late = probing(index, SAMPLES);
+        let waits = index % 10 < if late { 8 } else { 3 };
+        Seen {
+            time_ns,
+            thread: (index % 2) as usize,
+            instruction: match (late, index % 12) {
+                (true, 0) => 2,
+                (true, 1) => 3,
+                (true, _) => 0,
+                (false, 0) => 4,
+                (false, _) => 1,
+            },
+            object: Some(usize::from(index % 9 == 0)),
+            parts: one(match (waits, late) {
+                (true, _) => Activity::Loads,
+                (false, true) => Activity::Executing,
+                (false, false) => Activity::Stores,
+            }),
+        }
+    });
+    Aggregate::collect(findings, 4, seen)
+}
+
+/// The page of the example, after `change` to its findings and data.
+pub fn join(change: impl FnOnce(&mut Findings, &mut Objects, &mut Vec<AnnotatedFunction>)) -> String {
+    let (mut findings, mut objects, mut functions) = (findings(), objects(), functions());
+    let aggregate = aggregate(&findings);
+    change(&mut findings, &mut objects, &mut functions);
+    let profile = profiles::guest();
+    report::html::run(&RunPage {
+        findings: &findings,
+        objects: Some(&objects),
+        profile: Some(&profile),
+        functions: &functions,
+        sources: &sources(),
+        aggregate: Some(&aggregate),
+    })
+}

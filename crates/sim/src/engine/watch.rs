@@ -1,0 +1,75 @@
+//! Probes on the threads of a run, put there and taken away.
+
+use std::sync::Arc;
+
+use machine::CpuSet;
+
+use super::{Core, Engine, Outcome, Running};
+use crate::{
+    access::Memory,
+    pmu::{Probe, Sample, Watch, recipe::Programme, tape::Turns},
+    time::Time,
+};
+
+/// What a run counts.
+pub(super) struct Watched {
+    programme: Arc<Programme>,
+    cpus: CpuSet,
+    turns: Turns,
+}
+
+impl<M: Memory> Engine<M> {
+    /// The number of a hardware thread: first threads of all cores come first.
+    fn cpu(&self, job: &Running) -> u32 {
+        (job.thread * self.cores.len() + job.core) as u32
+    }
+
+    /// Puts probes where an open set of events asks for them.
+    pub(super) fn begin_watch(&mut self, running: &[Running]) -> Option<Watched> {
+        let (programme, cpus) = self.bank.as_ref()?.lock().active()?;
+        let mut watch = Watch { boxes: Watch::boxes_of(&programme), ..Watch::default() };
+        for job in running {
+            let cpu = self.cpu(job);
+            let Some(Some(Core { hardware, threads, .. })) = self.cores.get_mut(job.core) else { continue };
+            threads[job.thread].probe = None;
+            if cpus.contains(cpu) {
+                let begin = hardware.clock.cycle_at(self.now);
+                let probe = Probe::new(&programme, &hardware.clock, begin);
+                watch.cores = watch.cores.union(probe.wanted());
+                threads[job.thread].probe = Some(Box::new(probe));
+            }
+        }
+        let tick = Time::from_ns(programme.tick_ns as f64).0.max(1);
+        let turns = Turns { origin: self.now.0, tick, sets: programme.turns.max(1) };
+        self.memory.watch(watch, turns);
+        Some(Watched { programme, cpus, turns })
+    }
+
+    /// Takes the probes away and adds up what they counted.
+    pub(super) fn end_watch(&mut self, watched: &Watched, outcome: &Outcome, running: &[Running]) {
+        let Some(bank) = self.bank.clone() else { return };
+        let boxes = self.memory.unwatch(outcome.start, self.now);
+        let mut bank = bank.lock();
+        // A programme taken out while it ran has nowhere to go.
+        if !bank.programme().is_some_and(|programme| Arc::ptr_eq(programme, &watched.programme)) {
+            return;
+        }
+        bank.add_run(outcome.start, self.now, &watched.turns, &boxes);
+        for (job, done) in running.iter().zip(&outcome.jobs) {
+            let cpu = self.cpu(job);
+            let seconds = done.end.since(outcome.start).ns() * 1e-9;
+            let reference = (seconds * self.model.clock.core_hz as f64).round() as u64;
+            let Some(Some(Core { hardware, threads, .. })) = self.cores.get_mut(job.core) else { continue };
+            let harvest = threads[job.thread].harvest(done.end, reference, hardware, &mut self.memory);
+            if let Some(harvest) = harvest.filter(|_| watched.cpus.contains(cpu)) {
+                let clock = hardware.clock;
+                let samples = harvest.samples.iter().map(|raw| Sample {
+                    time_ns: clock.time(raw.cycle).ns(),
+                    instruction: raw.instruction,
+                    load: raw.load,
+                });
+                bank.add_thread(cpu, &harvest, samples);
+            }
+        }
+    }
+}

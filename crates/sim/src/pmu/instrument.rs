@@ -1,0 +1,347 @@
+//! The PMU of a simulated machine as an instrument.
+
+use std::sync::Arc;
+
+use events::{
+    Catalogue, Count, Counting, Encoding, Event, Instrument, Missing, Offer, Place, Refusal, Request, Scope,
+    Share, Signal, TooMany, Unit, Value,
+    names::{Context, parse},
+};
+use machine::{CpuSet, model::Model};
+
+use super::{
+    bank::{Bank, SharedBank},
+    meaning::{Flaws, Meaning},
+    recipe::{Counter, Programme, Recipe, Trigger},
+    sample::Sample,
+    schedule::Limits,
+};
+
+/// Turn of a set of events that share counters. Linux gives each 4 ms; a simulated run is about a thousandth as long as
+/// one that is worth counting.
+const TICK_NS: u64 = 4_000;
+/// Cycles from an overflow to the instruction that is blamed, where the event is not precise: an interrupt's way through
+/// the pipeline.
+const SKID_CYCLES: u64 = 30;
+
+/// A machine whose events nobody has written down.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no events are known for the simulated machine {model}; take one that `memwall models` lists with events"
+)]
+pub struct NoEvents {
+    /// The model.
+    pub model: String,
+}
+
+/// The PMU of a simulated machine. It counts what runs on the engines it is attached to.
+pub struct Pmu {
+    model: Arc<Model>,
+    catalogue: &'static Catalogue,
+    flaws: Flaws,
+    bank: SharedBank,
+}
+
+/// What is to be sampled, and where.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SampleRequest {
+    /// Any event of a core; a load-latency event gives loads with address, latency and source.
+    pub event: Event,
+    /// Counts from one sample to the next.
+    pub period: u64,
+    /// On which CPUs.
+    pub cpus: CpuSet,
+}
+
+/// A sampling event that is open.
+pub struct Sampling<'a> {
+    bank: &'a SharedBank,
+}
+
+impl Pmu {
+    /// The PMU of a model.
+    pub fn new(model: &Model, flaws: Flaws) -> Result<Self, NoEvents> {
+        let none = || NoEvents { model: model.name.clone() };
+        let catalogue = Catalogue::for_model(model).ok_or_else(none)?;
+        let bank = SharedBank::default();
+        Ok(Self { model: Arc::new(model.clone()), catalogue, flaws, bank })
+    }
+
+    /// What an engine must be given so that this counts what runs on it.
+    pub fn bank(&self) -> SharedBank {
+        self.bank.clone()
+    }
+
+    /// The events it has.
+    pub fn catalogue(&self) -> &'static Catalogue {
+        self.catalogue
+    }
+
+    fn encoding<'e>(&self, event: &'e Event) -> Result<&'e Encoding, String>
+    where
+        Self: 'e,
+    {
+        match &event.signal {
+            Signal::Encoded(encoding) => Ok(encoding),
+            other => match self.catalogue.generic(other) {
+                Some(entry) => Ok(&entry.encoding),
+                None => Err("the simulated machine has no operating system that could count it".into()),
+            },
+        }
+    }
+
+    fn recipe(&self, event: &Event) -> Result<Recipe, String> {
+        let entry = self.catalogue.of_encoding(self.encoding(event)?);
+        if entry.is_some_and(|entry| entry.place != events::catalogue::Place::Counters) {
+            return Err("the simulated machine has only the counters of its PMU".into());
+        }
+        Meaning::of(self.catalogue, self.encoding(event)?, &self.model, self.flaws)
+    }
+
+    fn cpus(&self, scope: &Scope) -> Result<CpuSet, Refusal> {
+        match scope {
+            Scope::Cpus(cpus) => Ok(cpus.clone()),
+            _ => Err(Refusal::Failed {
+                what: "counting on a simulated machine".into(),
+                reason: "it has CPUs and no processes; ask for CPUs".into(),
+            }),
+        }
+    }
+
+    fn load(&self, programme: Programme, cpus: CpuSet) -> Result<(), Refusal> {
+        match self.bank.lock().load(programme, cpus) {
+            true => Ok(()),
+            false => Err(Refusal::Failed {
+                what: "opening events".into(),
+                reason: "another set of events is open on this simulated machine; close it first".into(),
+            }),
+        }
+    }
+
+    /// Opens an event for sampling, stopped.
+    pub fn sample(&self, request: &SampleRequest) -> Result<Sampling<'_>, Refusal> {
+        let not_here = |reason: String| Refusal::NotHere { event: request.event.name.clone(), reason };
+        let latency = match &request.event.signal {
+            Signal::Encoded(encoding) => Some(encoding.field("ldlat")).filter(|&least| least > 0),
+            _ => None,
+        };
+        let mut programme = Programme { turns: 1, tick_ns: TICK_NS, ..Programme::default() };
+        programme.trigger = Some(match latency {
+            Some(least_cycles) => Trigger::Loads { period: request.period, least_cycles },
+            None => {
+                let recipe = self.recipe(&request.event).map_err(not_here)?;
+                if matches!(recipe, Recipe::Boxes { .. }) {
+                    return Err(not_here(
+                        "boxes outside the cores do not sample; take an event of a core".into(),
+                    ));
+                }
+                programme.counters.push(Counter { recipe, turn: 0 });
+                let skid_cycles = if request.event.modifiers.precise > 0 { 0 } else { SKID_CYCLES };
+                Trigger::Overflow { counter: 0, period: request.period, skid_cycles }
+            }
+        });
+        self.load(programme, request.cpus.clone())?;
+        Ok(Sampling { bank: &self.bank })
+    }
+}
+
+impl Sampling<'_> {
+    /// From the next run on.
+    pub fn start(&mut self) {
+        self.bank.lock().set_started(true);
+    }
+
+    /// No longer.
+    pub fn stop(&mut self) {
+        self.bank.lock().set_started(false);
+    }
+
+    /// The samples since the last time, with their CPUs; those of a CPU and a run in the order of time.
+    pub fn take(&mut self) -> Vec<(u32, Sample)> {
+        std::mem::take(&mut self.bank.lock().samples)
+    }
+}
+
+impl Drop for Sampling<'_> {
+    fn drop(&mut self) {
+        self.bank.lock().unload();
+    }
+}
+
+impl Instrument for Pmu {
+    fn name(&self) -> String {
+        format!("simulated {}", self.model.name)
+    }
+
+    fn resolve(&self, name: &str) -> Result<Event, Refusal> {
+        let context = Context { catalogue: Some(self.catalogue), pmus: &[], libpfm: false };
+        parse(name, &context)
+            .map(|parsed| parsed.event)
+            .map_err(|error| Refusal::UnknownEvent { name: name.to_owned(), hint: error.to_string() })
+    }
+
+    fn offers(&self) -> Vec<Offer> {
+        self.catalogue
+            .entries
+            .iter()
+            .map(|entry| Offer {
+                name: entry.name.clone(),
+                summary: entry.summary().to_owned(),
+                origin: "catalogue",
+                refused: self.recipe(&entry.event()).err(),
+            })
+            .collect()
+    }
+
+    fn runs(&self, events: &[Event], _scope: &Scope) -> Result<Vec<Vec<usize>>, Refusal> {
+        let all: Vec<&Event> = events.iter().collect();
+        Limits::of(self.catalogue).divide(&all).map_err(|index| no_counter(&events[index]))
+    }
+
+    fn open<'a>(&'a self, request: &Request) -> Result<Box<dyn Counting + 'a>, Refusal> {
+        let cpus = self.cpus(&request.scope)?;
+        let mut slots = Vec::new();
+        let mut counted: Vec<(&Event, Recipe)> = Vec::new();
+        for event in &request.events {
+            match self.recipe(event) {
+                Ok(recipe) => {
+                    slots.push(Ok(counted.len()));
+                    counted.push((event, recipe));
+                }
+                Err(reason) => slots.push(Err(reason)),
+            }
+        }
+        if counted.is_empty()
+            && let (Some(event), Some(Err(reason))) = (request.events.first(), slots.first())
+        {
+            return Err(Refusal::NotHere { event: event.name.clone(), reason: reason.clone() });
+        }
+        let events: Vec<&Event> = counted.iter().map(|(event, _)| *event).collect();
+        let sets = match request.too_many {
+            TooMany::AllAtOnce => vec![(0..events.len()).collect()],
+            _ => Limits::of(self.catalogue).divide(&events).map_err(|index| no_counter(events[index]))?,
+        };
+        if request.too_many == TooMany::Refuse && sets.len() > 1 {
+            return Err(Refusal::Failed {
+                what: format!("counting {} events at once", events.len()),
+                reason: format!(
+                    "the counters of {} hold {} of them; split them into {} runs, let them take turns, or count all at once",
+                    self.model.name,
+                    sets[0].len(),
+                    sets.len()
+                ),
+            });
+        }
+        let mut counters: Vec<Counter> =
+            counted.into_iter().map(|(_, recipe)| Counter { recipe, turn: 0 }).collect();
+        for (turn, set) in sets.iter().enumerate() {
+            set.iter().for_each(|&event| counters[event].turn = turn);
+        }
+        let units = counters.iter().map(|counter| unit(&counter.recipe)).collect();
+        self.load(Programme { counters, turns: sets.len(), tick_ns: TICK_NS, trigger: None }, cpus.clone())?;
+        Ok(Box::new(Open { pmu: self, slots, units, cpus, share: request.share }))
+    }
+}
+
+fn no_counter(event: &Event) -> Refusal {
+    Refusal::NotHere { event: event.name.clone(), reason: "no counter of this machine can hold it".into() }
+}
+
+fn unit(recipe: &Recipe) -> Unit {
+    match recipe {
+        Recipe::Core { .. } => Unit::Core,
+        Recipe::Boxes { unit, .. } => *unit,
+    }
+}
+
+/// Events that are open.
+struct Open<'a> {
+    pmu: &'a Pmu,
+    /// By event asked for: its counter, or why it has none.
+    slots: Vec<Result<usize, String>>,
+    /// By counter.
+    units: Vec<Unit>,
+    cpus: CpuSet,
+    share: Share,
+}
+
+impl Open<'_> {
+    fn value(&self, bank: &Bank, counter: usize, raw: Option<u64>) -> Value {
+        let turn = bank.programme().map_or(0, |programme| programme.counters[counter].turn);
+        let running_ns = bank.running_fs.get(turn).map_or(0, |fs| fs.div_ceil(1_000_000));
+        let enabled_ns = bank.enabled_fs.div_ceil(1_000_000);
+        match raw {
+            _ if enabled_ns == 0 => Value::Missing(Missing::NeverEnabled),
+            None => Value::Missing(Missing::NeverEnabled),
+            Some(_) if running_ns == 0 => Value::Missing(Missing::NeverRan),
+            Some(raw) => Value::Counted { raw, enabled_ns, running_ns },
+        }
+    }
+
+    fn box_name(&self, unit: Unit, number: u32) -> String {
+        let named = self.pmu.catalogue.pmus.iter().find(|(known, _)| *known == unit);
+        let name = named.map_or_else(|| format!("{unit:?}").to_lowercase(), |(_, name)| name.clone());
+        format!("{name}_{number}")
+    }
+
+    fn counts(&self, bank: &Bank, event: usize, counter: usize) -> Vec<Count> {
+        let unit = self.units[counter];
+        let (of_cpus, of_boxes) = (&bank.of_cpus[counter], &bank.of_boxes[counter]);
+        if self.share == Share::Together {
+            let sum = match unit {
+                Unit::Core => (!of_cpus.is_empty()).then(|| of_cpus.values().sum()),
+                _ => (!of_boxes.is_empty()).then(|| of_boxes.values().sum()),
+            };
+            return vec![Count { event, place: Place::Target, value: self.value(bank, counter, sum) }];
+        }
+        if unit == Unit::Core {
+            let of = |cpu: u32| self.value(bank, counter, of_cpus.get(&cpu).copied());
+            return self
+                .cpus
+                .iter()
+                .map(|cpu| Count { event, place: Place::Cpu(cpu), value: of(cpu) })
+                .collect();
+        }
+        of_boxes
+            .iter()
+            .map(|(&(package, number), &raw)| Count {
+                event,
+                place: Place::Box { package, name: self.box_name(unit, number) },
+                value: self.value(bank, counter, Some(raw)),
+            })
+            .collect()
+    }
+}
+
+impl Counting for Open<'_> {
+    fn start(&mut self) -> Result<(), Refusal> {
+        self.pmu.bank.lock().set_started(true);
+        Ok(())
+    }
+
+    fn stop(&mut self) -> Result<(), Refusal> {
+        self.pmu.bank.lock().set_started(false);
+        Ok(())
+    }
+
+    fn read(&mut self) -> Result<Vec<Count>, Refusal> {
+        let bank = self.pmu.bank.lock();
+        let mut counts = Vec::new();
+        for (event, slot) in self.slots.iter().enumerate() {
+            match slot {
+                Ok(counter) => counts.extend(self.counts(&bank, event, *counter)),
+                Err(reason) => {
+                    let value = Value::Missing(Missing::Refused(reason.clone()));
+                    counts.push(Count { event, place: Place::Target, value });
+                }
+            }
+        }
+        Ok(counts)
+    }
+}
+
+impl Drop for Open<'_> {
+    fn drop(&mut self) {
+        self.pmu.bank.lock().unload();
+    }
+}

@@ -1,0 +1,160 @@
+//! The form of a file.
+
+use std::collections::BTreeMap;
+
+use events::Unit;
+use serde::Deserialize;
+
+use crate::pmu::signal::{BoxSignal, CoreSignal};
+
+/// A file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    /// Another file whose events these add to, or take the place of.
+    pub like: Option<String>,
+    #[serde(default)]
+    pub event: Vec<Described>,
+    #[serde(default)]
+    pub refused: Vec<Refused>,
+    #[serde(default)]
+    pub flaw: Vec<Flaw>,
+    pub offcore: Option<Offcore>,
+}
+
+/// An event code.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Described {
+    pub unit: Unit,
+    pub code: u64,
+    /// In words.
+    pub about: String,
+    /// The mask is a number, not a set of bits.
+    #[serde(default)]
+    pub exact: bool,
+    pub masks: Vec<Mask>,
+}
+
+/// What a unit mask stands for.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Mask {
+    #[serde(default)]
+    pub umask: u64,
+    /// Signals that add up.
+    #[serde(default)]
+    pub is: Vec<String>,
+    #[serde(default = "one")]
+    pub weight: u32,
+    #[serde(default)]
+    pub when: When,
+    /// Fields that must have these values.
+    #[serde(default)]
+    pub with: BTreeMap<String, u64>,
+    /// Fields that are understood and change nothing.
+    #[serde(default)]
+    pub ignores: Vec<String>,
+    /// Why it never happens here: adds nothing beside others, and is refused alone.
+    pub never: Option<String>,
+}
+
+fn one() -> u32 {
+    1
+}
+
+/// How a signal enters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum When {
+    #[default]
+    Value,
+    Any,
+    None,
+    /// As many as the superqueue has entries.
+    Full,
+}
+
+/// An event without a mechanism.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Refused {
+    pub unit: Unit,
+    pub code: u64,
+    pub umask: Option<u64>,
+    pub why: String,
+}
+
+/// An erratum.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Flaw {
+    pub code: u64,
+    pub umask: u64,
+    /// Of what happens it counts so many in a hundred.
+    pub seen_percent: u32,
+    /// Only on cores with so many hardware threads.
+    #[serde(default)]
+    pub threads: u32,
+    #[expect(dead_code, reason = "for the reader of the file")]
+    pub erratum: String,
+    #[expect(dead_code, reason = "for the reader of the file")]
+    pub source: String,
+}
+
+/// Off-core response.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Offcore {
+    /// Event codes with mask 1 that use the filter registers.
+    pub codes: Vec<u64>,
+    /// The bit that stands for any answer.
+    pub any: u32,
+    pub requests: Vec<Request>,
+    pub answers: Vec<Answer>,
+}
+
+/// Bits of the filter that ask for a request.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Request {
+    pub bit: u32,
+    /// Which; none if the simulated core never makes it.
+    pub is: Option<String>,
+}
+
+/// An answer: one bit of each list must be in the filter.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Answer {
+    pub is: String,
+    pub supplier: Vec<u32>,
+    pub snoop: Vec<u32>,
+}
+
+impl Described {
+    /// All names exist, and no two parts stand for the same.
+    pub fn check(&self) -> Result<(), String> {
+        let place = format!("{:?} event {:#x} ({})", self.unit, self.code, self.about);
+        for mask in &self.masks {
+            let known = |name: &String| match self.unit {
+                Unit::Core => CoreSignal::named(name).is_some(),
+                _ => BoxSignal::named(name).is_some(),
+            };
+            if let Some(name) = mask.is.iter().find(|name| !known(name)) {
+                return Err(format!("{place}: no signal '{name}'"));
+            }
+            if mask.is.is_empty() == mask.never.is_none() {
+                return Err(format!("{place}: mask {:#x} needs either 'is' or 'never'", mask.umask));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Mask {
+    /// Whether a field has a meaning for it.
+    pub fn knows(&self, field: &str) -> bool {
+        self.with.contains_key(field) || self.ignores.iter().any(|known| known == field)
+    }
+}

@@ -1,0 +1,41 @@
+//! The performance monitoring unit of the simulated machine.
+//!
+//! **Signals** ([`signal`]) are quantities of a hardware thread with a value in every cycle, and sums of the boxes around
+//! the cores. Only those are produced that an open event needs.
+//!
+//! **What an event means** ([`Meaning`]) is data: files beside this crate's source give, for the codes and masks of a
+//! microarchitecture, the signals behind them. A code without a mechanism is refused.
+//!
+//! **A counter** adds a value up, or with threshold, inversion and edge ([`shape`]) counts cycles; for those the values
+//! of signals are kept cycle by cycle on a [`tape`] until nothing can change in a cycle any more.
+//!
+//! **The instrument** ([`Pmu`]) opens events as perf_event does: counters and filter registers are limited, sets that do
+//! not fit take turns, or all are counted at once because it is a simulation.
+//!
+//! Flaws of real counters mostly come by themselves: retired loads know nothing of prefetches, an answer for a prefetch
+//! into the shared cache never comes to the core, a load is pending from its dispatch on. Errata without a mechanism are
+//! entries of the files, see [`Flaws`].
+
+mod bank;
+mod boxes;
+mod instrument;
+mod meaning;
+mod probe;
+pub mod recipe;
+mod retirement;
+mod sample;
+mod schedule;
+pub mod shape;
+pub mod signal;
+pub mod tape;
+
+pub use bank::{SharedBank, Watch};
+pub use boxes::{BoxCounts, BoxNumbers};
+pub use instrument::{NoEvents, Pmu, SampleRequest, Sampling};
+pub use meaning::{Flaws, Meaning};
+pub use probe::Note;
+pub use sample::{LoadSample, Sample};
+
+pub(crate) use boxes::Watcher;
+pub(crate) use probe::{Harvest, Probe, Waits, WatchedLoad};
+pub(crate) use retirement::Retirement;

@@ -1,0 +1,376 @@
+//! What watches one hardware thread during a run.
+
+use super::{
+    recipe::{Programme, Recipe, Trigger},
+    retirement::Retirement,
+    sample::{LoadSample, Raw, Sampler},
+    signal::{CoreSignal, LOADS_BY_SUPPLIER, Number, Set},
+    tape::{Part, Reader, Tape, Turns, When},
+};
+use crate::{
+    access::{Supplier, Translation},
+    core::Clock,
+    time::Time,
+};
+
+/// Cycles behind the dispatch clock up to which the tape is read: what memory tells of a retired store may come late.
+const LAG: u64 = 4096;
+/// No lane of the tape.
+const NO_LANE: u8 = u8::MAX;
+
+/// Something that a memory system tells of a core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// What.
+    pub signal: Number,
+    /// When it began.
+    pub from: Time,
+    /// When it ended; the same for what happens at a moment.
+    pub until: Time,
+}
+
+/// How a counter of the programme is read.
+#[derive(Clone, Debug)]
+enum Read {
+    /// A box counts it.
+    Elsewhere,
+    Sum(Vec<(Number, u64)>, usize),
+    Reader(usize),
+}
+
+/// Watches one hardware thread.
+pub(crate) struct Probe {
+    /// Of these sums are kept.
+    summed: Set,
+    /// Which lane of the tape a signal has.
+    lanes: [u8; Number::COUNT],
+    taped: Set,
+    turns: Turns,
+    /// By set that takes turns.
+    sums: Vec<[u64; Number::COUNT]>,
+    tape: Tape,
+    readers: Vec<Reader>,
+    reads: Vec<(Read, u32)>,
+    sampler: Option<Sampler>,
+    /// What memory told since the last look.
+    pub notes: Vec<Note>,
+    started: u64,
+}
+
+/// What a thread's counters and samples came to.
+pub(crate) struct Harvest {
+    /// By counter of the programme; none for those of boxes.
+    pub counts: Vec<Option<u64>>,
+    pub samples: Vec<Raw>,
+}
+
+/// Why the next slot waits before it is dispatched, as cycles up to which.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waits {
+    /// It could have been dispatched then.
+    pub from: u64,
+    /// The front end delivers it then.
+    pub delivered: u64,
+    pub window: u64,
+    pub loads: u64,
+    pub stores: u64,
+    pub scheduler: u64,
+    /// Dispatched.
+    pub at: u64,
+    /// Slots taken of the cycle `from`.
+    pub used: u64,
+    pub width: u64,
+}
+
+/// A load, as it went.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WatchedLoad {
+    pub instruction: u64,
+    pub address: u64,
+    pub dispatched: u64,
+    pub started: u64,
+    pub complete: u64,
+    pub supplier: Supplier,
+    pub translation: Translation,
+    pub forwarded: bool,
+}
+
+impl Probe {
+    /// Begins at a cycle with all counters of a programme at zero.
+    pub fn new(programme: &Programme, clock: &Clock, begin: u64) -> Self {
+        let turns = Turns {
+            origin: begin,
+            tick: clock.cycles(Time::from_ns(programme.tick_ns as f64)).max(1),
+            sets: programme.turns.max(1),
+        };
+        let mut probe = Self {
+            summed: Set::default(),
+            lanes: [NO_LANE; Number::COUNT],
+            taped: Set::default(),
+            turns,
+            sums: vec![[0; Number::COUNT]; turns.sets],
+            tape: Tape::new(0, begin),
+            readers: Vec::new(),
+            reads: Vec::new(),
+            sampler: programme.trigger.map(Sampler::new),
+            notes: Vec::new(),
+            started: begin,
+        };
+        let mut lanes = 0;
+        for (index, counter) in programme.counters.iter().enumerate() {
+            let period = match programme.trigger {
+                Some(Trigger::Overflow { counter, period, .. }) if counter == index => Some(period),
+                _ => None,
+            };
+            let read = probe.plan(&counter.recipe, counter.turn, period, &mut lanes);
+            let seen = match counter.recipe {
+                Recipe::Core { seen_percent, .. } => seen_percent,
+                Recipe::Boxes { .. } => 100,
+            };
+            probe.reads.push((read, seen));
+        }
+        probe.tape = Tape::new(usize::from(lanes), begin);
+        // A cycle is one in every cycle, and nobody knows yet how many there will be. On the tape, reference cycles pass
+        // with them.
+        for clock in [CoreSignal::Cycles, CoreSignal::ReferenceCycles] {
+            if probe.taped.wants(clock) {
+                probe.tape.raise(usize::from(probe.lanes[clock as usize]));
+            }
+        }
+        probe
+    }
+
+    fn plan(&mut self, recipe: &Recipe, turn: usize, period: Option<u64>, lanes: &mut u8) -> Read {
+        let Recipe::Core { terms, shape, .. } = recipe else { return Read::Elsewhere };
+        if recipe.is_sum() && period.is_none() {
+            terms.iter().for_each(|term| self.summed.insert(term.signal));
+            return Read::Sum(terms.iter().map(|term| (term.signal, term.weight.into())).collect(), turn);
+        }
+        let mut part = |signal: Number, when: When, weight: u32| {
+            let lane = &mut self.lanes[signal.index()];
+            if *lane == NO_LANE {
+                *lane = *lanes;
+                *lanes += 1;
+                self.taped.insert(signal);
+            }
+            Part { lane: usize::from(*lane), when, weight }
+        };
+        let parts = terms.iter().map(|term| part(term.signal, term.when, term.weight)).collect();
+        self.readers.push(Reader::new(parts, *shape, turn, period));
+        Read::Reader(self.readers.len() - 1)
+    }
+
+    /// Signals that it asks of the memory system.
+    pub fn wanted(&self) -> Set {
+        self.summed.union(self.taped)
+    }
+
+    #[inline]
+    fn spans(&mut self, signal: Number, from: u64, until: u64, by: u64) {
+        if until <= from || by == 0 {
+            return;
+        }
+        if self.summed.has(signal) {
+            self.sum(signal, from, until, by);
+        }
+        if self.taped.has(signal) {
+            let lane = usize::from(self.lanes[signal.index()]);
+            self.tape.span(lane, from, until, by.min(u64::from(u16::MAX)) as u16);
+        }
+    }
+
+    fn sum(&mut self, signal: Number, from: u64, until: u64, by: u64) {
+        let mut cycle = from;
+        while cycle < until {
+            let (turn, end) = self.turns.at(cycle);
+            let next = end.min(until);
+            self.sums[turn][signal.index()] += (next - cycle) * by;
+            cycle = next;
+        }
+    }
+
+    /// A value from one cycle up to another.
+    #[inline]
+    pub fn span(&mut self, signal: CoreSignal, from: u64, until: u64) {
+        self.spans(signal.into(), from, until, 1);
+    }
+
+    /// Something that happens in a cycle.
+    #[inline]
+    pub fn pulse(&mut self, signal: CoreSignal, cycle: u64, times: u64) {
+        self.spans(signal.into(), cycle, cycle + 1, times);
+    }
+
+    /// A slot of the right path is dispatched.
+    pub fn dispatch(&mut self, waits: &Waits) {
+        use CoreSignal as S;
+        let Waits { from, delivered, at, used, width, .. } = *waits;
+        self.pulse(S::SlotsIssued, at, 1);
+        for (signal, until) in [
+            (S::StallWindow, waits.window),
+            (S::StallLoadBuffer, waits.loads),
+            (S::StallStoreBuffer, waits.stores),
+            (S::StallScheduler, waits.scheduler),
+        ] {
+            self.span(signal, delivered, until.min(at));
+        }
+        self.span(S::StallAny, delivered, at);
+        if delivered > from {
+            self.spans(S::SlotsUndelivered.into(), from, delivered, width);
+            // Of the first cycle some slots were used.
+            if used > 0 && self.summed.wants(S::SlotsUndelivered) {
+                let (turn, _) = self.turns.at(from);
+                let sum = &mut self.sums[turn][S::SlotsUndelivered as usize];
+                *sum = sum.saturating_sub(used);
+            }
+        }
+    }
+
+    /// Slots of a wrong path, from a cycle on.
+    pub fn wrong_path(&mut self, from: u64, slots: u64, width: u64) {
+        let whole = slots / width.max(1);
+        self.spans(CoreSignal::SlotsIssued.into(), from, from + whole, width);
+        self.pulse(CoreSignal::SlotsIssued, from + whole, slots % width.max(1));
+    }
+
+    /// A µop starts on a port.
+    #[inline]
+    pub fn start(&mut self, dispatched: u64, at: u64) {
+        self.pulse(CoreSignal::UopsExecuted, at, 1);
+        self.span(CoreSignal::SchedulerEntries, dispatched, at);
+    }
+
+    /// A load has been given its times.
+    pub fn load(&mut self, load: &WatchedLoad) {
+        use CoreSignal as S;
+        let WatchedLoad { dispatched, started, complete, supplier, .. } = *load;
+        // It is pending from the moment it waits for anything, its address too.
+        self.span(S::LoadsPending, dispatched, complete);
+        if !matches!(supplier, Supplier::L1) {
+            self.span(S::L1MissesPending, started, complete);
+        }
+        if !matches!(supplier, Supplier::L1 | Supplier::FillBuffer | Supplier::L2) {
+            self.span(S::L2MissesPending, started, complete);
+        }
+        self.pulse(LOADS_BY_SUPPLIER[supplier as usize], complete, 1);
+        if load.translation == Translation::Walk {
+            self.pulse(S::LoadsWalked, complete, 1);
+        }
+        if let Some(sampler) = &mut self.sampler {
+            let sample = LoadSample {
+                address: load.address,
+                latency_cycles: complete.saturating_sub(started),
+                supplier,
+                translation: load.translation,
+                forwarded: load.forwarded,
+            };
+            sampler.load(complete, load.instruction, sample);
+        }
+    }
+
+    /// A slot retires.
+    pub fn retire(&mut self, cycle: u64, retirement: &Retirement, block: u64) {
+        use CoreSignal as S;
+        let r = retirement;
+        self.pulse(S::SlotsRetired, cycle, 1);
+        for (signal, times) in [
+            (S::Instructions, r.instructions),
+            (S::InstructionsOther, r.others),
+            (S::UopsRetired, r.uops),
+            (S::Loads, r.loads),
+            (S::Stores, r.stores),
+            (S::LoadsLocked, r.loads_locked),
+            (S::Branches, r.branches),
+            (S::BranchesConditional, u8::from(r.conditional)),
+            (S::BranchesCall, u8::from(r.call)),
+            (S::BranchesReturn, u8::from(r.returns)),
+            (S::BranchesIndirect, u8::from(r.indirect)),
+            (S::Divides, r.divides),
+            (S::AvxLoads, r.avx_loads),
+            (S::AvxStores, r.avx_stores),
+            (S::AvxCalculations, r.avx_calculations),
+        ] {
+            if times > 0 {
+                self.pulse(signal, cycle, times.into());
+            }
+        }
+        if let Some((signal, times)) = r.floating {
+            self.pulse(signal, cycle, times.into());
+        }
+        if r.instructions > 0
+            && let Some(sampler) = &mut self.sampler
+        {
+            sampler.retire(cycle, block + u64::from(r.offset));
+        }
+    }
+
+    /// Takes over what memory told, and reads the tape as far as it is complete.
+    pub fn follow(&mut self, clock: &Clock, dispatched: u64) {
+        let notes = std::mem::take(&mut self.notes);
+        for note in &notes {
+            let from = clock.cycle_at(note.from);
+            let until = if note.until > note.from { clock.cycle_at(note.until) } else { from + 1 };
+            self.spans(note.signal, from, until, 1);
+        }
+        self.notes = notes;
+        self.notes.clear();
+        self.read(dispatched.saturating_sub(LAG), false);
+    }
+
+    fn read(&mut self, upto: u64, last: bool) {
+        if self.readers.is_empty() {
+            return;
+        }
+        self.tape.advance(upto, &self.turns, &mut self.readers);
+        let Some(sampler) = &mut self.sampler else { return };
+        for reader in &mut self.readers {
+            reader.overflows.drain(..).for_each(|cycle| sampler.overflow(cycle));
+        }
+        sampler.blame(self.tape.unread(), last);
+    }
+
+    /// The run ends.
+    pub fn finish(mut self, clock: &Clock, end: u64, reference_cycles: u64) -> Harvest {
+        if end > self.started {
+            if self.summed.wants(CoreSignal::Cycles) {
+                self.sum(CoreSignal::Cycles.into(), self.started, end, 1);
+            }
+            // Reference cycles pass evenly.
+            let span = end - self.started;
+            for turn in 0..self.turns.sets {
+                let share = running(&self.turns, self.started, end, turn);
+                let cycles = u128::from(reference_cycles) * u128::from(share) / u128::from(span);
+                if self.summed.wants(CoreSignal::ReferenceCycles) {
+                    self.sums[turn][CoreSignal::ReferenceCycles as usize] += cycles as u64;
+                }
+            }
+        }
+        self.follow(clock, end);
+        self.read(end, true);
+        let value = |read: &Read| match read {
+            Read::Elsewhere => None,
+            Read::Sum(terms, turn) => {
+                Some(terms.iter().map(|(signal, weight)| self.sums[*turn][signal.index()] * weight).sum())
+            }
+            Read::Reader(reader) => Some(self.readers[*reader].count),
+        };
+        let counts = self
+            .reads
+            .iter()
+            .map(|(read, seen)| value(read).map(|count: u64| count * u64::from(*seen) / 100))
+            .collect();
+        Harvest { counts, samples: self.sampler.map_or_else(Vec::new, |sampler| sampler.samples) }
+    }
+}
+
+/// How much of a span is a set's turn.
+pub(crate) fn running(turns: &Turns, from: u64, until: u64, set: usize) -> u64 {
+    let (mut cycle, mut sum) = (from, 0);
+    while cycle < until {
+        let (turn, end) = turns.at(cycle);
+        let next = end.min(until);
+        sum += if turn == set { next - cycle } else { 0 };
+        cycle = next;
+    }
+    sum
+}

@@ -1,0 +1,95 @@
+//! What an event is made of, ready to be counted.
+
+use super::{
+    shape::Shape,
+    signal::{BoxSignal, Number},
+    tape::When,
+};
+use events::Unit;
+
+/// One signal's part in an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Term<S> {
+    /// Which.
+    pub signal: S,
+    /// How it enters.
+    pub when: When,
+    /// How often.
+    pub weight: u32,
+}
+
+/// What an event adds up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Recipe {
+    /// Signals of a hardware thread, and what the counter makes of their sum in each cycle.
+    Core {
+        /// The signals.
+        terms: Vec<Term<Number>>,
+        /// Threshold, inversion, edge.
+        shape: Shape,
+        /// Of what happens the counter sees so many in a hundred: a described flaw.
+        seen_percent: u32,
+    },
+    /// Signals of a kind of box.
+    Boxes {
+        /// Which kind.
+        unit: Unit,
+        /// The signals.
+        terms: Vec<Term<BoxSignal>>,
+    },
+}
+
+impl Recipe {
+    /// Whether sums of signals are enough.
+    pub(crate) fn is_sum(&self) -> bool {
+        match self {
+            Self::Core { terms, shape, .. } => {
+                shape.is_sum() && terms.iter().all(|term| term.when == When::Value)
+            }
+            Self::Boxes { .. } => true,
+        }
+    }
+}
+
+/// An event that has a counter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// What it adds up.
+    pub recipe: Recipe,
+    /// Of several sets that take turns, the one it is in.
+    pub turn: usize,
+}
+
+/// What is to be sampled on a hardware thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// A counter, by its place in the programme, each time it has counted so many; the sample lies so many cycles later.
+    Overflow {
+        /// Which counter.
+        counter: usize,
+        /// Counts from one sample to the next.
+        period: u64,
+        /// Cycles from the overflow to the instruction that is blamed.
+        skid_cycles: u64,
+    },
+    /// Loads that take long, each exactly.
+    Loads {
+        /// Such loads from one sample to the next.
+        period: u64,
+        /// Only those that take this many cycles or more.
+        least_cycles: u64,
+    },
+}
+
+/// All that is counted together in a run.
+#[derive(Clone, Debug, Default)]
+pub struct Programme {
+    /// The counters.
+    pub counters: Vec<Counter>,
+    /// Sets that take turns, at least one.
+    pub turns: usize,
+    /// Of each turn.
+    pub tick_ns: u64,
+    /// What is sampled, if anything.
+    pub trigger: Option<Trigger>,
+}
