@@ -15,7 +15,7 @@ use machine::profile::Profile;
 use record::run::Run;
 
 use crate::{
-    findings::{Findings, ObjectFinding, ObjectUse, Objects, Share},
+    findings::{Findings, ObjectFinding, ObjectUse, Objects, Share, SharedLine, Sharing},
     statistics,
     timer::Blamed,
 };
@@ -67,6 +67,32 @@ pub fn assign(run: &Run, profile: Option<&Profile>, findings: &Findings) -> (Obj
         remarks: name::remarks(run, addressed, operands),
     };
     (objects, assigned)
+}
+
+/// A line with this share of all samples is worth a word.
+const WORTH_A_WORD: f64 = 0.1;
+
+/// What to try next about data, in plain sentences: lines that threads share without need.
+pub fn advice(findings: &Findings, objects: &Objects) -> Vec<String> {
+    let all = findings.about.samples.max(1) as f64;
+    let is_worth =
+        |line: &&SharedLine| line.sharing == Sharing::False && line.samples as f64 / all >= WORTH_A_WORD;
+    let sentence = |line: &SharedLine| {
+        let mut names: Vec<&str> = Vec::new();
+        for symbol in line.uses.iter().filter_map(|found| findings.symbols.get(found.symbol)) {
+            if !names.contains(&symbol.name.as_str()) {
+                names.push(&symbol.name);
+            }
+        }
+        let object = line.object.and_then(|index| objects.objects.get(index));
+        let within = object.map(|object| format!(" ({})", object.name)).unwrap_or_default();
+        format!(
+            "Threads use different bytes of the line at {:#x}{within} in {}, one of them writing: give each its own line.",
+            line.address,
+            names.join(" and ")
+        )
+    };
+    objects.shared_lines.iter().filter(is_worth).take(3).map(sentence).collect()
 }
 
 /// The symbol among the findings of each function of the run.

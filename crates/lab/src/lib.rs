@@ -25,3 +25,4 @@ pub mod simulated;
 pub mod sizes;
 pub mod statistics;
 pub mod timer;
+pub mod validate;

@@ -15,9 +15,9 @@
 
 mod bench;
 mod counted;
-#[allow(dead_code)]
 mod crew;
 mod doctor;
+mod observed;
 mod performer;
 mod scenario;
 mod stage;
@@ -28,6 +28,7 @@ pub use counted::{
     CountedError, CountedKernel, KernelWork, count_kernel, count_scenario, sample_kernel, sample_scenario,
 };
 pub use doctor::examine;
+pub use observed::{Conditions, Interruptions, ObservedKernel, observe_kernel, observe_samples};
 pub use scenario::run as run_scenario;
 
 use std::sync::{

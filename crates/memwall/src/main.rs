@@ -46,6 +46,7 @@ enum Command {
     Events(commands::events::Args),
     Calibrate(commands::calibrate::Args),
     Profile(commands::profile::Args),
+    Validate(commands::validate::Args),
     Bench(commands::bench::Args),
     Kernels(commands::kernels::Args),
     Models(commands::models::Args),
@@ -75,6 +76,7 @@ fn run(cli: &Cli) -> Result<ExitCode, failure::Failure> {
         Command::Compare(args) => machine.none().and_then(|()| commands::compare::run(args)),
         Command::Calibrate(args) => commands::calibrate::run(args, &machine.target()?),
         Command::Profile(args) => commands::profile::run(args, &machine.target()?),
+        Command::Validate(args) => commands::validate::run(args, &machine.target()?),
         Command::Bench(args) => commands::bench::run(args, &machine.target()?),
         Command::Kernels(args) => machine.none().and_then(|()| commands::kernels::run(args)),
         // Its own --model-file names the model to show.

@@ -9,3 +9,4 @@ pub mod doctor;
 pub mod file;
 pub mod run;
 pub mod scenario;
+pub mod validate;

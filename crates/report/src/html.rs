@@ -12,8 +12,10 @@ mod markup;
 mod profile;
 mod run;
 mod tables;
+mod validate;
 
 pub use aggregate::{Aggregate, MOST_CELLS, MOST_INTERVALS, MOST_ROWS, Row, Track, Tracks};
 pub use bench::bench;
 pub use profile::profile;
 pub use run::{RunPage, SourceText, run};
+pub use validate::validate;

@@ -20,3 +20,4 @@ pub mod scenario;
 pub mod style;
 pub mod table;
 pub mod topology;
+pub mod validate;

@@ -141,6 +141,10 @@ fn lines_that_threads_share_are_told_apart() {
     let tids: Vec<u32> = objects.shared_lines[0].uses.iter().map(|found| found.tid).collect();
     assert_eq!(tids, [7, 8]);
     assert_eq!(objects.objects[0].writers, [7, 8]);
+    let (findings, objects) = found(&two_threads([0x9000, 0x9008]));
+    assert!(advice(&findings, &objects)[0].contains("line at 0x9000"), "{:?}", advice(&findings, &objects));
+    let (findings, objects) = found(&two_threads([0x9008, 0x9008]));
+    assert!(advice(&findings, &objects).is_empty());
 }
 
 #[test]

@@ -159,7 +159,11 @@ pub(crate) fn keeps_its_address(block: &Block, instruction: &Instruction) -> boo
     if overwritten.is_empty() {
         return true;
     }
-    let others = || block.uops().iter().filter(|uop| !own.iter().any(|mine| std::ptr::eq(mine, *uop)));
+    // The next link of an unrolled chain loads it again, which gives an address as well.
+    let others = || {
+        let foreign = |uop: &&Uop| !own.iter().any(|mine| std::ptr::eq(mine, *uop));
+        block.uops().iter().filter(foreign).filter(|uop| uop.class() != UopClass::Load)
+    };
     let changed = overwritten.iter().any(|&reg| others().any(|uop| uop.destinations().contains(&reg)));
     let is_pointer = block.memory_of(instruction).iter().all(|operand| operand.index().is_none());
     !changed && (is_pointer || is_loop(block))

@@ -166,6 +166,16 @@ fn memory_targets(session: &mut Session<'_>) -> Vec<Target> {
     let outermost =
         session.profile.levels.iter().filter_map(|level| level.usable).next_back().map_or(0.0, |u| u.value);
     let memory = session.memory().0 as f64;
+    let claimed = session.profile.levels.iter().filter_map(|level| level.claimed).map(|size| size.0 as f64);
+    let largest_claim = claimed.fold(0.0, f64::max);
+    if session.request.simulated.is_some() && IN_MEMORY * outermost < largest_claim {
+        session.remark(
+            "Memory was not measured: a data set that the last cache cannot hold would take too long. Calibrate without \
+             --quick, or bench the size you need."
+                .to_owned(),
+        );
+        return Vec::new();
+    }
     // The claims of a simulated machine are true: no cache can hide.
     let least = if session.request.simulated.is_some() { 4096.0 } else { LEAST_IN_MEMORY };
     let size = (IN_MEMORY * outermost).max(least).min(memory);

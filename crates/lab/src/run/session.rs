@@ -15,7 +15,7 @@ use machine::{CpuSet, Source, Topology, profile::Fingerprint};
 use pmu::{
     Kernel,
     refusal::Surroundings,
-    sampling::{Activity, Fields, Pace, Sampler, SamplerRequest, SamplingFailure, Sideband, Who},
+    sampling::{Activity, Fields, Jitter, Pace, Sampler, SamplerRequest, SamplingFailure, Sideband, Who},
 };
 use record::{
     file::{FileError, Writer},
@@ -40,6 +40,9 @@ use crate::{
         usage,
     },
 };
+
+/// Periods are drawn within ±5 % of this many hundredths of the one asked for: never more samples than asked for.
+const PERIOD_STRETCH: u64 = 105;
 
 /// Length of a slice of the time line.
 const SLICE_NS: u64 = 100_000_000;
@@ -256,7 +259,10 @@ impl<'k> Begin<'_, 'k> {
     /// Sampling, or what is left without it and why.
     fn instrument(&self, who: Who) -> Result<(Instrument<'k>, Option<String>), RunError> {
         let request = SamplerRequest {
-            pace: Pace::PerSecond(self.request.rate_hz.into()),
+            pace: Pace::Period(
+                PERIOD_STRETCH * 1_000_000_000 / (100 * u64::from(self.request.rate_hz).max(1)),
+            ),
+            jitter: Some(Jitter { share: 0.05, seed: 0x5eed }),
             sideband: Sideband { switches: true, ..Sideband::for_symbols() },
             fields: Fields {
                 call_chain: self.request.call_chains.then_some(LONGEST_CHAIN),

@@ -17,6 +17,7 @@ pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod topology;
+pub mod validate;
 
 use std::path::Path;
 

@@ -145,8 +145,9 @@ pub fn read(path: &Path) -> Result<Read, Failure> {
     let mut run = file::read(path).map_err(Failure::measurement)?;
     lab::run::complete(&mut run);
     let profile = profile_of(&run);
-    let findings = timer::analyse(&run, profile.as_ref(), &Options::default());
+    let mut findings = timer::analyse(&run, profile.as_ref(), &Options::default());
     let (objects, assigned) = analysis::objects::assign(&run, profile.as_ref(), &findings);
+    findings.advice.splice(0..0, analysis::objects::advice(&findings, &objects));
     Ok(Read { run, profile, findings, objects, assigned })
 }
 

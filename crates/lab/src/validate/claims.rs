@@ -1,0 +1,174 @@
+//! Which indicators there are on a machine, and what each is held against.
+
+use std::{collections::BTreeMap, sync::OnceLock};
+
+use events::Catalogue;
+use record::validate::Place;
+use serde::Deserialize;
+
+use super::quantity::Quantity;
+
+/// What an indicator is held against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A quantity.
+    Volume(Quantity),
+    /// Cycles of waiting: what for is found.
+    Stall,
+    /// Nothing is claimed; what it follows is searched.
+    Unknown,
+}
+
+/// Something that is judged: an event or a sum of events.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Candidate {
+    /// Its name.
+    pub name: String,
+    /// Its events; their counts are added.
+    pub events: Vec<String>,
+    /// Events whose counts are taken off.
+    pub less: Vec<String>,
+    /// What it is held against.
+    pub purpose: Purpose,
+    /// The event of which this is another source's encoding.
+    pub instead_of: Option<String>,
+    /// Errata that name it, as the maker numbers them.
+    pub errata: Vec<String>,
+}
+
+/// The indicator of a paper's table.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Paper {
+    /// Level that serves.
+    pub level: Place,
+    /// `read` or `write`.
+    pub direction: String,
+    /// Meanings of its events for one core.
+    #[serde(default)]
+    pub one_core: Vec<String>,
+    /// For all cores.
+    #[serde(default)]
+    pub all_cores: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    volume: BTreeMap<String, String>,
+    stalls: Stalls,
+    sum: Vec<Sum>,
+    paper: Vec<Paper>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stalls {
+    meanings: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sum {
+    parts: Vec<String>,
+    quantity: String,
+}
+
+/// # Panics
+/// Never in a build that passes its tests: they load the file.
+fn file() -> &'static File {
+    static FILE: OnceLock<File> = OnceLock::new();
+    FILE.get_or_init(|| match toml::from_str(include_str!("../../validate/claims.toml")) {
+        Ok(file) => file,
+        Err(error) => panic!("claims.toml: {error}"),
+    })
+}
+
+/// What the papers use, with the names a machine has for it.
+pub fn papers(catalogue: &Catalogue) -> Vec<(Paper, bool, String)> {
+    let name = |meanings: &[String]| {
+        let names: Option<Vec<&str>> = meanings.iter().map(|meaning| first(catalogue, meaning)).collect();
+        names.filter(|names| !names.is_empty()).map(|names| names.join(" + "))
+    };
+    let both = file()
+        .paper
+        .iter()
+        .flat_map(|paper| [(paper, false, name(&paper.one_core)), (paper, true, name(&paper.all_cores))]);
+    both.filter_map(|(paper, all, name)| Some((paper.clone(), all, name?))).collect()
+}
+
+fn first<'a>(catalogue: &'a Catalogue, meaning: &str) -> Option<&'a str> {
+    catalogue.entries.iter().find(|entry| entry.meaning == meaning).map(|entry| entry.name.as_str())
+}
+
+/// What is judged on a machine with these events. With `all`, also events that nothing is claimed of.
+pub fn candidates(catalogue: &Catalogue, all: bool) -> Vec<Candidate> {
+    let file = file();
+    let mut found = Vec::new();
+    for entry in &catalogue.entries {
+        let claimed = file.volume.get(&entry.meaning).and_then(|key| Quantity::named(key));
+        let purpose = match claimed {
+            Some(quantity) => Purpose::Volume(quantity),
+            None if file.stalls.meanings.contains(&entry.meaning) => Purpose::Stall,
+            None if all && entry.precise < 2 => Purpose::Unknown,
+            None => continue,
+        };
+        let errata = entry.errata.clone();
+        let named = |name: String, instead_of| Candidate {
+            events: vec![name.clone()],
+            less: Vec::new(),
+            name,
+            purpose,
+            instead_of,
+            errata: errata.clone(),
+        };
+        found.push(named(entry.name.clone(), None));
+        for other in &entry.alternatives {
+            found.push(named(format!("{}@{}", entry.name, other.suffix()), Some(entry.name.clone())));
+        }
+    }
+    for sum in &file.sum {
+        let parts: Option<Vec<&str>> = sum.parts.iter().map(|meaning| first(catalogue, meaning)).collect();
+        let Some(parts) = parts else { continue };
+        found.push(Candidate {
+            name: parts.join(" + "),
+            events: parts.iter().map(|part| (*part).to_owned()).collect(),
+            less: Vec::new(),
+            purpose: Quantity::named(&sum.quantity).map_or(Purpose::Stall, Purpose::Volume),
+            instead_of: None,
+            errata: Vec::new(),
+        });
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_claim_names_a_meaning_and_a_quantity() {
+        let file = file();
+        let meanings = events::catalogue::meanings();
+        for (meaning, quantity) in &file.volume {
+            assert!(meanings.contains_key(meaning), "no meaning {meaning}");
+            assert!(Quantity::named(quantity).is_some(), "no quantity {quantity}");
+        }
+        let named = file.stalls.meanings.iter().chain(file.sum.iter().flat_map(|sum| &sum.parts));
+        let papers = file.paper.iter().flat_map(|paper| paper.one_core.iter().chain(&paper.all_cores));
+        for meaning in named.chain(papers) {
+            assert!(meanings.contains_key(meaning), "no meaning {meaning}");
+        }
+    }
+
+    #[test]
+    fn haswell_has_the_indicators_of_the_papers() {
+        let catalogue = Catalogue::named("haswell-ep").expect("a catalogue");
+        let candidates = candidates(catalogue, false);
+        for (_, _, name) in papers(catalogue) {
+            assert!(candidates.iter().any(|candidate| candidate.name == name), "{name}");
+        }
+        assert!(papers(catalogue).len() >= 15);
+        assert!(candidates.iter().any(|candidate| candidate.instead_of.is_some()));
+    }
+}

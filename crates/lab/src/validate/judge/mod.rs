@@ -1,0 +1,9 @@
+//! Judges: pure functions from observations to verdicts.
+
+pub mod best;
+pub mod latency;
+mod points;
+pub mod stalls;
+pub mod volume;
+
+pub use points::{count, median};

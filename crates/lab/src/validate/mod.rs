@@ -1,0 +1,324 @@
+//! Which indicators can be believed: known work under every candidate, and the trust each earns.
+//!
+//! [`plan`] says which experiments are made, a [`bench::Bench`] makes them, [`judge`] turns what was observed into verdicts
+//! without touching anything. Observations are handed to the caller as they come, so that an interrupted validation goes
+//! on where it stopped.
+
+pub mod bench;
+pub mod claims;
+pub mod judge;
+pub mod keep;
+pub mod native;
+pub mod plan;
+pub mod quantity;
+pub mod simulated;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use events::Catalogue;
+use machine::profile::Fingerprint;
+use record::validate::{Judged, Observation, SCHEMA, Step as Done, Sweep, Trust, Validation};
+
+use bench::{Bench, ObserveError};
+use claims::{Candidate, Purpose};
+use judge::latency::{Formula, SAMPLED};
+use plan::{Extent, Step};
+
+/// Kernels by which volumes are judged: their lines are known exactly.
+const KNOWN_LINES: [&str; 9] =
+    ["load", "store", "copy", "store-nt", "stream", "triad", "daxpy", "ddot", "producer-consumer"];
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Fewer experiments.
+    pub quick: bool,
+    /// Repetitions of the accuracy step.
+    pub runs: u32,
+    /// Also events that nothing is claimed of.
+    pub all_events: bool,
+    /// Seconds since 1970; 0 of a simulated machine.
+    pub now: u64,
+    /// The model that is simulated.
+    pub simulated: Option<String>,
+    /// The machine.
+    pub fingerprint: Fingerprint,
+}
+
+/// Whoever watches.
+pub trait Observer {
+    /// How far it is, from 0 to 1.
+    fn progress(&mut self, step: &str, fraction: f64);
+    /// An experiment was made.
+    fn keep(&mut self, observation: &Observation);
+    /// An experiment that was made before, by its key.
+    fn kept(&mut self, key: &str) -> Option<Observation>;
+}
+
+/// Validates by counting. Without a catalogue there are no events, and only what needs none is left.
+pub fn validate(
+    bench: &mut dyn Bench,
+    catalogue: &Catalogue,
+    request: &Request,
+    observer: &mut dyn Observer,
+    interrupt: &AtomicBool,
+) -> Validation {
+    let candidates = claims::candidates(catalogue, request.all_events);
+    let formulas = formulas(catalogue);
+    let mut events: Vec<String> = candidates.iter().flat_map(|one| one.events.clone()).collect();
+    events.extend(formulas.iter().flat_map(|one| one.above.iter().chain(&one.below).cloned()));
+    events.retain(|event| event != SAMPLED);
+    events.sort();
+    events.dedup();
+    let refused: Vec<(String, String)> =
+        events.iter().filter_map(|event| Some((event.clone(), bench.refusal(event)?))).collect();
+    events.retain(|event| !refused.iter().any(|(name, _)| name == event));
+    let mut session = Session {
+        bench,
+        events,
+        observer,
+        interrupt,
+        observations: Vec::new(),
+        swept: Vec::new(),
+        steps: Vec::new(),
+    };
+    session.run(Extent { quick: request.quick, runs: request.runs });
+    let Session { observations, swept, steps, .. } = session;
+    let indicators = judge_all(&candidates, &formulas, &refused, &observations, &steps);
+    let best = judge::best::best(&candidates, &indicators, &observations, &claims::papers(catalogue));
+    Validation {
+        schema: SCHEMA.to_owned(),
+        fingerprint: request.fingerprint.clone(),
+        simulated: request.simulated.clone(),
+        instrument: bench.name(),
+        measured_at: request.now,
+        memwall: env!("CARGO_PKG_VERSION").to_owned(),
+        quick: request.quick,
+        runs: request.runs,
+        complete: steps.iter().all(|step| step.done),
+        steps,
+        best,
+        indicators,
+        sweeps: sweeps(&candidates, &swept),
+    }
+}
+
+struct Session<'a> {
+    bench: &'a mut dyn Bench,
+    events: Vec<String>,
+    observer: &'a mut dyn Observer,
+    interrupt: &'a AtomicBool,
+    observations: Vec<Observation>,
+    /// Of the curves, which lie between the levels too and judge nothing.
+    swept: Vec<Observation>,
+    steps: Vec<Done>,
+}
+
+impl Session<'_> {
+    fn run(&mut self, extent: Extent) {
+        let machine = self.bench.machine().clone();
+        let plan = Step::ALL.map(|step| (step, plan::experiments(step, &machine, extent)));
+        let all: usize = plan.iter().map(|(_, experiments)| experiments.len()).sum();
+        let mut made = 0;
+        for (step, experiments) in plan {
+            let mut done = Done {
+                name: step.name().to_owned(),
+                done: true,
+                experiments: experiments.len(),
+                missing: None,
+            };
+            if self.events.is_empty() {
+                (done.done, done.experiments) = (true, 0);
+                done.missing = Some("no event can be counted here".to_owned());
+            } else if experiments.is_empty() {
+                done.missing = Some("left out: quick, or nothing here to try it with".to_owned());
+            } else {
+                for experiment in &experiments {
+                    self.observer.progress(&experiment.label(), made as f64 / all.max(1) as f64);
+                    made += 1;
+                    match self.one(step, experiment) {
+                        Ok(observation) if step == Step::Curves => self.swept.push(observation),
+                        Ok(observation) => self.observations.push(observation),
+                        Err(ObserveError::Interrupted) => {
+                            done.done = false;
+                            done.missing = Some("interrupted; the next call goes on from here".to_owned());
+                            break;
+                        }
+                        Err(error) => done.missing = Some(error.to_string()),
+                    }
+                }
+            }
+            self.steps.push(done);
+        }
+    }
+
+    fn one(
+        &mut self,
+        step: Step,
+        experiment: &record::validate::Experiment,
+    ) -> Result<Observation, ObserveError> {
+        let has_all = |kept: &Observation| {
+            self.events.iter().all(|event| kept.counts.iter().any(|(name, _)| name == event))
+        };
+        if let Some(made) = self.observations.iter().find(|made| made.experiment == *experiment) {
+            return Ok(made.clone());
+        }
+        if let Some(kept) = self.observer.kept(&experiment.key()).filter(has_all) {
+            return Ok(kept);
+        }
+        if self.interrupt.load(Ordering::Relaxed) {
+            return Err(ObserveError::Interrupted);
+        }
+        let mut observation = self.bench.observe(experiment, &self.events, self.interrupt)?;
+        if step == Step::Latency
+            && let Some(samples) = self.bench.sampled_latency(experiment, self.interrupt)?
+        {
+            let middle =
+                judge::median(&samples).ok_or_else(|| "no load was sampled that memory served".to_owned());
+            observation.counts.push((SAMPLED.to_owned(), middle));
+        }
+        self.observer.keep(&observation);
+        Ok(observation)
+    }
+}
+
+/// Events per access of every volume, by kernel.
+fn sweeps(candidates: &[Candidate], swept: &[Observation]) -> Vec<Sweep> {
+    let mut kernels: Vec<&str> = swept.iter().map(|one| one.experiment.kernel.as_str()).collect();
+    kernels.dedup();
+    let volumes = || candidates.iter().filter(|one| matches!(one.purpose, Purpose::Volume(_)));
+    let all = kernels.iter().flat_map(|kernel| volumes().map(move |candidate| (*kernel, candidate)));
+    let sweep = |(kernel, candidate): (&str, &Candidate)| {
+        let here = swept.iter().filter(|one| one.experiment.kernel == kernel);
+        let points = here.filter_map(|one| {
+            let accesses = one.truth.loads + one.truth.stores;
+            Some((one.experiment.size, judge::count(candidate, one)? / accesses.max(1.0)))
+        });
+        Sweep { kernel: kernel.to_owned(), indicator: candidate.name.clone(), points: points.collect() }
+    };
+    all.map(sweep).filter(|sweep| !sweep.points.is_empty()).collect()
+}
+
+/// The latencies of helm2019 §6.2, as this machine can count them.
+fn formulas(catalogue: &Catalogue) -> Vec<Formula> {
+    let event = |meaning: &str| catalogue.meaning(meaning).next().map(|entry| entry.name.clone());
+    let mut all = vec![Formula { name: SAMPLED, above: vec![SAMPLED.to_owned()], below: Vec::new() }];
+    if let (Some(pending), Some(miss)) = (event("l1d_pending"), event("loads_l1_miss")) {
+        let name = "L1-miss latency";
+        all.push(Formula { name, above: vec![pending.clone()], below: vec![miss.clone()] });
+        if let Some(on_its_way) = event("loads_fill_buffer_hit") {
+            let name = "load-miss real latency";
+            all.push(Formula { name, above: vec![pending], below: vec![miss, on_its_way] });
+        }
+    }
+    all
+}
+
+fn judge_all(
+    candidates: &[Candidate],
+    formulas: &[Formula],
+    refused: &[(String, String)],
+    observations: &[Observation],
+    steps: &[Done],
+) -> Vec<Judged> {
+    let known: Vec<Observation> = observations
+        .iter()
+        .filter(|one| {
+            let kernel = one.experiment.kernel.as_str();
+            KNOWN_LINES.contains(&kernel) || one.experiment.place == record::validate::Place::Registers
+        })
+        .cloned()
+        .collect();
+    let mut judged: Vec<Judged> = Vec::new();
+    for candidate in candidates {
+        let mut verdict = match candidate.purpose {
+            Purpose::Stall => judge::stalls::judge(candidate, observations),
+            _ => judge::volume::judge(candidate, &known),
+        };
+        let why = refused.iter().find(|(event, _)| candidate.events.contains(event));
+        if let Some((_, why)) = why {
+            verdict.trust = Trust::Untested { missing: why.clone() };
+        } else if let (Trust::Untested { missing }, Some(step)) =
+            (&mut verdict.trust, steps.iter().find(|step| !step.done))
+        {
+            *missing += &format!(" (step '{}' was interrupted)", step.name);
+        }
+        if let Some(ratio) = unbalanced(candidate, observations) {
+            verdict.remarks.push(format!("Of a load of 3 : 1 on two cores it shows {ratio:.2} : 1."));
+        }
+        judged.push(verdict);
+    }
+    let served: Vec<Judged> =
+        differences(candidates, &judged).iter().map(|one| judge::volume::judge(one, &known)).collect();
+    judged.extend(served);
+    judged.extend(formulas.iter().map(|formula| judge::latency::judge(formula, observations)));
+    encodings(candidates, &mut judged);
+    judged
+}
+
+/// What a level serves itself, as the difference of two trusted indicators: of what passes above it and below it.
+fn differences(candidates: &[Candidate], judged: &[Judged]) -> Vec<Candidate> {
+    let trusted = |key: &str| {
+        let fits = |one: &&Judged| one.quantity == key && matches!(one.trust, Trust::Trusted { .. });
+        let name = &judged.iter().find(fits)?.name;
+        candidates.iter().find(|candidate| candidate.name == *name)
+    };
+    let levels = [("l1_in", "l2_in", "l2_served"), ("l2_in", "l3_in", "l3_served")];
+    let difference = |(above, below, served)| {
+        let (above, below) = (trusted(above)?, trusted(below)?);
+        Some(Candidate {
+            name: format!("{} - {}", above.name, below.name),
+            events: above.events.clone(),
+            less: below.events.clone(),
+            purpose: Purpose::Volume(quantity::Quantity::named(served)?),
+            instead_of: None,
+            errata: Vec::new(),
+        })
+    };
+    levels.into_iter().filter_map(difference).collect()
+}
+
+/// What an event makes of the triangle's imbalance, if it counts what is unbalanced.
+fn unbalanced(candidate: &Candidate, observations: &[Observation]) -> Option<f64> {
+    let Purpose::Volume(quantity) = candidate.purpose else { return None };
+    if !matches!(quantity.key(), "flops" | "loads" | "instructions") {
+        return None;
+    }
+    let event = candidate.events.first().filter(|_| candidate.events.len() == 1)?;
+    let ratios: Vec<f64> = observations
+        .iter()
+        .filter_map(|one| one.imbalance.iter().find(|(name, _)| name == event))
+        .map(|(_, ratio)| *ratio)
+        .collect();
+    judge::median(&ratios)
+}
+
+/// Where sources disagree, says which encoding was honest.
+fn encodings(candidates: &[Candidate], judged: &mut [Judged]) {
+    for (at, candidate) in candidates.iter().enumerate() {
+        let Some(original) = &candidate.instead_of else { continue };
+        let Some(first) = judged.iter().position(|one| one.name == *original) else { continue };
+        let rank = |trust: &Trust| match trust {
+            Trust::Trusted { error } => *error,
+            Trust::Qualitative { .. } => 1.0,
+            Trust::Broken { .. } => 2.0,
+            Trust::Untested { .. } => 3.0,
+        };
+        let (mine, theirs) = (rank(&judged[at].trust), rank(&judged[first].trust));
+        let sentence = match mine.total_cmp(&theirs) {
+            _ if mine >= 3.0 || theirs >= 3.0 => {
+                format!("Of {original} and {}, only one could be counted here.", candidate.name)
+            }
+            std::cmp::Ordering::Equal => {
+                format!("{original} and {} cannot be told apart here.", candidate.name)
+            }
+            std::cmp::Ordering::Less => format!("{} is the honest encoding.", candidate.name),
+            std::cmp::Ordering::Greater => format!("{original} is the honest encoding."),
+        };
+        for one in [at, first] {
+            if !judged[one].remarks.contains(&sentence) {
+                judged[one].remarks.push(sentence.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! `memwall validate` as a user types it.
+#![allow(clippy::unwrap_used)]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+fn memwall(home: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_memwall"));
+    command.args(arguments).env("XDG_DATA_HOME", home).env("COLUMNS", "120");
+    command
+}
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn verdict<'a>(validation: &'a Value, name: &str) -> &'a Value {
+    let all = validation["indicators"].as_array().unwrap();
+    all.iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("{name} was not judged"))
+}
+
+fn files(home: &Path, ending: &str) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(home.join("memwall/trust")) else { return Vec::new() };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    paths.filter(|path| path.extension().is_some_and(|found| found == ending)).collect()
+}
+
+const TINY: [&str; 5] = ["validate", "--on", "sim:tiny", "--quick", "--json"];
+
+#[test]
+fn a_simulated_machine_shows_what_the_papers_found() {
+    let home = tempfile::tempdir().unwrap();
+    let validation = json(&memwall(home.path(), &TINY).output().unwrap());
+    let trust = |name: &str| verdict(&validation, name)["trust"]["trust"].as_str().unwrap().to_owned();
+    let flaw =
+        |name: &str| verdict(&validation, name)["trust"]["flaw"]["kind"].as_str().unwrap_or("").to_owned();
+    assert_eq!(validation["schema"], "memwall.validate/1");
+    assert_eq!(validation["complete"], true);
+    // molka2017 Tables 2 and 3.
+    for name in [
+        "perf::L1-DCACHE-LOADS",
+        "perf::L1-DCACHE-STORES",
+        "L2_TRANS.DEMAND_DATA_RD + L2_TRANS.RFO",
+        "L2_TRANS.L1D_WB",
+        "L2_TRANS.L2_WB",
+        "UNC_C_TOR_INSERTS.OPCODE.OPC_DRD + UNC_C_TOR_INSERTS.OPCODE.OPC_RFO",
+        "UNC_C_LLC_LOOKUP.WRITE",
+        "UNC_H_REQUESTS.READS",
+        "UNC_H_IMC_WRITES.FULL",
+    ] {
+        assert_eq!(trust(name), "trusted", "{name}: {}", verdict(&validation, name)["trust"]);
+    }
+    // Retired loads know nothing of prefetches, nor do off-core misses of what the L3 fetched for itself.
+    for name in [
+        "MEM_LOAD_UOPS_RETIRED.L2_HIT",
+        "MEM_LOAD_UOPS_RETIRED.L3_HIT",
+        "MEM_LOAD_UOPS_RETIRED.L2_MISS",
+        "MEM_LOAD_UOPS_RETIRED.L3_MISS",
+        "OFFCORE_RESPONSE:ANY_DATA:ANY_RFO:L3_MISS_LOCAL:SNP_ANY",
+    ] {
+        assert_eq!(flaw(name), "prefetch", "{name}");
+        assert_eq!(verdict(&validation, name)["without_prefetch"]["trust"], "trusted", "{name}");
+    }
+    // molka2017 §4.3.
+    assert_eq!(flaw("CYCLE_ACTIVITY.STALLS_LDM_PENDING"), "other_stalls");
+    let kept = verdict(&validation, "CYCLE_ACTIVITY.STALLS_L1D_PENDING");
+    assert_ne!(kept["trust"]["trust"], "broken");
+    assert!(kept["remarks"].to_string().contains("Waits for the L1 are not in it"));
+    for name in ["L1D_PEND_MISS.FB_FULL + OFFCORE_REQUESTS_BUFFER.SQ_FULL", "RESOURCE_STALLS.SB"] {
+        assert_eq!(verdict(&validation, name)["purpose"], "bandwidth-bound cycles");
+        assert_eq!(trust(name), "qualitative");
+    }
+    let best = validation["best"].as_array().unwrap();
+    assert!(best.iter().all(|row| !row["indicator"].is_null()), "{best:?}");
+    let offcore =
+        best.iter().find(|row| row["level"] == "memory" && row["cores"] == 1 && row["direction"] == "read");
+    assert_eq!(offcore.unwrap()["paper"]["trust"]["trust"], "broken");
+
+    let text = memwall(home.path(), &["validate", "--on", "sim:tiny", "--explain", "l1d:replacement"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.contains("L1D.REPLACEMENT") && text.contains("copy in L3"), "{text}");
+    let unknown =
+        memwall(home.path(), &["validate", "--on", "sim:tiny", "--explain", "NO_SUCH"]).output().unwrap();
+    assert_eq!(unknown.status.code(), Some(2));
+}
+
+#[test]
+fn what_was_interrupted_goes_on_where_it_stopped() {
+    let home = tempfile::tempdir().unwrap();
+    let mut child = memwall(home.path(), &TINY).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let lines = || {
+        files(home.path(), "observations")
+            .first()
+            .map_or(0, |path| fs::read_to_string(path).unwrap_or_default().lines().count())
+    };
+    let began = Instant::now();
+    while lines() < 5 && began.elapsed() < Duration::from_secs(120) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(lines() >= 5);
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(kill.success() && child.wait().unwrap().success());
+    let kept = lines();
+    let saved: Value = serde_json::from_slice(&fs::read(&files(home.path(), "json")[0]).unwrap()).unwrap();
+    assert_eq!(saved["complete"], false);
+    assert!(kept >= 5);
+    // The second call adds only what is missing; a repeated experiment would be written again.
+    let mut child = memwall(home.path(), &TINY).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while lines() <= kept && began.elapsed() < Duration::from_secs(120) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let text =
+        files(home.path(), "observations").first().map(|path| fs::read_to_string(path).unwrap_or_default());
+    let mut experiments: Vec<String> = text
+        .unwrap_or_default()
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .map(|one| one["experiment"].to_string())
+        .collect();
+    let all = experiments.len();
+    experiments.sort();
+    experiments.dedup();
+    assert_eq!(experiments.len(), all);
+    let _ = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    child.wait().unwrap();
+}
+
+#[test]
+fn this_machine_is_validated_as_far_as_it_can_be() {
+    let home = tempfile::tempdir().unwrap();
+    let validation =
+        json(&memwall(home.path(), &["validate", "--quick", "--runs", "1", "--json"]).output().unwrap());
+    for name in ["page-faults", "context-switches", "task-clock", "breakpoint (write)"] {
+        let one = verdict(&validation, name);
+        assert_ne!(one["trust"]["trust"], "broken", "{one}");
+    }
+    for one in validation["indicators"].as_array().unwrap() {
+        if one["trust"]["trust"] == "untested" {
+            assert!(!one["trust"]["missing"].as_str().unwrap().is_empty(), "{one}");
+        }
+    }
+    for name in ["timer: share of waiting", "timer: addresses", "timer: skid"] {
+        verdict(&validation, name);
+    }
+}

@@ -1,0 +1,414 @@
+//! What known work showed of each indicator: observations, and the trust they earned.
+
+use machine::{Bytes, Width, profile::Fingerprint};
+use serde::{Deserialize, Serialize};
+
+/// The schema of a [`Validation`].
+pub const SCHEMA: &str = "memwall.validate/1";
+
+/// Where the data of an experiment lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Place {
+    /// No data.
+    #[serde(rename = "registers")]
+    Registers,
+    /// First-level cache.
+    L1,
+    /// Second-level cache.
+    L2,
+    /// Cache shared by cores.
+    L3,
+    /// Memory.
+    #[serde(rename = "memory")]
+    Memory,
+}
+
+impl Place {
+    /// As people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Registers => "registers",
+            Self::L1 => "L1",
+            Self::L2 => "L2",
+            Self::L3 => "L3",
+            Self::Memory => "memory",
+        }
+    }
+}
+
+/// Known work under known circumstances.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Experiment {
+    /// The kernel.
+    pub kernel: String,
+    /// Its parameters that are not at their defaults.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parameters: Vec<(String, u64)>,
+    /// Where its data lies.
+    pub place: Place,
+    /// How much, all threads together.
+    pub size: Bytes,
+    /// Width of its vectors; the widest if none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub width: Option<Width>,
+    /// How many cores run it.
+    pub cores: usize,
+    /// Its data lies in memory of another package.
+    #[serde(default)]
+    pub remote: bool,
+    /// Prefetchers are on.
+    pub prefetch: bool,
+    /// Which repetition; another seed, or just again.
+    pub run: u32,
+}
+
+impl Experiment {
+    /// In a few words: `copy in L3 (32 KiB), 2 cores, prefetchers off`.
+    pub fn label(&self) -> String {
+        let mut text = self.kernel.clone();
+        for (name, value) in &self.parameters {
+            text += &format!(" {name}={value}");
+        }
+        if self.place != Place::Registers {
+            text += &format!(" in {} ({})", self.place.name(), self.size);
+        }
+        if let Some(width) = self.width {
+            text += &format!(", {}", width.name());
+        }
+        if self.cores > 1 {
+            text += &format!(", {} cores", self.cores);
+        }
+        if self.remote {
+            text += ", remote";
+        }
+        if !self.prefetch {
+            text += ", prefetchers off";
+        }
+        text
+    }
+
+    /// The same for the same experiment, repetition included.
+    pub fn key(&self) -> String {
+        format!("{} #{}", self.label(), self.run)
+    }
+}
+
+/// Lines that cross below a cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lines {
+    /// Towards the core because of loads.
+    pub read: f64,
+    /// Towards the core because a store must own its line (RFO).
+    pub owned: f64,
+    /// Away from the core: write-backs.
+    pub out: f64,
+    /// Past the caches.
+    pub past: f64,
+}
+
+/// What the work did, by construction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Truth {
+    /// Instructions.
+    pub instructions: f64,
+    /// Of the busiest thread over that of the idlest.
+    pub imbalance: f64,
+    /// Loads.
+    pub loads: f64,
+    /// Stores.
+    pub stores: f64,
+    /// Branches.
+    pub branches: f64,
+    /// Floating-point operations.
+    pub flops: f64,
+    /// Core cycles of all threads: time by the known clock; absent where no clock is known.
+    pub cycles: Option<f64>,
+    /// Below the first, second and third cache.
+    pub below: [Lines; 3],
+    /// Steps that wait for each other.
+    pub chain: f64,
+    /// Lines one thread wrote and another read.
+    pub handed_over: f64,
+}
+
+/// A value, or why there is none.
+pub type Counted = Result<f64, String>;
+
+/// One experiment with what was counted in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Observation {
+    /// What ran.
+    pub experiment: Experiment,
+    /// How long.
+    pub elapsed_ns: f64,
+    /// What it did.
+    pub truth: Truth,
+    /// Events, summed over all places, and their counts.
+    pub counts: Vec<(String, Counted)>,
+    /// Counts of the busiest place over those of the idlest, of events kept apart by core.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub imbalance: Vec<(String, f64)>,
+}
+
+impl Observation {
+    /// What an event counted.
+    pub fn count(&self, event: &str) -> Option<f64> {
+        let found = self.counts.iter().find(|(name, _)| name == event)?;
+        found.1.as_ref().ok().copied()
+    }
+}
+
+/// How a number fails.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Flaw {
+    /// It is off by the same factor everywhere.
+    Factor {
+        /// Counted over true.
+        ratio: f64,
+    },
+    /// It is right on one core and not on several.
+    SeveralCores {
+        /// Counted over true with several.
+        ratio: f64,
+        /// How many.
+        cores: usize,
+    },
+    /// It also counts what deeper levels serve.
+    Deeper {
+        /// What it counts instead.
+        counts: String,
+    },
+    /// It is right with prefetchers off and wrong with them on.
+    Prefetch {
+        /// Counted over true with prefetchers on, where that is furthest off.
+        on: f64,
+        /// And off.
+        off: f64,
+    },
+    /// It does not depend on the work.
+    Constant,
+    /// It counts something else.
+    Swapped {
+        /// What.
+        counts: String,
+    },
+    /// It never counted.
+    Silent,
+    /// It counts waiting that memory does not cause.
+    OtherStalls {
+        /// The kernel that shows it.
+        kernel: String,
+        /// Counted cycles over all cycles of it.
+        share: f64,
+    },
+    /// Truth and count do not go together in any way that was tried.
+    DoesNotFollow {
+        /// Largest relative error.
+        worst: f64,
+    },
+}
+
+/// Whether an indicator can be believed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "trust")]
+pub enum Trust {
+    /// It can, to within this relative error.
+    Trusted {
+        /// Largest relative error seen.
+        error: f64,
+    },
+    /// It moves the right way.
+    Qualitative {
+        /// What it can tell.
+        tells: String,
+        /// And what not.
+        misses: String,
+    },
+    /// It cannot.
+    Broken {
+        /// In what way.
+        flaw: Flaw,
+        /// In words.
+        why: String,
+        /// The experiment that shows it.
+        shown_by: String,
+    },
+    /// Nobody knows.
+    Untested {
+        /// What was missing.
+        missing: String,
+    },
+}
+
+impl Trust {
+    /// One word.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Trusted { .. } => "trusted",
+            Self::Qualitative { .. } => "qualitative",
+            Self::Broken { .. } => "broken",
+            Self::Untested { .. } => "untested",
+        }
+    }
+}
+
+/// One line of proof.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// What ran.
+    pub experiment: String,
+    /// What must have happened, in the unit of the purpose.
+    pub truth: Option<f64>,
+    /// What was counted.
+    pub counted: Option<f64>,
+    /// What follows from it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+}
+
+/// The smallest, mean and largest relative error over repeated runs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Errors {
+    /// Smallest, by its size.
+    pub least: f64,
+    /// Mean of the signed errors.
+    pub mean: f64,
+    /// Largest, by its size.
+    pub worst: f64,
+    /// Over how many observations.
+    pub observations: usize,
+}
+
+/// An indicator judged for one purpose.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Judged {
+    /// Its name: an event, or a sum of events.
+    pub name: String,
+    /// The events behind it.
+    pub events: Vec<String>,
+    /// What it is meant to measure: `lines into the L1`.
+    pub purpose: String,
+    /// Key of that purpose.
+    pub quantity: String,
+    /// The step that judged it.
+    pub step: String,
+    /// The verdict.
+    pub trust: Trust,
+    /// With prefetchers off, where that differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub without_prefetch: Option<Box<Trust>>,
+    /// Over repeated runs of the streaming kernels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub errors: Option<Errors>,
+    /// Sees reads for ownership; unknown if none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sees_owned: Option<bool>,
+    /// Sees write-backs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sees_out: Option<bool>,
+    /// What else should be known, in sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remarks: Vec<String>,
+    /// The proof.
+    pub evidence: Vec<Evidence>,
+}
+
+/// The best indicator of a level and direction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Best {
+    /// Which level serves.
+    pub level: Place,
+    /// `read` or `write`.
+    pub direction: String,
+    /// One core, or all.
+    pub cores: usize,
+    /// Lines per second that the work moved at most.
+    pub lines_per_s: f64,
+    /// The indicator; none if none is fit.
+    pub indicator: Option<String>,
+    /// Its highest rate: 100 % of utilisation.
+    pub events_per_s: Option<f64>,
+    /// Its trust.
+    pub trust: Option<Trust>,
+    /// What the paper uses here, if it is another one and was tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paper: Option<Ranked>,
+}
+
+/// Another indicator and how it did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ranked {
+    /// Its name.
+    pub indicator: String,
+    /// Its trust.
+    pub trust: Trust,
+    /// Its highest rate.
+    pub events_per_s: Option<f64>,
+}
+
+/// Events per access of an indicator over data set sizes, on one core.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sweep {
+    /// The kernel.
+    pub kernel: String,
+    /// The indicator.
+    pub indicator: String,
+    /// Data set, and events per load or store.
+    pub points: Vec<(Bytes, f64)>,
+}
+
+/// A step and how far it came.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// Its name.
+    pub name: String,
+    /// Whether it ran to its end.
+    pub done: bool,
+    /// Experiments behind it.
+    pub experiments: usize,
+    /// Why it was left out or cut short.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<String>,
+}
+
+/// What a validation found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Validation {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The machine.
+    pub fingerprint: Fingerprint,
+    /// The model that was simulated; `None` of a real machine.
+    pub simulated: Option<String>,
+    /// What counted.
+    pub instrument: String,
+    /// Seconds since 1970; 0 of a simulated machine.
+    pub measured_at: u64,
+    /// The version of memwall.
+    pub memwall: String,
+    /// `--quick` was given.
+    pub quick: bool,
+    /// Repetitions asked for.
+    pub runs: u32,
+    /// All steps finished.
+    pub complete: bool,
+    /// What was done.
+    pub steps: Vec<Step>,
+    /// Per level and direction.
+    pub best: Vec<Best>,
+    /// All indicators.
+    pub indicators: Vec<Judged>,
+    /// Curves over data set sizes; none of a quick validation.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sweeps: Vec<Sweep>,
+}
+
+impl Validation {
+    /// The verdicts on an indicator; case, and `.` or `:`, do not matter.
+    pub fn of<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Judged> {
+        let plain = |text: &str| text.replace(':', ".").to_ascii_uppercase();
+        let wanted = plain(name);
+        self.indicators.iter().filter(move |judged| plain(&judged.name) == wanted)
+    }
+}
