@@ -4,7 +4,7 @@ use analysis::compare::{Change, Comparison, Row};
 
 use crate::{
     figures::{absent, percent_text},
-    prose::{counted, visible, wrap, wrap_in},
+    prose::{clipped, counted, visible, wrap, wrap_in},
     run::seconds,
     style::{HEADING, PLAIN, QUIET, WARNING},
     table::{Cell, Column, Table},
@@ -50,7 +50,7 @@ fn table(title: &str, rows: &[Row], columns: usize) -> String {
         let time = |ns: Option<f64>| ns.map_or_else(absent, |ns| seconds(ns).into());
         let change = row.change.as_ref();
         table.row(vec![
-            clipped(&row.name, columns * 2 / 5).into(),
+            clipped(&visible(&row.name), (columns * 2 / 5).max(16)).into(),
             time(row.before_ns),
             time(row.after_ns),
             change.map_or_else(absent, |change| signed(change.ns).into()),
@@ -75,13 +75,4 @@ fn meaning(change: &Change) -> Cell {
         Some(false) => Cell::styled("within noise", QUIET),
         None => Cell::styled("noise not known", QUIET),
     }
-}
-
-fn clipped(name: &str, room: usize) -> String {
-    let name = visible(name);
-    let room = room.max(16);
-    if name.chars().count() <= room {
-        return name;
-    }
-    name.chars().take(room - 1).chain(['…']).collect()
 }

@@ -82,6 +82,23 @@ pub fn visible(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '�' } else { letter }).collect()
 }
 
+/// The beginning of a text in at most `room` letters, the last of them a sign that more follows.
+pub fn clipped(text: &str, room: usize) -> String {
+    if text.chars().count() <= room {
+        return text.to_owned();
+    }
+    text.chars().take(room.saturating_sub(1)).chain(['…']).collect()
+}
+
+/// A field of a CSV file, quoted as RFC 4180 says, where needed.
+pub fn csv_field(field: &str) -> String {
+    if field.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
+}
+
 /// `1 core`, `2 cores`.
 pub fn counted(count: usize, noun: &str) -> String {
     format!("{count} {noun}{}", if count == 1 { "" } else { "s" })

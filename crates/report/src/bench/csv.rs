@@ -3,6 +3,7 @@
 use record::bench::{Bench, Point};
 
 use super::{cycles, ended_by};
+use crate::prose::csv_field;
 
 /// One row per size, the units in the names. What is absent is an empty field.
 pub fn csv(bench: &Bench) -> String {
@@ -11,7 +12,7 @@ pub fn csv(bench: &Bench) -> String {
     out += &names.join(",");
     out.push('\n');
     for point in &bench.points {
-        let fields: Vec<String> = COLUMNS.iter().map(|(_, field)| quoted(&field(bench, point))).collect();
+        let fields: Vec<String> = COLUMNS.iter().map(|(_, field)| csv_field(&field(bench, point))).collect();
         out += &fields.join(",");
         out.push('\n');
     }
@@ -61,13 +62,4 @@ fn optional(value: Option<impl ToString>) -> String {
 
 fn real(value: Option<f64>) -> String {
     optional(value.filter(|value| value.is_finite()))
-}
-
-/// Quoted as RFC 4180 says, where needed.
-fn quoted(field: &str) -> String {
-    if field.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.to_owned()
-    }
 }

@@ -5,6 +5,7 @@ use events::{Missing, Place, Value};
 use record::count::Counts;
 
 use super::values::missing;
+use crate::prose::csv_field;
 
 /// A table with a head.
 pub fn csv(counts: &Counts) -> String {
@@ -16,17 +17,17 @@ pub fn csv(counts: &Counts) -> String {
             for count in list {
                 let name = counts.events.get(count.event).map_or("", |event| event.name.as_str());
                 let end = end.map(|end| end.to_string()).unwrap_or_default();
-                let head = format!("{number},{end},{},{}", quoted(name), quoted(&place(&count.place)));
+                let head = format!("{number},{end},{},{}", csv_field(name), csv_field(&place(&count.place)));
                 out += &match &count.value {
                     Value::Counted { raw, enabled_ns, running_ns } => {
                         let estimate =
                             count.value.estimate().map(|value| format!("{value:.0}")).unwrap_or_default();
                         let reason =
                             if estimate.is_empty() { missing(&Missing::NeverRan) } else { String::new() };
-                        let reason = quoted(&reason);
+                        let reason = csv_field(&reason);
                         format!("{head},{estimate},{raw},{enabled_ns},{running_ns},{reason}\n")
                     }
-                    Value::Missing(reason) => format!("{head},,,,,{}\n", quoted(&missing(reason))),
+                    Value::Missing(reason) => format!("{head},,,,,{}\n", csv_field(&missing(reason))),
                 };
             }
         }
@@ -40,13 +41,5 @@ fn place(place: &Place) -> String {
         Place::Thread(tid) => format!("thread {tid}"),
         Place::Cpu(cpu) => format!("cpu {cpu}"),
         Place::Box { package, name } => format!("package {package} {name}"),
-    }
-}
-
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
     }
 }

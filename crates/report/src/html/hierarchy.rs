@@ -10,6 +10,7 @@ use machine::{
 use super::markup::{Html, element};
 use crate::{
     figures::{ROUGH, is_rough, percent_text},
+    prose::clipped,
     run::limits::name,
 };
 
@@ -223,13 +224,6 @@ fn description(levels: &[Drawn], near: &Nearness) -> String {
         text += &format!(" {words}: {} % of the limit.", percent_text(*share));
     }
     text
-}
-
-fn clipped(text: &str, room: usize) -> String {
-    match text.chars().count() <= room {
-        true => text.to_owned(),
-        false => text.chars().take(room - 1).chain(['…']).collect(),
-    }
 }
 
 fn fixed(value: f64) -> String {

@@ -7,7 +7,7 @@ use analysis::findings::{Activity, Findings, InstructionFinding, SourceLine, Sym
 use super::account::style;
 use crate::{
     figures::{absent, percent, percent_text},
-    prose::{visible, wrap_in},
+    prose::{clipped, visible, wrap_in},
     style::{HEADING, QUIET},
     table::{Cell, Column, Table},
 };
@@ -129,7 +129,10 @@ pub fn instructions(findings: &Findings, most: usize, columns: usize) -> String 
         let all = found.samples();
         let name = findings.symbols.get(found.symbol).map(|symbol| shortened(&symbol.name, 30));
         table.row(vec![
-            found.text.as_deref().map_or_else(absent, |text| clipped(text, columns * 2 / 5).into()),
+            found
+                .text
+                .as_deref()
+                .map_or_else(absent, |text| clipped(&visible(text), (columns * 2 / 5).max(16)).into()),
             percent(Some(found.user_share.value)),
             format!("{:#x}", found.address).into(),
             percent((all > 0.0).then(|| found.waiting_samples / all)),
@@ -142,16 +145,6 @@ pub fn instructions(findings: &Findings, most: usize, columns: usize) -> String 
     let shown = findings.instructions.len().min(most);
     let heading = format!("Instructions ({shown} of {})", findings.instructions.len());
     wrap_in(HEADING, "", &heading, columns) + &table.render(columns).text
-}
-
-/// The beginning of an instruction in at most about `room` columns.
-fn clipped(text: &str, room: usize) -> String {
-    let text = visible(text);
-    let room = room.max(16);
-    if text.chars().count() <= room {
-        return text;
-    }
-    text.chars().take(room - 1).chain(['…']).collect()
 }
 
 /// The last part of a path.
