@@ -3,6 +3,7 @@
 //! Every share names its whole. *User time* is time in user mode as the samples see it; *thread time* is the sum over
 //! threads of the wall time they existed. Waiting is only what exceeds the baseline of executing.
 
+mod flagged;
 mod instruction;
 mod limits;
 mod objects;
@@ -12,6 +13,7 @@ mod verdict;
 use record::run::{Ending, ModuleKind, Usage};
 use serde::{Deserialize, Serialize};
 
+pub use flagged::{Flagged, FlaggedPart};
 pub use instruction::{AccessPattern, InstructionFinding, Pattern, SourceLine};
 pub use limits::{LevelLimit, Limits, Rate, StreamLimit};
 pub use objects::{LineUse, ObjectFinding, ObjectKind, ObjectUse, Objects, Pages, SharedLine, Sharing, Site};

@@ -8,6 +8,8 @@ pub mod compare;
 pub mod findings;
 pub mod listing;
 pub mod objects;
+pub mod reading;
 pub mod seen;
 mod statistics;
 pub mod timer;
+pub mod trust;

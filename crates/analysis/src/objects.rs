@@ -4,6 +4,7 @@
 //! written down: an address beside one belongs most likely to a block of the same site, and is counted there if the
 //! next one known lies close. What no block, variable or stack explains is named by its mapping.
 
+mod flagged;
 mod lines;
 mod name;
 mod space;
@@ -11,62 +12,93 @@ mod tally;
 
 use std::collections::HashMap;
 
-use machine::profile::Profile;
 use record::run::Run;
 
 use crate::{
     findings::{Findings, ObjectFinding, ObjectUse, Objects, Share, SharedLine, Sharing},
     statistics,
-    timer::Blamed,
+    timer::{Blamed, Registers},
 };
+use flagged::FlaggedTally;
 use space::Spaces;
 use tally::{ObjectTally, Touch};
 
 pub(crate) use space::Key;
 
-/// Which data a run waited for. `findings` are those of the same run: objects refer to its symbols.
-pub fn objects(run: &Run, profile: Option<&Profile>, findings: &Findings) -> Objects {
-    assign(run, profile, findings).0
-}
-
-/// The same, and for each sample the index of its object, if its address is known.
-pub fn assign(run: &Run, profile: Option<&Profile>, findings: &Findings) -> (Objects, Vec<Option<u32>>) {
-    let blamed = Blamed::new(run, profile);
-    let symbols = symbols_of(run, findings);
-    let mut spaces = Spaces::new(run);
-    let mut tally = ObjectTally::default();
-    let (mut operands, mut addressed) = (0u64, 0u64);
-    let samples = &run.samples;
-    let mut keys: Vec<Option<Key>> = vec![None; samples.time_ns.len()];
-    for (index, found) in keys.iter_mut().enumerate() {
-        let (place, thread) = (samples.place[index], samples.thread[index]);
-        let Some(access) = blamed.access(place) else { continue };
-        operands += 1;
-        let waits = blamed.waits(place);
-        tally.waited(waits);
-        let Some(address) = samples.address[index].map(std::num::NonZeroU64::get) else { continue };
-        addressed += 1;
-        let process = run.threads.get(thread as usize).map_or(0, |thread| thread.process);
-        let key = spaces.find(process, address, samples.time_ns[index]);
-        *found = Some(key);
-        let symbol = run.places.get(place as usize).and_then(|place| place.function);
-        let symbol = symbol.and_then(|function| symbols.get(function as usize).copied().flatten());
-        tally.add(
-            &key,
-            Touch { process, thread, address, access, waits, symbol, pattern: blamed.pattern(place) },
-        );
-    }
+/// Which data a run waited for, and for each sample the index of its object, if its address is known. `findings` are
+/// those of the same run: objects refer to its symbols.
+pub fn assign(run: &Run, blamed: &Blamed, findings: &Findings) -> (Objects, Vec<Option<u32>>) {
+    let mut sorted = Sorted::new(run, blamed, findings);
+    let keys: Vec<Option<Key>> = (0..run.samples.time_ns.len()).map(|index| sorted.sample(index)).collect();
+    let Sorted { spaces, tally, flagged, operands, addressed, .. } = sorted;
     let ranks: HashMap<Key, u32> =
         tally.ranked().iter().zip(0..).map(|((key, _), rank)| (**key, rank)).collect();
     let assigned = keys.iter().map(|key| key.as_ref().and_then(|key| ranks.get(key).copied())).collect();
-    let shared_lines = lines::shared(run, &tally);
     let objects = Objects {
         addressed: statistics::share(addressed as f64, operands as f64),
         objects: findings_of(run, &spaces, &tally),
-        shared_lines,
+        shared_lines: lines::shared(run, &tally),
+        flagged: flagged.finding(&findings.timeline, &ranks),
         remarks: name::remarks(run, addressed, operands),
     };
     (objects, assigned)
+}
+
+/// Samples sorted by the data they touch.
+struct Sorted<'a> {
+    run: &'a Run,
+    blamed: &'a Blamed,
+    findings: &'a Findings,
+    /// By function of the run.
+    symbols: Vec<Option<usize>>,
+    spaces: Spaces<'a>,
+    tally: ObjectTally,
+    flagged: FlaggedTally,
+    /// Samples of memory instructions, and those whose address is known.
+    operands: u64,
+    addressed: u64,
+}
+
+impl<'a> Sorted<'a> {
+    fn new(run: &'a Run, blamed: &'a Blamed, findings: &'a Findings) -> Self {
+        Self {
+            run,
+            blamed,
+            findings,
+            symbols: symbols_of(run, findings),
+            spaces: Spaces::new(run),
+            tally: ObjectTally::default(),
+            flagged: FlaggedTally::default(),
+            operands: 0,
+            addressed: 0,
+        }
+    }
+
+    /// Counts a sample; gives its object, if its address is known.
+    fn sample(&mut self, index: usize) -> Option<Key> {
+        let (run, samples) = (self.run, &self.run.samples);
+        let (place, thread, time_ns) = (samples.place[index], samples.thread[index], samples.time_ns[index]);
+        let waits = self.blamed.waits(place);
+        let function = run.places.get(place as usize).and_then(|place| place.function);
+        let symbol = function.and_then(|function| *self.symbols.get(function as usize)?);
+        let is_flagged = self.findings.timeline.is_flagged(time_ns);
+        if is_flagged {
+            self.flagged.code(symbol, waits.loads);
+        }
+        let access = self.blamed.access(place)?;
+        self.operands += 1;
+        self.tally.waited(waits);
+        let address = samples.address[index].filter(|_| access.registers != Registers::Lost)?.get();
+        self.addressed += 1;
+        let process = run.threads.get(thread as usize).map_or(0, |thread| thread.process);
+        let key = self.spaces.find(process, address, time_ns);
+        if is_flagged {
+            self.flagged.data(key, waits.loads);
+        }
+        let pattern = self.blamed.pattern(place);
+        self.tally.add(&key, Touch { process, thread, address, access, waits, symbol, pattern });
+        Some(key)
+    }
 }
 
 /// A line with this share of all samples is worth a word.
@@ -140,6 +172,7 @@ fn findings_of(run: &Run, spaces: &Spaces<'_>, tally: &ObjectTally) -> Vec<Objec
                 size_bytes: spaces.size(key),
                 blocks: spaces.blocks(key),
                 samples: sum.samples,
+                next_address_samples: sum.next_address,
                 load_waiting,
                 other_waiting: share(sum.other, all_other),
                 pattern: sum.pattern(),

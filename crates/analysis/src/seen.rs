@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 
-use machine::profile::Profile;
 use record::run::Run;
 
 use crate::{
@@ -28,7 +27,7 @@ pub struct Seen {
 /// Every sample of a run. `objects` gives the object of each, as [`crate::objects::assign`] found it.
 pub fn samples<'a>(
     run: &'a Run,
-    profile: Option<&Profile>,
+    blamed: &Blamed,
     findings: &Findings,
     objects: &'a [Option<u32>],
 ) -> impl Iterator<Item = Seen> + 'a {
@@ -36,7 +35,7 @@ pub fn samples<'a>(
         findings.threads.iter().enumerate().map(|(index, thread)| (thread.tid, index)).collect();
     let threads: Vec<Option<usize>> =
         run.threads.iter().map(|thread| threads.get(&thread.tid).copied()).collect();
-    let places = Blamed::new(run, profile).instructions(run, findings);
+    let places = blamed.instructions(run, findings);
     (0..run.samples.time_ns.len()).flat_map(move |index| {
         let place = run.samples.place[index] as usize;
         let thread = threads.get(run.samples.thread[index] as usize).copied().flatten();

@@ -25,11 +25,19 @@ mod verdict;
 mod views;
 
 use machine::profile::{LevelName, Profile};
-use record::run::Run;
+use record::{
+    run::Run,
+    trust::{Basis, Standing},
+};
 
-use crate::findings::{Findings, Known, SCHEMA, Subject};
+use crate::{
+    findings::{Findings, Known, SCHEMA, Subject},
+    trust::Catalogue,
+};
+pub(crate) use advice::advice;
 use blame::Core;
-pub(crate) use blamed::{Access, Blamed, Waits};
+pub use blamed::Blamed;
+pub(crate) use blamed::{Access, Registers, Waits};
 use tally::Tally;
 
 /// What to find out.
@@ -41,6 +49,10 @@ pub struct Options {
     pub interval_ns: Option<u64>,
     /// Waiting on loads above this share of an interval's user time flags it.
     pub threshold: f64,
+    /// The threshold was measured on the machine of the recording.
+    pub measured_here: bool,
+    /// How far shares of waiting can be believed on that machine, or why that is not known.
+    pub trust: Known<Standing>,
     /// Hottest instructions listed with each function.
     pub top: usize,
 }
@@ -49,19 +61,59 @@ impl Default for Options {
     /// The threshold is where half the time of a chase with some work beside it goes to misses in the second cache
     /// or beyond; a machine's own comes from validating it.
     fn default() -> Self {
-        Self { intervals: 60, interval_ns: None, threshold: 0.4, top: 5 }
+        Self {
+            intervals: 60,
+            interval_ns: None,
+            threshold: 0.4,
+            measured_here: false,
+            trust: Known::Missing("no validation was consulted".to_owned()),
+            top: 5,
+        }
+    }
+}
+
+impl Options {
+    /// The indicator whose trust and threshold count.
+    pub const INDICATOR: &str = "timer: share of waiting";
+
+    /// With the trust and the threshold that validation gave a machine.
+    pub fn on(catalogue: &Catalogue) -> Self {
+        let general = Self::default();
+        let own = catalogue.threshold(Self::INDICATOR);
+        let trust = match (catalogue.indicator(Self::INDICATOR), catalogue.basis()) {
+            (Some(standing), _) => Known::Value(standing),
+            (None, Basis::Missing { reason }) => Known::Missing(reason.clone()),
+            (None, Basis::Validated { .. }) => {
+                Known::Missing("the last validation did not try clock samples".to_owned())
+            }
+        };
+        Self {
+            threshold: own.map_or(general.threshold, |own| own.value),
+            measured_here: own.is_some(),
+            trust,
+            ..general
+        }
     }
 }
 
 /// What a run says; beside the machine's profile, if there is one.
 pub fn analyse(run: &Run, profile: Option<&Profile>, options: &Options) -> Findings {
+    analyse_and_blame(run, profile, options).0
+}
+
+/// The same, and what each sample means.
+pub(crate) fn analyse_and_blame(
+    run: &Run,
+    profile: Option<&Profile>,
+    options: &Options,
+) -> (Findings, Blamed) {
     let tally = Tally::new(run, &core(profile));
     let overall = tally.split_of(run.samples.place.iter().copied());
     let timeline = timeline::timeline(run, &tally, options);
     let (symbols, instructions) = views::symbols(run, &tally, &timeline, options);
     let account = account::overall(run);
     let limits = limits::limits(run, &tally, profile);
-    let verdict = verdict::verdict(run, overall.as_ref(), &instructions, &limits);
+    let verdict = verdict::verdict(run, overall.as_ref(), &instructions, &limits, &options.trust);
     let mut findings = Findings {
         schema: SCHEMA.to_owned(),
         about: subject(run),
@@ -74,10 +126,10 @@ pub fn analyse(run: &Run, profile: Option<&Profile>, options: &Options) -> Findi
         timeline,
         limits,
         advice: Vec::new(),
-        remarks: remarks::remarks(run, &tally, overall.as_ref()),
+        remarks: remarks::remarks(run, &tally, overall.as_ref(), &options.trust),
     };
-    findings.advice = advice::advice(&findings);
-    findings
+    findings.advice = advice(&findings, Vec::new());
+    (findings, Blamed::new(run, &tally))
 }
 
 /// The core by its profile, or much like others.

@@ -13,6 +13,7 @@ use std::{
 };
 
 pub use list::{Piece, split};
+pub use near::nearest;
 pub use pmu::unit_of_pmu;
 
 use crate::{

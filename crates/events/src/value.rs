@@ -61,6 +61,8 @@ pub enum Missing {
     Refused(String),
     /// Opened, and failed later: what and why.
     Failed(String),
+    /// Counted by an event that was found broken on this machine, and left out: how it is broken.
+    Broken(String),
 }
 
 impl Value {

@@ -168,6 +168,82 @@ fn forks_threads_and_libraries_are_followed() {
 }
 
 #[test]
+fn huge_blocks_and_those_that_cannot_be_had_are_as_without_it() {
+    let trial = Trial::new();
+    let program = trial.build(
+        "huge",
+        r"
+        #define _GNU_SOURCE
+        #include <errno.h>
+        #include <stdint.h>
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <string.h>
+        #include <sys/mman.h>
+        static void say(const char *what, const void *block) {
+            printf(`%s %d %d\n`, what, block != NULL && block != MAP_FAILED, errno);
+            errno = 0;
+        }
+        int main(void) {
+            volatile size_t most = SIZE_MAX;
+            void *aligned = NULL, *kept = strdup(`kept`);
+            errno = 0;
+            say(`malloc`, malloc(most / 2));
+            say(`calloc`, calloc(most, 2));
+            say(`realloc`, realloc(kept, most / 2));
+            say(kept, reallocarray(kept, most, 2));
+            printf(`%d\n`, posix_memalign(&aligned, 3, 10));
+            say(`aligned`, aligned_alloc(64, most / 2 / 64 * 64));
+            say(`mapped`, mmap(0, most / 2, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+            say(`none`, malloc(0));
+            char *huge = malloc(3ul << 30);
+            if (huge) huge[0] = huge[(3ul << 30) - 1] = 1;
+            say(`huge`, huge);
+            huge = realloc(huge, 4ul << 30);
+            say(`grown`, huge);
+            free(huge);
+        }"
+        .replace('`', "\"")
+        .as_str(),
+        &["-fno-builtin", "-Wno-alloc-size-larger-than"],
+    );
+    let plain = Command::new(&program).output().unwrap();
+    let (with, logs) = trial.run(&program, &[]);
+    assert_eq!((&with.stdout, with.status), (&plain.stdout, plain.status));
+    let shown = String::from_utf8_lossy(&plain.stdout);
+    let has = |size: u64| logs[0].notes.iter().any(|note| note.size_bytes == size);
+    assert_eq!(
+        [has(3 << 30), has(4 << 30)],
+        ["huge 1", "grown 1"].map(|line| shown.contains(line)),
+        "{shown}"
+    );
+    assert!(!has(u64::MAX / 2), "what was not given is not written down");
+}
+
+#[test]
+fn exceptions_of_operator_new_pass_through() {
+    let trial = Trial::new();
+    let code = trial.folder.path().join("throws.cc");
+    let source = "#include <cstdio>\n#include <new>\n#include <vector>\nint main() {\n\
+                  volatile unsigned long most = ~0ul;\n\
+                  try { std::vector<char> v(most / 4); } catch (const std::bad_alloc &) { std::puts(\"caught\"); }\n\
+                  static char *volatile block = new char[300000]; block[0] = 1; std::printf(\"%d\\n\", block[0]); delete[] block; }";
+    std::fs::write(&code, source).unwrap();
+    let program = trial.folder.path().join("throws");
+    let built = Command::new("c++").arg("-O1").arg("-o").arg(&program).arg(&code).output();
+    if !built.is_ok_and(|built| built.status.success()) {
+        eprintln!("no C++ compiler here: not tried");
+        return;
+    }
+    let (output, logs) = trial.run(&program, &[]);
+    assert_eq!(
+        (String::from_utf8_lossy(&output.stdout).as_ref(), output.status.code()),
+        ("caught\n1\n", Some(0))
+    );
+    assert!(logs[0].notes.iter().any(|note| note.kind == Kind::Allocated && note.size_bytes == 300_000));
+}
+
+#[test]
 fn programs_do_not_notice() {
     let trial = Trial::new();
     let script = "import sys, json\nd = {str(i): list(range(i % 50)) for i in range(20000)}\n\

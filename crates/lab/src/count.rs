@@ -142,12 +142,14 @@ pub fn count(
                 name: event.name.clone(),
                 scale: event.scale.clone(),
                 errata: event.errata.clone(),
+                trust: None,
             })
             .collect(),
         runs: Vec::new(),
         metrics: Vec::new(),
         packages: request.packages.clone(),
         remarks: Vec::new(),
+        validation: None,
         interrupted: false,
     };
     for run in 0..request.runs.max(1) {

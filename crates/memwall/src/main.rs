@@ -7,6 +7,7 @@ mod interrupt;
 mod output;
 mod progress;
 mod target;
+mod trust;
 
 use std::process::ExitCode;
 

@@ -11,7 +11,8 @@ use crate::failure::Failure;
 pub struct Choice {
     /// The machine: native, or sim:NAME for a simulated one that 'memwall models' lists
     ///
-    /// A simulated machine runs the same kernels in simulated time and gives the same numbers every time.
+    /// A simulated machine runs the same kernels in simulated time and gives the same numbers every time. sim:NAME/16
+    /// is a sixteenth of it: caches, reach of the TLBs and memory divided, to be given a sixteenth of the data.
     #[arg(long, global = true, value_name = "MACHINE", default_value = "native", hide_default_value = true)]
     on: String,
     /// Simulate the machine of a model file of your own; implies --on sim
@@ -38,10 +39,7 @@ impl Choice {
                     .to_owned(),
             )),
             (on, file) => match (on.strip_prefix("sim:"), file) {
-                (Some(name), None) => {
-                    let model = Model::builtin(name).map_err(Failure::usage)?;
-                    Ok(Target::Simulated(Box::new(model)))
-                }
+                (Some(name), None) => Ok(Target::Simulated(Box::new(builtin(name)?))),
                 (Some(name), Some(path)) => Err(Failure::Usage(format!(
                     "--on sim:{name} and --model-file {} are two machines; leave one out",
                     path.display()
@@ -75,6 +73,20 @@ impl Choice {
             )),
         }
     }
+}
+
+/// A model that comes with memwall, or a part of it: `tiny`, `haswell-ep-e5-2680v3/16`.
+fn builtin(name: &str) -> Result<Model, Failure> {
+    let Some((name, divisor)) = name.split_once('/') else {
+        return Model::builtin(name).map_err(Failure::usage);
+    };
+    let model = Model::builtin(name).map_err(Failure::usage)?;
+    let divisor = divisor.parse().map_err(|_| {
+        Failure::Usage(format!(
+            "--on sim:{name}/{divisor}: write sim:{name}/16 for a sixteenth of the machine"
+        ))
+    })?;
+    model.scaled(divisor).map_err(Failure::usage)
 }
 
 /// A user's own model.

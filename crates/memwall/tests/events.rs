@@ -5,8 +5,11 @@ use std::process::{Command, Output};
 use record::count::{Counts, Total, total};
 use serde_json::Value;
 
+/// On a machine that nobody validated.
 fn memwall(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_memwall")).args(arguments).output().expect("a run")
+    let mut command = Command::new(env!("CARGO_BIN_EXE_memwall"));
+    command.env("XDG_DATA_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/unvalidated"));
+    command.args(arguments).output().expect("a run")
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -130,6 +130,7 @@ fn calibrate_keeps_a_profile_that_profile_shows() {
     let profile: Value = serde_json::from_slice(&shown.get_output().stdout).expect("JSON");
     assert_eq!(profile["schema"], "memwall.profile/1");
     assert_eq!(profile["extent"]["complete"], true);
+    assert_eq!(profile["validation"]["state"], "missing");
     assert!(profile["changed"].as_array().expect("a list").is_empty());
     memory_is_slower_than_the_first_level(&profile);
     with_data(&["profile"]).assert().success().stdout(contains("changed since").not());

@@ -94,7 +94,8 @@ fn topology_and_doctor_speak_of_the_model() {
     assert_eq!(topology["cpus"].as_array().map(Vec::len), Some(24));
     let doctor = memwall(&home).args(["--on", "sim:haswell-ep-e5-2680v3", "doctor"]).assert().success();
     doctor
-        .stdout(contains("counters are not simulated yet"))
+        .stdout(contains("Best instrument here: pmu"))
+        .stdout(contains("events of haswell-ep"))
         .stdout(contains("2 nodes"))
         .stdout(contains("nobody steals"));
 }
@@ -113,12 +114,26 @@ fn requests_that_no_model_can_serve() {
     refused("--on tiny doctor", "sim:NAME");
     refused("--on sim doctor", "which machine");
     refused("--on sim:tiny --model-file x.toml doctor", "two machines");
+    refused("--on sim:tyny/16 doctor", "did you mean tiny?");
+    refused("--on sim:tiny/some doctor", "sim:tiny/16");
+    refused("--on sim:haswell-ep-e5-2680v3/12 doctor", "a power of two");
     refused("--model-file /nonexistent.toml doctor", "cannot read model file");
     refused("--on sim:tiny bench load --size 128M", "all the memory");
     refused("--on sim:tiny bench load --size 1K --cpus 2", "no CPU 2");
     refused("--on sim:tiny topology --root /", "two machines");
     refused("--on sim:tiny kernels", "no machine");
     refused("--on sim:tiny scenario both --cpus 0 --oversubscribe --scale 256", "CPU of its own");
+}
+
+#[test]
+fn a_sixteenth_of_a_machine() {
+    let home = home();
+    let topology =
+        memwall(&home).args(["--on", "sim:haswell-ep-e5-2680v3/16", "topology"]).assert().success();
+    topology.stdout(contains("L2 16 KiB 8-way")).stdout(contains("1/16 of its caches"));
+    let arguments =
+        ["--on", "sim:haswell-ep-e5-2680v3/16", "bench", "chase", "--size", "16K", "--repeat", "1"];
+    memwall(&home).args(arguments).assert().success();
 }
 
 #[test]

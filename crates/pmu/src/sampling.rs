@@ -26,11 +26,11 @@
 //! - Ticks that fall into the kernel are dropped when kernel mode is excluded: user time is sampled, not all time.
 //! - A thread's first sample comes one full period after it starts, so threads that live shorter leave none.
 //! - A rate is turned into a fixed period when the event is opened: the kernel adds no jitter of its own. A period
-//!   drawn at random for each event, and so for each CPU ([`Jitter`]), keeps the samples from marching in step with a
-//!   loop of the program; the period in each sample says which one it was.
-//! - `PERF_EVENT_IOC_PERIOD` ([`Sampler::redraw_periods`]) changes the timer of the event it is given, and so of threads
-//!   that are inherited from then on. Threads inherited earlier keep theirs. The samples go on to state the period the
-//!   event was opened with: after a change they are off by up to twice the jitter.
+//!   drawn at random for each event, and so for each CPU ([`Jitter`]), and drawn anew from time to time
+//!   ([`Sampler::redraw_periods`]), keeps the samples from marching in step with a loop of the program.
+//! - `PERF_EVENT_IOC_PERIOD` changes the timer of the event it is given, and so of threads that are inherited from then
+//!   on. Threads inherited earlier keep theirs. What had passed of the period before leaves no sample. The samples go
+//!   on to state the period the event was opened with: after a change they are off by up to twice the jitter.
 //! - When one thread follows another on a CPU and one inherited from the other, or both from a third, the kernel may
 //!   leave the events in place and exchange their owners. So periods wander among such threads.
 

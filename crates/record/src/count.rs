@@ -3,7 +3,10 @@
 use events::{Count, Missing, Place, Value};
 use serde::{Deserialize, Serialize};
 
-use crate::run::{Ending, Usage};
+use crate::{
+    run::{Ending, Usage},
+    trust::{Basis, Standing},
+};
 
 /// Name and version of the form in which counts are written as JSON.
 pub const SCHEMA: &str = "memwall.count/1";
@@ -27,12 +30,14 @@ pub struct Counts {
     pub packages: Vec<(u32, u32)>,
     /// What spoils or limits the counts, in plain sentences.
     pub remarks: Vec<String>,
+    /// Where the trust beside events and metrics comes from; none as long as nobody asked.
+    pub validation: Option<Basis>,
     /// The user stopped before all repetitions were done.
     pub interrupted: bool,
 }
 
 /// One event that was asked for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CountedEvent {
     /// As asked for.
     pub name: String,
@@ -40,6 +45,8 @@ pub struct CountedEvent {
     pub scale: Option<String>,
     /// Known errata.
     pub errata: Vec<String>,
+    /// How far it can be believed here; none if nobody tried. Of a broken event no value is kept.
+    pub trust: Option<Standing>,
 }
 
 /// One repetition.
@@ -88,6 +95,10 @@ pub struct CountedMetric {
     pub values: Vec<f64>,
     /// Why repetitions lack it, each reason once.
     pub missing: Vec<String>,
+    /// The events behind it.
+    pub events: Vec<String>,
+    /// How far it can be believed here; none if nobody tried. Of a broken metric no value is kept.
+    pub trust: Option<Standing>,
 }
 
 /// An event summed over places.

@@ -9,4 +9,5 @@ pub mod doctor;
 pub mod file;
 pub mod run;
 pub mod scenario;
+pub mod trust;
 pub mod validate;

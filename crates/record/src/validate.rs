@@ -3,6 +3,8 @@
 use machine::{Bytes, Width, profile::Fingerprint};
 use serde::{Deserialize, Serialize};
 
+use crate::trust::Threshold;
+
 /// The schema of a [`Validation`].
 pub const SCHEMA: &str = "memwall.validate/1";
 
@@ -319,6 +321,9 @@ pub struct Judged {
 pub struct Best {
     /// Which level serves.
     pub level: Place,
+    /// It is the memory of another package, reached over a link.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub remote: bool,
     /// `read` or `write`.
     pub direction: String,
     /// One core, or all.
@@ -334,6 +339,14 @@ pub struct Best {
     /// What the paper uses here, if it is another one and was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paper: Option<Ranked>,
+}
+
+impl Best {
+    /// As people call it: `L3 read`, `remote memory write`.
+    pub fn name(&self) -> String {
+        let whose = if self.remote { "remote " } else { "" };
+        format!("{whose}{} {}", self.level.name(), self.direction)
+    }
 }
 
 /// Another indicator and how it did.
@@ -399,6 +412,9 @@ pub struct Validation {
     pub best: Vec<Best>,
     /// All indicators.
     pub indicators: Vec<Judged>,
+    /// Values above which an indicator means something here.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub thresholds: Vec<Threshold>,
     /// Curves over data set sizes; none of a quick validation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sweeps: Vec<Sweep>,

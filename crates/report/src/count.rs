@@ -10,6 +10,7 @@ use crate::{
     prose::{counted, dotted, visible, wrap, wrap_in},
     style::{HEADING, QUIET},
     table::{Column, Table},
+    trust,
 };
 
 pub use csv::csv;
@@ -30,6 +31,10 @@ pub enum Sum {
 pub fn text(counts: &Counts, sum: Sum, columns: usize) -> String {
     let mut parts = vec![heading(counts, columns), values::table(counts, sum, columns)];
     parts.extend(counts.metrics.iter().map(|group| metrics(group, columns)));
+    if let Some(basis) = &counts.validation {
+        let events = counts.events.iter().map(|event| (event.name.as_str(), event.trust.as_ref()));
+        parts.push(trust::notes(events, basis, columns));
+    }
     if !counts.remarks.is_empty() {
         let mut out = wrap_in(HEADING, "", "Keep in mind", columns);
         out.extend(counts.remarks.iter().map(|remark| wrap("  • ", remark, columns)));
@@ -61,13 +66,20 @@ fn metrics(group: &GroupMetrics, columns: usize) -> String {
         Column::new(group.group.clone()).left(),
         Column::new("value"),
         Column::new("unit").left(),
+        Column::new("trust").left().drop_rank(1),
         Column::new("what it tells").left().drop_rank(2),
     ]);
     let mut lacking = values::Reasons::default();
     for metric in &group.metrics {
         let mean = values::mean(&metric.values);
         let (value, unit) = values::scaled(mean, &metric.unit);
-        table.row(vec![metric.name.clone().into(), number(value), unit.into(), metric.about.clone().into()]);
+        table.row(vec![
+            metric.name.clone().into(),
+            number(value),
+            unit.into(),
+            trust::cell(metric.trust.as_ref()),
+            metric.about.clone().into(),
+        ]);
         if metric.values.is_empty() {
             metric.missing.iter().for_each(|reason| lacking.add(&metric.name, reason));
         }

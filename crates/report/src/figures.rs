@@ -17,6 +17,10 @@ pub const ABSENT: &str = "–";
 pub const ROUGH: &str = "~";
 /// Half the confidence interval over the value, above which a value counts as rough.
 pub const ROUGH_ABOVE: f64 = 0.10;
+/// Stands for a value whose confidence interval is so wide that the value would say nothing.
+pub const UNTOLD: &str = "?";
+/// Half the confidence interval over the value, above which a value is not shown.
+pub const UNTOLD_ABOVE: f64 = 1.0;
 /// Fewer samples than this cannot give a 95 % interval of the median: 1 − 2·½ⁿ is below it.
 pub const SAMPLES_FOR_INTERVAL: usize = 6;
 
@@ -73,12 +77,19 @@ pub fn capacity(estimate: Option<&Estimate>) -> Cell {
 }
 
 fn marked(estimate: Option<&Estimate>, show: impl Fn(f64) -> String) -> Cell {
-    match estimate.filter(|estimate| estimate.value.is_finite()) {
-        Some(estimate) if is_rough(estimate) => {
-            Cell::styled(format!("{ROUGH}{}", show(estimate.value)), WARNING)
-        }
-        Some(estimate) => Cell::styled(show(estimate.value), PLAIN),
+    match estimate.and_then(|estimate| Some((estimate, marked_text(estimate, show)?))) {
+        Some((estimate, text)) => Cell::styled(text, if is_rough(estimate) { WARNING } else { PLAIN }),
         None => absent(),
+    }
+}
+
+/// The value of an estimate with the mark its interval deserves; `None` for what is no number.
+pub fn marked_text(estimate: &Estimate, show: impl Fn(f64) -> String) -> Option<String> {
+    match estimate.value {
+        value if !value.is_finite() => None,
+        _ if estimate.precision() > UNTOLD_ABOVE => Some(UNTOLD.to_owned()),
+        value if is_rough(estimate) => Some(format!("{ROUGH}{}", show(value))),
+        value => Some(show(value)),
     }
 }
 
@@ -96,6 +107,8 @@ mod tests {
         assert_eq!(estimate(Some(&of(50.0, 5.1)), 1.0).text(), "~50.0");
         assert_eq!(capacity(Some(&of(49152.0, 20000.0))).text(), "~48 KiB");
         assert_eq!(estimate(Some(&of(50.0, f64::NAN)), 1.0).text(), "~50.0");
+        let starved = Estimate { value: 2.1, low: 1.9, high: 2800.0, samples: 5 };
+        assert_eq!(estimate(Some(&starved), 1.0).text(), UNTOLD);
     }
 
     #[test]

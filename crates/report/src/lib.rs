@@ -20,4 +20,5 @@ pub mod scenario;
 pub mod style;
 pub mod table;
 pub mod topology;
+pub mod trust;
 pub mod validate;

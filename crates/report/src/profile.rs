@@ -12,7 +12,7 @@ use machine::{
 use crate::{
     age,
     conditions::{Seen, clock_lines, gigahertz, noise_sentences},
-    figures::{ABSENT, ROUGH, ROUGH_ABOVE, percent_text},
+    figures::{ABSENT, ROUGH, ROUGH_ABOVE, UNTOLD, UNTOLD_ABOVE, percent_text},
     plot::{Axis, Guide, Plot, Quantity, Scale},
     prose::{counted, dotted, listed, titled, wrap, wrap_in},
     style::{HEADING, PLAIN, QUIET, WARNING, paint},
@@ -25,6 +25,10 @@ const PLOT_ROWS: usize = 10;
 
 /// What a simulated machine has not.
 const NOT_SIMULATED: [&str; 2] = ["cost of measuring", "noise"];
+
+/// Said with a profile whose machine is no longer as it was.
+pub const CHANGED: &str = "This machine has changed since the profile was made; its numbers may no longer hold. \
+                           Run 'memwall calibrate' again.";
 
 /// What people read. `now_unix` is the time of reading, in seconds since 1970.
 pub fn text(profile: &Profile, now_unix: u64, columns: usize) -> String {
@@ -238,8 +242,9 @@ fn noise(profile: &Profile, columns: usize) -> Option<String> {
 /// What the marks mean, if any was used.
 fn legend(shown: &str, columns: usize) -> String {
     let rough = format!("{ROUGH} uncertain: 95 % interval wider than ±{:.0} %", ROUGH_ABOVE * 100.0);
+    let untold = format!("{UNTOLD} too noisy to tell: wider than ±{:.0} %", UNTOLD_ABOVE * 100.0);
     let dash = format!("{ABSENT} not measured");
-    let marks: Vec<&str> = [(ROUGH, &*rough), (ABSENT, &*dash)]
+    let marks: Vec<&str> = [(ROUGH, &*rough), (UNTOLD, &*untold), (ABSENT, &*dash)]
         .iter()
         .filter(|(mark, _)| shown.contains(mark))
         .map(|(_, text)| *text)

@@ -99,9 +99,14 @@ pub fn csv_field(field: &str) -> String {
     }
 }
 
-/// `1 core`, `2 cores`.
+/// `1 core`, `2 cores`, `2 processes`.
 pub fn counted(count: usize, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
+    let ending = match count {
+        1 => "",
+        _ if noun.ends_with('s') => "es",
+        _ => "s",
+    };
+    format!("{count} {noun}{ending}")
 }
 
 /// `a`, `a and b`, `a, b and c`.
@@ -146,6 +151,10 @@ mod tests {
         assert_eq!(listed(&items(0)), "");
         assert_eq!(listed(&items(1)), "0");
         assert_eq!(listed(&items(3)), "0, 1 and 2");
+        assert_eq!(
+            (counted(1, "process"), counted(41, "process")),
+            ("1 process".into(), "41 processes".into())
+        );
         assert_eq!(counted(1, "size"), "1 size");
         assert_eq!(counted(0, "size"), "0 sizes");
         assert_eq!(dotted(["a", "", "b"]), "a · b");

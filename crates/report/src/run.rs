@@ -2,11 +2,12 @@
 
 mod account;
 mod bars;
-mod code;
+mod brief;
+pub(crate) mod code;
 pub(crate) mod limits;
-mod objects;
+pub(crate) mod objects;
 pub(crate) mod subject;
-mod timeline;
+pub(crate) mod timeline;
 pub(crate) mod verdict;
 
 use analysis::findings::{Findings, Objects};
@@ -15,47 +16,42 @@ pub use subject::seconds;
 
 use crate::{
     prose::{wrap, wrap_in},
-    style::{HEADING, QUIET},
+    style::HEADING,
 };
 
 /// How much to show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Detail {
-    /// Functions listed.
-    pub functions: usize,
+    /// Functions and objects listed; none: as many as fit a screen, or a few where everything is shown.
+    pub top: Option<usize>,
     /// Everything: tables per class of waiting, instructions, every thread, the time line in numbers.
     pub verbose: bool,
 }
 
-impl Default for Detail {
-    /// Fits a screen.
-    fn default() -> Self {
-        Self { functions: 5, verbose: false }
+/// The findings in at most `columns`, with what they say about data if that is known.
+pub fn text(findings: &Findings, objects: Option<&Objects>, detail: Detail, columns: usize) -> String {
+    match detail.verbose {
+        true => everything(findings, objects, detail.top.unwrap_or(5), columns),
+        false => brief::text(findings, objects, detail.top, columns),
     }
 }
 
-/// The findings in at most `columns`, with what they say about data if that is known.
-pub fn text(findings: &Findings, objects: Option<&Objects>, detail: Detail, columns: usize) -> String {
+fn everything(findings: &Findings, objects: Option<&Objects>, top: usize, columns: usize) -> String {
     let mut parts = vec![
         subject::line(&findings.about, columns) + &verdict::text(&findings.verdict, columns),
         account::text(findings, columns),
-        code::functions(findings, detail.functions, columns),
+        code::functions(findings, top, columns),
     ];
     if let Some(objects) = objects {
-        parts.push(objects::text(findings, objects, detail.functions, detail.verbose, columns));
+        parts.push(objects::text(findings, objects, top, columns));
     }
-    if detail.verbose {
-        parts.extend(code::by_class(findings, detail.functions, columns));
-        parts.push(code::instructions(findings, detail.functions.max(20), columns));
-    }
-    parts.push(account::threads(findings, detail.verbose, columns));
-    parts.push(timeline::text(&findings.timeline, detail.verbose, columns));
-    parts.push(limits::text(&findings.limits, detail.verbose, columns));
+    parts.extend(code::by_class(findings, top, columns));
+    parts.push(code::instructions(findings, top.max(20), columns));
+    parts.push(account::threads(findings, columns));
+    parts.push(timeline::text(&findings.timeline, columns));
+    parts.push(limits::text(&findings.limits, columns));
     parts.push(list("What to try next", &findings.advice, columns));
     parts.push(list("Keep in mind", &findings.remarks, columns));
-    if !detail.verbose && !findings.instructions.is_empty() {
-        parts.push(wrap_in(QUIET, "", "Every instruction, thread and interval: --verbose", columns));
-    }
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
 }

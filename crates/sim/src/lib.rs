@@ -7,6 +7,7 @@
 
 pub mod access;
 pub mod core;
+mod divider;
 pub mod engine;
 pub mod kernel_source;
 pub mod memory;

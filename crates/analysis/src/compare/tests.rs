@@ -43,6 +43,7 @@ fn run(wall_ns: u64, functions: &[(&str, u64, f64)]) -> Findings {
             largest: None,
             largest_share: None,
             nature: Known::Missing(missing()),
+            trust: Known::Missing(missing()),
             confidence: Confidence::Low,
             reasons: Vec::new(),
         },
@@ -68,7 +69,7 @@ fn run(wall_ns: u64, functions: &[(&str, u64, f64)]) -> Findings {
             })
             .collect(),
         instructions: Vec::new(),
-        timeline: Timeline { interval_ns: 1, threshold: 0.5, intervals: Vec::new() },
+        timeline: Timeline { interval_ns: 1, threshold: 0.5, measured_here: false, intervals: Vec::new() },
         limits: Limits {
             levels: Known::Missing(missing()),
             streams: Known::Missing(missing()),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Known, Pattern, Share, SourceLine};
+use super::{Flagged, Known, Pattern, Share, SourceLine};
 
 /// Data that samples touched.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -13,6 +13,8 @@ pub struct Objects {
     pub objects: Vec<ObjectFinding>,
     /// Lines that more than one thread touched with at least one writing, those with most samples first.
     pub shared_lines: Vec<SharedLine>,
+    /// Code and data of flagged intervals alone; none if no interval is flagged.
+    pub flagged: Option<Flagged>,
     /// What limits this view, in plain sentences.
     pub remarks: Vec<String>,
 }
@@ -50,6 +52,8 @@ pub struct ObjectFinding {
     pub blocks: u64,
     /// Samples of instructions that touched it.
     pub samples: u64,
+    /// Of these, samples whose address is the next one of a chain (`mov r,[r]`): taken to lie in the same object.
+    pub next_address_samples: u64,
     /// Share of all waiting on loads.
     pub load_waiting: Share,
     /// Share of all waiting on stores, atomics and fences.
@@ -81,9 +85,11 @@ pub struct Site {
     pub callers: Vec<String>,
 }
 
-/// Pages behind an object.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Pages of the mappings that an object lies in: the kernel tells no smaller parts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pages {
+    /// Bytes of the mappings; other objects may lie there as well.
+    pub mapped_bytes: u64,
     /// Bytes on huge pages.
     pub huge_bytes: u64,
     /// Bytes on each node: node, bytes.

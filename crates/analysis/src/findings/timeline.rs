@@ -9,6 +9,8 @@ pub struct Timeline {
     pub interval_ns: u64,
     /// An interval is flagged if waiting on loads is above this share of its user time.
     pub threshold: f64,
+    /// The threshold was measured on the machine of the recording; otherwise it is the one of machines in general.
+    pub measured_here: bool,
     /// In order and without gaps.
     pub intervals: Vec<TimelineInterval>,
 }
@@ -28,4 +30,12 @@ pub struct TimelineInterval {
     pub running_threads: Option<f64>,
     /// Waiting on loads is above the threshold, with enough samples to say so.
     pub flagged: bool,
+}
+
+impl Timeline {
+    /// Whether a moment, counted from the start of the recording, lies in a flagged interval.
+    pub fn is_flagged(&self, time_ns: u64) -> bool {
+        let index = usize::try_from(time_ns / self.interval_ns.max(1)).unwrap_or(usize::MAX);
+        self.intervals.get(index).is_some_and(|interval| interval.flagged)
+    }
 }

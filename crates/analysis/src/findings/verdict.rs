@@ -1,5 +1,6 @@
 //! The answer in short.
 
+use record::trust::Standing;
 use serde::{Deserialize, Serialize};
 
 use super::{Activity, Known, Share};
@@ -19,6 +20,8 @@ pub struct Verdict {
     pub largest_share: Option<Share>,
     /// Whether the waiting for memory looks like latency or like bandwidth.
     pub nature: Known<Nature>,
+    /// What validation found on this machine of the shares it rests on, or why it found nothing.
+    pub trust: Known<Standing>,
     /// How sure.
     pub confidence: Confidence,
     /// Why that sure and no more, in plain sentences.

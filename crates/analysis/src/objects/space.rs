@@ -178,30 +178,28 @@ impl<'a> Spaces<'a> {
         self.touched.get(key).map_or(1, |blocks| blocks.len() as u64)
     }
 
-    /// Pages behind an object: those of its areas, if it fills most of them.
+    /// Pages of the areas that an object lies in.
     pub fn pages(&self, key: &Key) -> Known<Pages> {
-        let missing = |reason: &str| Known::Missing(reason.to_owned());
-        let (areas, bytes): (BTreeSet<u32>, u64) = match key {
-            Key::Area(index) => ([*index].into(), u64::MAX),
+        let area_of = |process: u32, address: u64| self.area(process, address);
+        let areas: BTreeSet<u32> = match key {
+            Key::Area(index) => [*index].into(),
             Key::Heap(..) => {
                 let blocks = self.touched.get(key).into_iter().flatten();
-                let blocks: Vec<&Block> =
-                    blocks.filter_map(|&block| self.run.data.blocks.get(block as usize)).collect();
-                let areas =
-                    blocks.iter().filter_map(|block| self.area(block.process, block.address)).collect();
-                (areas, blocks.iter().map(|block| block.size_bytes).sum())
+                let blocks = blocks.filter_map(|&block| self.run.data.blocks.get(block as usize));
+                blocks.filter_map(|block| area_of(block.process, block.address)).collect()
             }
-            Key::Variable(_) | Key::Unknown => return missing("it shares its pages with others"),
+            Key::Variable(index) => {
+                let variable = self.run.data.variables.get(*index as usize);
+                variable.and_then(|found| area_of(found.process, found.start)).into_iter().collect()
+            }
+            Key::Unknown => BTreeSet::new(),
         };
-        let areas: Vec<&Area> =
-            areas.iter().filter_map(|&area| self.run.data.areas.get(area as usize)).collect();
-        let whole: u64 = areas.iter().map(|area| area.end - area.start).sum();
-        if areas.is_empty() || bytes < whole / 2 {
-            return missing("it shares its pages with others");
-        }
-        let mut pages = Pages { huge_bytes: 0, nodes: Vec::new() };
-        for area in areas {
-            let Some(of_area) = &area.pages else { return missing("the kernel did not say") };
+        let mut pages = Pages::default();
+        for area in areas.iter().filter_map(|&area| self.run.data.areas.get(area as usize)) {
+            let Some(of_area) = &area.pages else {
+                return Known::Missing("the kernel did not say".to_owned());
+            };
+            pages.mapped_bytes += area.end - area.start;
             pages.huge_bytes += of_area.huge_bytes;
             for &(node, bytes) in &of_area.nodes {
                 match pages.nodes.iter_mut().find(|(known, _)| *known == node) {
@@ -210,6 +208,9 @@ impl<'a> Spaces<'a> {
                 }
             }
         }
-        Known::Value(pages)
+        match pages.mapped_bytes {
+            0 => Known::Missing("its mapping was gone before it was looked at".to_owned()),
+            _ => Known::Value(pages),
+        }
     }
 }

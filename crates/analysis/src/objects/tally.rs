@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::Key;
 use crate::{
     findings::Pattern,
-    timer::{Access, Waits},
+    timer::{Access, Registers, Waits},
 };
 
 /// Bytes of a line.
@@ -30,6 +30,7 @@ pub(super) struct Touch {
 #[derive(Clone, Default)]
 pub(super) struct Sum {
     pub samples: u64,
+    pub next_address: u64,
     pub loads: f64,
     pub other: f64,
     pub readers: BTreeSet<u32>,
@@ -88,6 +89,7 @@ impl ObjectTally {
     pub fn add(&mut self, key: &Key, touch: Touch) {
         let sum = self.objects.entry(*key).or_default();
         sum.samples += 1;
+        sum.next_address += u64::from(touch.access.registers == Registers::Next);
         sum.loads += touch.waits.loads;
         sum.other += touch.waits.other;
         if touch.access.reads {

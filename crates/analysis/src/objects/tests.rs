@@ -5,7 +5,8 @@ use record::{data::*, run::Run};
 use super::*;
 use crate::{
     findings::{Findings, ObjectKind, Sharing},
-    timer::{self, Options, tests::run},
+    reading::Reading,
+    timer::{Options, tests::run},
 };
 
 /// mov r8,[r8]; mov [rdi],rax; cmp rax,rsi; jb 0; ret
@@ -15,9 +16,8 @@ const LOADED: u64 = 3;
 const STORED: u64 = 6;
 
 fn found(run: &Run) -> (Findings, Objects) {
-    let findings = timer::analyse(run, None, &Options::default());
-    let objects = objects(run, None, &findings);
-    (findings, objects)
+    let reading = Reading::of(run, None, &Options::default());
+    (reading.findings, reading.objects)
 }
 
 fn site(name: &str) -> Site {
@@ -145,6 +145,53 @@ fn lines_that_threads_share_are_told_apart() {
     assert!(advice(&findings, &objects)[0].contains("line at 0x9000"), "{:?}", advice(&findings, &objects));
     let (findings, objects) = found(&two_threads([0x9008, 0x9008]));
     assert!(advice(&findings, &objects).is_empty());
+}
+
+#[test]
+fn flagged_intervals_name_their_own_code_and_data() {
+    // Half a second in a chase through one block; half a second in a loop that loads from another and does not wait:
+    // mov rdx,[rdi]; add rax,1; cmp rax,rsi; jb; ret
+    const BUSY: [u8; 13] = [0x48, 0x8b, 0x17, 0x48, 0x83, 0xc0, 0x01, 0x48, 0x39, 0xf0, 0x72, 0xf4, 0xc3];
+    let begin = CODE.len() as u64;
+    let waiting = (0..500).map(|i| (LOADED, Some(0x1000_0000 + i * 64)));
+    let busy = (0..500).map(|i| match i % 3 {
+        0 => (begin + 3, Some(0x2000_0000)),
+        1 => (begin + 7, None),
+        _ => (begin + 10, None),
+    });
+    let mut run = run(&[&CODE[..], &BUSY].concat(), &waiting.chain(busy).collect::<Vec<_>>());
+    run.data.sites = vec![site("slow"), site("quick")];
+    run.data.blocks = vec![
+        block(0, 0x1000_0000, 1 << 20, BlockKind::Large, Some(0)),
+        block(0, 0x2000_0000, 1 << 20, BlockKind::Large, Some(1)),
+    ];
+    let (findings, objects) = found(&run);
+    let flags = findings.timeline.intervals.iter().map(|interval| (interval.start_ns, interval.flagged));
+    assert!(
+        flags.clone().all(|(start, flag)| flag == (start < 500_000_000)),
+        "{:?}",
+        flags.collect::<Vec<_>>()
+    );
+    let flagged = objects.flagged.as_ref().unwrap();
+    assert!((480..=520).contains(&flagged.samples), "{flagged:?}");
+    assert_eq!(findings.symbols[flagged.symbols[0].index].name, "f");
+    let part = flagged.objects[0];
+    assert_eq!(objects.objects[part.index].name, "blocks of 1 to 2 MiB from slow");
+    assert!(part.load_waiting.value > 0.99 && part.samples >= 480, "{part:?}");
+    assert_eq!(objects.objects.len(), 2, "the whole run touches both");
+}
+
+#[test]
+fn an_overwritten_address_is_the_next_of_its_chain_or_none() {
+    let samples: Vec<_> = (0..100).map(|i| (LOADED, Some(0x1000_0000 + i * 64))).collect();
+    let (_, objects) = found(&run(&CODE, &samples));
+    assert_eq!((objects.objects[0].samples, objects.objects[0].next_address_samples), (100, 100));
+    // mov rax,[rdi+rax*8]; and rax,rsi; cmp rax,rdx; jb 0; ret: what is loaded is masked before it is an index.
+    const INDEXED: [u8; 13] = [0x48, 0x8b, 0x04, 0xc7, 0x48, 0x21, 0xf0, 0x48, 0x39, 0xd0, 0x72, 0xf4, 0xc3];
+    let samples: Vec<_> = (0..100).map(|i| (4, Some(0x1000_0000 + i * 64))).collect();
+    let (_, objects) = found(&run(&INDEXED, &samples));
+    assert!(objects.objects.is_empty(), "{:?}", objects.objects);
+    assert_eq!(objects.addressed.map(|share| share.value), Some(0.0));
 }
 
 #[test]

@@ -8,12 +8,13 @@ const NO_SWITCHES: &str = "the kernel gave no context-switch records";
 
 /// Time of all threads together.
 pub(crate) fn overall(run: &Run) -> Account {
-    let user_ns = run.samples.place.len() as f64 * run.about.period_ns;
-    let kernel_ns = match run.about.usage {
-        Some(usage) => Known::Value(usage.system_ns as f64),
-        None => beyond_user(run.slices.iter(), user_ns),
+    let (samples, slices) = (run.samples.place.len(), run.slices.iter());
+    let (user_ns, kernel_ns) = match run.about.usage {
+        Some(usage) if samples == 0 => (usage.user_ns as f64, Known::Value(usage.system_ns as f64)),
+        Some(usage) => (samples as f64 * run.about.period_ns, Known::Value(usage.system_ns as f64)),
+        None => user_and_kernel(run, slices.clone(), samples as u64),
     };
-    account(run.slices.iter(), user_ns, kernel_ns)
+    account(slices, user_ns, kernel_ns)
 }
 
 /// Time of one thread with this many samples.
@@ -22,16 +23,25 @@ pub(crate) fn of_thread<'a>(
     slices: impl Iterator<Item = &'a Slice> + Clone,
     samples: u64,
 ) -> Account {
-    let user_ns = samples as f64 * run.about.period_ns;
-    let kernel_ns = beyond_user(slices.clone(), user_ns);
+    let (user_ns, kernel_ns) = user_and_kernel(run, slices.clone(), samples);
     account(slices, user_ns, kernel_ns)
 }
 
-/// What of the running time no sample stands for: samples are taken in user mode only.
-fn beyond_user<'a>(slices: impl Iterator<Item = &'a Slice> + Clone, user_ns: f64) -> Known<f64> {
+/// Samples are taken in user mode only: what of the running time none stands for went to the kernel. Where nothing at
+/// all was sampled the two cannot be told apart, and all of it counts as user time.
+fn user_and_kernel<'a>(
+    run: &Run,
+    slices: impl Iterator<Item = &'a Slice>,
+    samples: u64,
+) -> (f64, Known<f64>) {
+    let user_ns = samples as f64 * run.about.period_ns;
     match sum(slices, |slice| slice.running_ns) {
-        Known::Value(running) => Known::Value((running - user_ns).max(0.0)),
-        missing => missing,
+        Known::Value(running) if run.samples.place.is_empty() => {
+            let why = "without samples it cannot be told from user time, and is counted there";
+            (running, Known::Missing(why.to_owned()))
+        }
+        Known::Value(running) => (user_ns, Known::Value((running - user_ns).max(0.0))),
+        missing => (user_ns, missing),
     }
 }
 

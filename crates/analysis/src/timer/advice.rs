@@ -1,13 +1,16 @@
 //! What to try next.
 
-use crate::findings::{Activity, Findings, HeldBack, InstructionFinding, Known, Nature, Pattern};
+use crate::findings::{Activity, Findings, HeldBack, InstructionFinding, Nature, Pattern};
 
 /// Advice is given on waits from this share of user time on.
 const WORTH: f64 = 0.15;
 
-pub(crate) fn advice(findings: &Findings) -> Vec<String> {
+/// What to try about code, behind `on_data`, what to try about data.
+pub(crate) fn advice(findings: &Findings, on_data: Vec<String>) -> Vec<String> {
     let Some(split) = findings.overall else {
-        return vec!["Run it longer, or raise --rate: no sample was taken.".to_owned()];
+        return vec![
+            "Run it longer, raise --rate, or see to what the notes say: there is no sample.".to_owned(),
+        ];
     };
     let mut waits: Vec<(Activity, f64)> = Activity::ALL
         .into_iter()
@@ -16,12 +19,14 @@ pub(crate) fn advice(findings: &Findings) -> Vec<String> {
         .filter(|&(_, share)| share >= WORTH)
         .collect();
     waits.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let mut advice: Vec<String> = waits.iter().map(|&(activity, _)| on(activity, findings)).collect();
-    if matches!(findings.limits.levels, Known::Missing(_)) && split.memory() >= WORTH {
-        advice.push(
-            "Run `memwall calibrate` once, to see how far this is from what the machine can do.".to_owned(),
-        );
-    }
+    // That a line is waited for is known already where its sharing was found.
+    let is_said = |activity: Activity| {
+        let hottest = hottest(activity, findings).and_then(|found| found.access);
+        !on_data.is_empty() && hottest.is_some_and(|access| access.pattern == Pattern::OnePlace)
+    };
+    let on_code = waits.iter().filter(|&&(activity, _)| !is_said(activity));
+    let on_code: Vec<String> = on_code.map(|&(activity, _)| on(activity, findings)).collect();
+    let mut advice: Vec<String> = on_data.into_iter().chain(on_code).collect();
     if findings.verdict.held_back == HeldBack::No && advice.is_empty() {
         advice.push("Memory is not what holds it back; look at the instructions it executes.".to_owned());
     }
@@ -30,8 +35,7 @@ pub(crate) fn advice(findings: &Findings) -> Vec<String> {
 }
 
 fn on(activity: Activity, findings: &Findings) -> String {
-    let hottest = findings.instructions.iter().filter(|found| found.activity == activity);
-    let hottest = hottest.max_by(|a, b| a.waiting_samples.total_cmp(&b.waiting_samples));
+    let hottest = hottest(activity, findings);
     let place = hottest.map_or(String::new(), |found| format!(" in {}", place(findings, found)));
     match activity {
         Activity::Loads => on_loads(findings, hottest, &place),
@@ -53,6 +57,12 @@ fn on(activity: Activity, findings: &Findings) -> String {
             "The core guesses wrongly where to go next, or jumps much{place}: sort the data, compute without branches, or inline."
         ),
     }
+}
+
+/// The instruction with most waiting of a kind.
+fn hottest(activity: Activity, findings: &Findings) -> Option<&InstructionFinding> {
+    let waiting = findings.instructions.iter().filter(|found| found.activity == activity);
+    waiting.max_by(|a, b| a.waiting_samples.total_cmp(&b.waiting_samples))
 }
 
 fn on_loads(findings: &Findings, hottest: Option<&InstructionFinding>, place: &str) -> String {

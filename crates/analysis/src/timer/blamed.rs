@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use machine::profile::Profile;
+use code::{Block, Instruction};
 use record::run::Run;
 
 use super::{
-    core,
+    facts::{keeps_its_address, overwrites_its_address},
     pattern::pattern,
     program::Blame,
     tally::{Parts, Tally, undecided},
@@ -18,6 +18,28 @@ use crate::findings::{Activity, Findings, Pattern};
 pub(crate) struct Access {
     pub reads: bool,
     pub writes: bool,
+    pub registers: Registers,
+}
+
+/// Which address the registers behind an instruction give for its operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Registers {
+    /// The one it used.
+    Own,
+    /// The one it will use next: it loaded its own address register (`mov r,[r]`).
+    Next,
+    /// None that it uses: the register was overwritten by something that is no address yet.
+    Lost,
+}
+
+impl Registers {
+    fn of(block: &Block, instruction: &Instruction) -> Self {
+        match (keeps_its_address(block, instruction), overwrites_its_address(block, instruction)) {
+            (false, _) => Self::Lost,
+            (true, true) => Self::Next,
+            (true, false) => Self::Own,
+        }
+    }
 }
 
 /// Parts of a sample that wait for memory.
@@ -41,14 +63,13 @@ struct OfPlace {
 /// The parts of a sample as the findings have them: index of an instruction, and what it means.
 pub(crate) type Shown = (usize, [f32; Activity::ALL.len()]);
 
-/// All places of a run.
-pub(crate) struct Blamed {
+/// What samples at each place of a run mean, for those who look at samples one by one.
+pub struct Blamed {
     places: Vec<OfPlace>,
 }
 
 impl Blamed {
-    pub fn new(run: &Run, profile: Option<&Profile>) -> Self {
-        let tally = Tally::new(run, &core(profile));
+    pub(crate) fn new(run: &Run, tally: &Tally) -> Self {
         let of = |(place, blame): (usize, &Blame)| {
             let parts = tally.parts(u32::try_from(place).unwrap_or(u32::MAX));
             let part = |activity: Activity| parts[activity as usize];
@@ -63,10 +84,11 @@ impl Blamed {
                 (!operands.is_empty()).then(|| Access {
                     reads: any(|operand| operand.access().reads()),
                     writes: any(|operand| operand.access().writes()),
+                    registers: Registers::of(block, instruction),
                 })
             });
             OfPlace {
-                blamed: blamed(run, &tally, place, blame),
+                blamed: blamed(run, tally, place, blame),
                 access,
                 waits: Waits {
                     loads: part(Activity::Loads),
@@ -81,22 +103,22 @@ impl Blamed {
     }
 
     /// How the instruction blamed for samples at a place touches memory; none if it does not, or is not known.
-    pub fn access(&self, place: u32) -> Option<Access> {
+    pub(crate) fn access(&self, place: u32) -> Option<Access> {
         self.places.get(place as usize)?.access
     }
 
     /// What of a sample at a place is waiting for memory.
-    pub fn waits(&self, place: u32) -> Waits {
+    pub(crate) fn waits(&self, place: u32) -> Waits {
         self.places.get(place as usize).map_or_else(Waits::default, |place| place.waits)
     }
 
     /// How the instruction walks through memory.
-    pub fn pattern(&self, place: u32) -> Pattern {
+    pub(crate) fn pattern(&self, place: u32) -> Pattern {
         self.places.get(place as usize).map_or(Pattern::Unknown, |place| place.pattern)
     }
 
     /// By place: the instructions of the findings that a sample there is blamed on.
-    pub fn instructions(&self, run: &Run, findings: &Findings) -> Vec<Vec<Shown>> {
+    pub(crate) fn instructions(&self, run: &Run, findings: &Findings) -> Vec<Vec<Shown>> {
         let mut known: HashMap<(&str, u64), usize> = HashMap::new();
         for (index, found) in findings.instructions.iter().enumerate() {
             if let Some(symbol) = findings.symbols.get(found.symbol) {

@@ -2,12 +2,20 @@
 
 use std::collections::HashSet;
 
-use record::run::{Ending, Run};
+use record::{
+    run::{Ending, Run},
+    trust::Standing,
+};
 
 use super::{program::Blame, tally::Tally, verdict::stolen_share};
-use crate::findings::Split;
+use crate::findings::{Known, Split};
 
-pub(crate) fn remarks(run: &Run, tally: &Tally, overall: Option<&Split>) -> Vec<String> {
+pub(crate) fn remarks(
+    run: &Run,
+    tally: &Tally,
+    overall: Option<&Split>,
+    trust: &Known<Standing>,
+) -> Vec<String> {
     let mut remarks = run.remarks.clone();
     let samples = run.samples.place.len();
     match run.about.lost_samples {
@@ -35,6 +43,9 @@ pub(crate) fn remarks(run: &Run, tally: &Tally, overall: Option<&Split>) -> Vec<
         remarks.push(format!(
             "The hypervisor took {percent:.0} % of one CPU's time; shares suffer less than times."
         ));
+    }
+    if let Known::Missing(reason) = trust {
+        remarks.push(format!("How far shares can be believed was not tried here: {reason}."));
     }
     if run.about.ending == Ending::Unknown {
         remarks.push("The recording ends early: memwall was stopped before the program ended.".to_owned());

@@ -42,7 +42,12 @@ pub(crate) fn timeline(run: &Run, tally: &Tally, options: &Options) -> Timeline 
             flagged: *samples >= FEWEST_SAMPLES && loads.is_some_and(|loads| loads > options.threshold),
         }
     });
-    Timeline { interval_ns, threshold: options.threshold, intervals: intervals.collect() }
+    Timeline {
+        interval_ns,
+        threshold: options.threshold,
+        measured_here: options.measured_here,
+        intervals: intervals.collect(),
+    }
 }
 
 /// A round length, a multiple of the slices where those are known.

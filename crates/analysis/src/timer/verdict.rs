@@ -1,6 +1,6 @@
 //! The answer in short, and how sure it is.
 
-use record::run::Run;
+use record::{run::Run, trust::Standing, validate::Trust};
 
 use crate::{
     findings::{
@@ -27,6 +27,7 @@ pub(crate) fn verdict(
     overall: Option<&Split>,
     instructions: &[InstructionFinding],
     limits: &Limits,
+    trust: &Known<Standing>,
 ) -> Verdict {
     let Some(split) = overall else {
         return Verdict {
@@ -36,21 +37,28 @@ pub(crate) fn verdict(
             largest: None,
             largest_share: None,
             nature: Known::Missing("no sample was taken".to_owned()),
+            trust: trust.clone(),
             confidence: Confidence::Low,
-            reasons: vec!["No sample was taken: the program spent too little time in user mode.".to_owned()],
+            reasons: vec![
+                "The recording holds no sample: too little time in user mode, or the notes say why."
+                    .to_owned(),
+            ],
         };
     };
     let share = |part: f64| statistics::share(part * split.samples as f64, split.samples as f64);
     let memory = share(split.memory());
     let largest = split.largest_wait().filter(|&(_, part)| part >= NOISE);
-    let (confidence, reasons) = confidence(run, split, memory);
+    let trust = trust.clone();
+    let (confidence, reasons) = confidence(run, split, memory, trust.value());
+    let is_broken = trust.value().is_some_and(Standing::is_broken);
     Verdict {
-        held_back: held_back(split),
+        held_back: if is_broken { HeldBack::Unknown } else { held_back(split) },
         memory,
         loads: share(split.loads),
         largest: largest.map(|(activity, _)| activity),
         largest_share: largest.and_then(|(_, part)| share(part)),
         nature: nature(split, instructions, limits),
+        trust,
         confidence,
         reasons,
     }
@@ -100,9 +108,40 @@ fn nature(split: &Split, instructions: &[InstructionFinding], limits: &Limits) -
     })
 }
 
-fn confidence(run: &Run, split: &Split, memory: Option<Share>) -> (Confidence, Vec<String>) {
-    let mut level = Confidence::High;
-    let mut reasons = Vec::new();
+/// What validation says of the shares, as a limit of the confidence and a reason.
+fn earned(standing: &Standing) -> (Confidence, Option<String>) {
+    match &standing.trust {
+        Trust::Trusted { error } => {
+            let points = error * 100.0;
+            (
+                Confidence::High,
+                Some(format!("On known kernels of this machine shares were right to {points:.0} points.")),
+            )
+        }
+        Trust::Qualitative { misses, .. } => (
+            Confidence::Medium,
+            Some(format!("Validated on this machine, the instrument does not tell {misses}.")),
+        ),
+        Trust::Broken { why, shown_by, .. } => (
+            Confidence::Low,
+            Some(format!("Validation on this machine found that the instrument {why}; shown by {shown_by}.")),
+        ),
+        Trust::Untested { .. } => (Confidence::High, None),
+    }
+}
+
+fn confidence(
+    run: &Run,
+    split: &Split,
+    memory: Option<Share>,
+    trust: Option<&Standing>,
+) -> (Confidence, Vec<String>) {
+    let (mut level, reason) = trust.map_or((Confidence::High, None), earned);
+    let mut reasons: Vec<String> = reason.into_iter().collect();
+    let error = match trust.map(|standing| &standing.trust) {
+        Some(Trust::Trusted { error }) => *error,
+        _ => 0.0,
+    };
     let mut lower = |to: Confidence, reason: String| {
         level = level.min(to);
         reasons.push(reason);
@@ -117,7 +156,7 @@ fn confidence(run: &Run, split: &Split, memory: Option<Share>) -> (Confidence, V
         lower(to, format!("{percent:.0} % of user time could not be blamed on an instruction."));
     }
     if let Some(memory) = memory {
-        let straddles = |limit: f64| memory.low < limit && limit <= memory.high;
+        let straddles = |limit: f64| memory.low - error < limit && limit <= memory.high + error;
         if straddles(HeldBack::YES) || straddles(HeldBack::PARTLY) {
             lower(
                 Confidence::Medium,

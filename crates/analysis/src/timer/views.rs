@@ -69,8 +69,7 @@ pub(crate) fn symbols(
         let sum = sums.entry(owner).or_default();
         add(&mut sum.parts, &tally.parts(at), 1.0);
         sum.samples += 1;
-        let interval = timeline.intervals.get((time / timeline.interval_ns.max(1)) as usize);
-        sum.flagged += u64::from(interval.is_some_and(|interval| interval.flagged));
+        sum.flagged += u64::from(timeline.is_flagged(time));
     }
     let mut owners: Vec<(Owner, SymbolSum)> = sums.into_iter().collect();
     owners.sort_by_key(|(owner, sum)| (std::cmp::Reverse(sum.samples), *owner));

@@ -9,6 +9,8 @@ use analysis::{
 };
 use lab::run::{Request, Target};
 
+use super::built::{examples, number_behind, silent};
+
 struct Case {
     command: &'static str,
     /// Arguments that take the bottleneck away; none if nothing does.
@@ -36,7 +38,7 @@ const CASES: [Case; 22] = [
     case("chase --size L2", Some("--size L1"), "chase", LOADS),
     case("chase --muls 24", Some("--size L1"), "chase_dependent_24", LOADS),
     case("chase --muls 24 --size L3", Some("--size L1"), "chase_dependent_24", LOADS),
-    case("chase --muls 24 --size L2", Some("--size L1"), "chase_dependent_24", &[Activity::Chains]),
+    case("chase --muls 24 --size L2", None, "chase_dependent_24", &[Activity::Chains]),
     case("chase --muls 24 --size L1", None, "chase_dependent_24", &[Activity::Chains]),
     case("chase --muls 24 --independent", Some("--size L1"), "chase_independent_24", LOADS),
     case("stream", Some("--size L1"), "triad", BOTH),
@@ -59,11 +61,7 @@ const SECONDS: &str = "1";
 
 /// Prints the table; gives how many examples showed another class or function than they should.
 pub fn table(wanted: &[String]) -> Result<u32, Box<dyn Error>> {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("examples");
-    let build = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/build");
-    if !Command::new(build).arg(&folder).status()?.success() {
-        return Err("the examples could not be built".into());
-    }
+    let folder = examples()?;
     println!(
         "{:>30} {:>22} {:>29} {:>6} {:>6} {:>6}  function",
         "example", "expected", "found", "share", "truth", "error"
@@ -122,8 +120,9 @@ fn words<'a>(command: &'a str, more: &'a str) -> impl Iterator<Item = &'a str> {
 fn record(folder: &Path, case: &Case) -> Result<Findings, Box<dyn Error>> {
     let scratch = tempfile::tempdir()?;
     let file = scratch.path().join("a.sqlite");
-    let mut command: Vec<_> = words(case.command, "").map(Into::into).collect();
-    command[0] = folder.join(&command[0]).into();
+    let mut words = words(case.command, "");
+    let program = folder.join(words.next().unwrap_or_default());
+    let command = silent([program.into()].into_iter().chain(words.map(Into::into)));
     let request = Request {
         skid_instructions: lab::timer::skid_for(None, &pmu::Live),
         ..Request::new(Target::Launch(command), &file)
@@ -144,11 +143,7 @@ fn cost(folder: &Path, command: &str, more: &str) -> Result<f64, Box<dyn Error>>
     let program = folder.join(words.next().unwrap_or_default());
     let output = Command::new(program).args(words).output()?;
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    // NAME: N rounds in S s (C s of CPU time), X ns per STEP
-    let number = |before: &str| {
-        let (_, rest) = text.split_once(before)?;
-        rest.split_whitespace().next()?.parse::<f64>().ok()
-    };
+    let number = |before| number_behind(&text, before);
     let parts = number(" rounds in ").zip(number("s (")).zip(number("CPU time), "));
     let ((seconds, processor), per_step) =
         parts.ok_or_else(|| format!("{command} {more}: no pace in {text:?}"))?;

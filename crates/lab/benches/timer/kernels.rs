@@ -138,6 +138,35 @@ fn verdict(bound: Bound, split: &Split, truth: f64) -> (String, bool) {
     (text, holds && split.undecided < 0.15)
 }
 
+/// How many times as many samples a load that hits the first cache gets as the instructions beside it, on a chase with
+/// multiplications: what the analysis takes a hit to be.
+fn weight_of_a_hit() -> Result<f64, Box<dyn Error>> {
+    let chase = case("chase-dependent", &[("muls", 24)], L1, Bound::Below(15.0));
+    let (mut sampled, passes) = prepare(&kernel(&chase), L1)?;
+    let mut samples = 0;
+    while samples * PERIOD_NS < CASE_NS {
+        samples += sampled.stretch(passes)?;
+    }
+    let run = sampled.into_run();
+    let function = run.functions.first().ok_or("no code")?;
+    let decoded = code::decode_range(function.code.as_deref().unwrap_or_default(), function.start, &[]);
+    let (mut behind_loads, mut loads, mut behind_others, mut others) = (0.0, 0.0, 0.0, 0.0);
+    let counts = |address: u64| {
+        let at = |place: &&u32| run.places[**place as usize].address == address;
+        run.samples.place.iter().filter(at).count() as f64
+    };
+    let loops = decoded.blocks.iter().filter(|block| block.target() == Some(block.address()));
+    for pair in loops.flat_map(|block| block.instructions().windows(2)) {
+        let behind = counts(pair[1].address());
+        let (sum, number) = match pair[0].has_load() {
+            true => (&mut behind_loads, &mut loads),
+            false => (&mut behind_others, &mut others),
+        };
+        (*sum, *number) = (*sum + behind, *number + 1.0);
+    }
+    Ok((behind_loads / loads) / (behind_others / others))
+}
+
 /// Prints the table of the kernels whose names hold one of `wanted`, all of none; gives how many bounds are broken.
 pub fn table(wanted: &[String]) -> Result<u32, Box<dyn Error>> {
     println!(
@@ -145,6 +174,7 @@ pub fn table(wanted: &[String]) -> Result<u32, Box<dyn Error>> {
         "kernel", "size", "found", "memory", "loads", "undec", "truth", "error"
     );
     let mut broken = 0;
+    println!("a load that hits gets {:.1} times as many samples as other instructions", weight_of_a_hit()?);
     for case in cases()
         .iter()
         .filter(|case| wanted.is_empty() || wanted.iter().any(|name| case.kernel.contains(name)))

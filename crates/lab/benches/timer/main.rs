@@ -3,6 +3,10 @@
 //! `cargo bench -p memwall-lab --bench timer` prints the table of the kernels, `-- examples` that of the example
 //! programs, `-- NAME` only what holds that name. Fails where a bound is broken.
 
+#![allow(clippy::unwrap_used)]
+
+#[path = "../built/mod.rs"]
+mod built;
 mod examples;
 mod kernels;
 

@@ -87,12 +87,16 @@ impl Wanted {
     fn metrics(&self, runs: &[CountedRun]) -> GroupMetrics {
         let mut metrics: Vec<CountedMetric> = Vec::new();
         for metric in &self.chosen.metrics {
+            let inputs = metric.formula.names();
+            let events = inputs.iter().filter_map(|input| self.chosen.event(input)).map(str::to_owned);
             metrics.push(CountedMetric {
                 name: metric.name.clone(),
                 unit: metric.unit.clone(),
                 about: metric.about.clone(),
                 values: Vec::new(),
                 missing: Vec::new(),
+                events: events.collect(),
+                trust: None,
             });
         }
         for run in runs {

@@ -37,8 +37,6 @@ struct Known {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Counts {
     pub samples: u64,
-    /// Time that the samples stand for.
-    pub sampled_ns: u64,
     pub lost: u64,
     pub throttled: u64,
     pub malformed: u64,

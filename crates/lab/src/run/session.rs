@@ -86,6 +86,8 @@ struct Session<'k> {
     /// Why allocations are not written down.
     no_heap: Option<String>,
     trouble: Option<FileError>,
+    /// Samples that are safe in the recording.
+    committed: u64,
 }
 
 /// Why watching ended.
@@ -218,11 +220,15 @@ impl<'k> Begin<'_, 'k> {
         if !self.request.heap {
             return (None, None);
         }
-        if let Some(barrier) = barrier(program).filter(Barrier::is_harmful) {
-            return (None, Some(format!("{} {}", program.display(), barrier.words())));
+        let barrier = barrier(program);
+        let reason = |barrier: &Barrier| format!("{} {}", program.display(), barrier.words());
+        if let Some(barrier) = barrier.as_ref().filter(|barrier| barrier.is_harmful()) {
+            return (None, Some(reason(barrier)));
         }
+        // The kernel tells nothing of such a program: nobody will miss its log later.
+        let hidden = barrier.filter(|barrier| *barrier == Barrier::OtherRights);
         match Heap::prepare() {
-            Ok(heap) => (Some(heap), None),
+            Ok(heap) => (Some(heap), hidden.as_ref().map(reason)),
             Err(error) => (None, Some(format!("the library for it cannot be put down ({error})"))),
         }
     }
@@ -253,6 +259,7 @@ impl<'k> Begin<'_, 'k> {
             refusal: None,
             no_heap: None,
             trouble: None,
+            committed: 0,
         }
     }
 
@@ -266,6 +273,7 @@ impl<'k> Begin<'_, 'k> {
             sideband: Sideband { switches: true, ..Sideband::for_symbols() },
             fields: Fields {
                 call_chain: self.request.call_chains.then_some(LONGEST_CHAIN),
+                period: false,
                 ..Fields::clock()
             },
             ..SamplerRequest::clock(who, self.cpus.clone())

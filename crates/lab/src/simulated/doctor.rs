@@ -1,23 +1,25 @@
 //! `memwall doctor` on a simulated machine: what it offers, and what it has not.
 
+use events::{Catalogue, Unit};
 use machine::model::Model;
 use record::doctor::{Capability, Checkup, Instrument, State};
 
 /// Nothing is tried: what is simulated is known.
 pub fn examine(model: &Model) -> Checkup {
     let nodes = model.sockets;
+    let catalogue = Catalogue::for_model(model);
     let rows = vec![
-        row("core_pmu", "core PMU", Err("simulated: counters are not simulated yet"), "hardware events"),
+        row("core_pmu", "core PMU", core_pmu(catalogue), "hardware events"),
         row(
             "memory_controllers",
             "memory controller counters",
-            Err("simulated: counters are not simulated yet"),
+            controllers(catalogue),
             "bytes moved by memory itself",
         ),
         row(
             "clock_sampling",
             "clock sampling",
-            Err("simulated: no samples are taken yet"),
+            Err("simulated: kernels run there, not programs"),
             "where the time goes",
         ),
         row(
@@ -58,17 +60,34 @@ pub fn examine(model: &Model) -> Checkup {
     Checkup {
         schema: "memwall.doctor/1".to_owned(),
         rows,
-        instrument: Instrument::Squeeze,
-        because: format!(
-            "the clock of simulated {} is exact and repeats to the bit; its counters are not simulated yet",
-            model.name
-        ),
+        instrument: if catalogue.is_some() { Instrument::Pmu } else { Instrument::Squeeze },
+        because: match catalogue {
+            Some(_) => format!("every counter of simulated {} can be read, all in one run", model.name),
+            None => format!(
+                "no events are known for simulated {}; its clock is exact and repeats to the bit",
+                model.name
+            ),
+        },
         cannot_tell: vec![
-            "Counter readings: a simulated machine keeps count of everything, but has no PMU to read it yet."
-                .to_owned(),
             "How an operating system, other programs or a hypervisor disturb a program: there are none."
                 .to_owned(),
         ],
+    }
+}
+
+const NO_EVENTS: &str = "simulated: no events are known for the CPU that this model names";
+
+fn core_pmu(catalogue: Option<&Catalogue>) -> Result<String, &'static str> {
+    let one = catalogue.ok_or(NO_EVENTS)?;
+    let (free, fixed) = (one.general_counters, one.fixed_counters);
+    Ok(format!("simulated: events of {}, {free} free and {fixed} fixed counters", one.name))
+}
+
+fn controllers(catalogue: Option<&Catalogue>) -> Result<String, &'static str> {
+    let one = catalogue.ok_or(NO_EVENTS)?;
+    match one.entries.iter().filter(|entry| entry.encoding.unit == Unit::MemoryController).count() {
+        0 => Err("simulated: this CPU has no events of its memory controllers"),
+        events => Ok(format!("simulated: {events} events")),
     }
 }
 

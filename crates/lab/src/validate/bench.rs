@@ -64,6 +64,10 @@ pub trait Bench {
         experiment: &Experiment,
         interrupt: &AtomicBool,
     ) -> Result<Option<Vec<f64>>, ObserveError>;
+    /// Another like it that may run at the same time; none if the two would disturb each other.
+    fn twin(&self) -> Option<Box<dyn Bench + Send + '_>> {
+        None
+    }
 }
 
 /// Why an event was refused, without its name, so that the same reason reads the same for all.

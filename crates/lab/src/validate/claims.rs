@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, sync::OnceLock};
 
-use events::Catalogue;
+use events::{Catalogue, Entry, Unit};
 use record::validate::Place;
 use serde::Deserialize;
 
@@ -34,6 +34,26 @@ pub struct Candidate {
     pub instead_of: Option<String>,
     /// Errata that name it, as the maker numbers them.
     pub errata: Vec<String>,
+    /// What its catalogue says beside.
+    pub note: Option<String>,
+    /// All its events are counted by each core for itself.
+    pub per_core: bool,
+}
+
+impl Candidate {
+    /// A single event of a core.
+    pub fn event(name: &str, purpose: Purpose) -> Self {
+        Self {
+            name: name.to_owned(),
+            events: vec![name.to_owned()],
+            less: Vec::new(),
+            purpose,
+            instead_of: None,
+            errata: Vec::new(),
+            note: None,
+            per_core: true,
+        }
+    }
 }
 
 /// The indicator of a paper's table.
@@ -42,6 +62,9 @@ pub struct Candidate {
 pub struct Paper {
     /// Level that serves.
     pub level: Place,
+    /// It is the memory of another package.
+    #[serde(default)]
+    pub remote: bool,
     /// `read` or `write`.
     pub direction: String,
     /// Meanings of its events for one core.
@@ -87,8 +110,8 @@ fn file() -> &'static File {
 /// What the papers use, with the names a machine has for it.
 pub fn papers(catalogue: &Catalogue) -> Vec<(Paper, bool, String)> {
     let name = |meanings: &[String]| {
-        let names: Option<Vec<&str>> = meanings.iter().map(|meaning| first(catalogue, meaning)).collect();
-        names.filter(|names| !names.is_empty()).map(|names| names.join(" + "))
+        let parts: Option<Vec<&Entry>> = meanings.iter().map(|meaning| first(catalogue, meaning)).collect();
+        parts.filter(|parts| !parts.is_empty()).map(|parts| joined(&parts))
     };
     let both = file()
         .paper
@@ -97,8 +120,12 @@ pub fn papers(catalogue: &Catalogue) -> Vec<(Paper, bool, String)> {
     both.filter_map(|(paper, all, name)| Some((paper.clone(), all, name?))).collect()
 }
 
-fn first<'a>(catalogue: &'a Catalogue, meaning: &str) -> Option<&'a str> {
-    catalogue.entries.iter().find(|entry| entry.meaning == meaning).map(|entry| entry.name.as_str())
+fn first<'a>(catalogue: &'a Catalogue, meaning: &'a str) -> Option<&'a Entry> {
+    catalogue.meaning(meaning).next()
+}
+
+fn joined(parts: &[&Entry]) -> String {
+    parts.iter().map(|part| part.name.as_str()).collect::<Vec<_>>().join(" + ")
 }
 
 /// What is judged on a machine with these events. With `all`, also events that nothing is claimed of.
@@ -113,30 +140,27 @@ pub fn candidates(catalogue: &Catalogue, all: bool) -> Vec<Candidate> {
             None if all && entry.precise < 2 => Purpose::Unknown,
             None => continue,
         };
-        let errata = entry.errata.clone();
-        let named = |name: String, instead_of| Candidate {
-            events: vec![name.clone()],
-            less: Vec::new(),
-            name,
-            purpose,
-            instead_of,
-            errata: errata.clone(),
+        let one = Candidate {
+            errata: entry.errata.clone(),
+            note: entry.note.clone(),
+            per_core: entry.encoding.unit == Unit::Core,
+            ..Candidate::event(&entry.name, purpose)
         };
-        found.push(named(entry.name.clone(), None));
+        found.push(one.clone());
         for other in &entry.alternatives {
-            found.push(named(format!("{}@{}", entry.name, other.suffix()), Some(entry.name.clone())));
+            let name = format!("{}@{}", entry.name, other.suffix());
+            let instead_of = Some(entry.name.clone());
+            found.push(Candidate { events: vec![name.clone()], name, instead_of, ..one.clone() });
         }
     }
     for sum in &file.sum {
-        let parts: Option<Vec<&str>> = sum.parts.iter().map(|meaning| first(catalogue, meaning)).collect();
+        let parts: Option<Vec<&Entry>> = sum.parts.iter().map(|meaning| first(catalogue, meaning)).collect();
         let Some(parts) = parts else { continue };
+        let purpose = Quantity::named(&sum.quantity).map_or(Purpose::Stall, Purpose::Volume);
         found.push(Candidate {
-            name: parts.join(" + "),
-            events: parts.iter().map(|part| (*part).to_owned()).collect(),
-            less: Vec::new(),
-            purpose: Quantity::named(&sum.quantity).map_or(Purpose::Stall, Purpose::Volume),
-            instead_of: None,
-            errata: Vec::new(),
+            events: parts.iter().map(|part| part.name.clone()).collect(),
+            per_core: parts.iter().all(|part| part.encoding.unit == Unit::Core),
+            ..Candidate::event(&joined(&parts), purpose)
         });
     }
     found

@@ -45,6 +45,11 @@ impl Files {
         Self { directory: parent.join("trust"), id: id.to_owned() }
     }
 
+    /// Where the files are.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     fn path(&self, ending: &str) -> PathBuf {
         self.directory.join(format!("{}.{ending}", self.id))
     }

@@ -6,23 +6,26 @@
 
 pub mod bench;
 pub mod claims;
+pub mod consult;
 pub mod judge;
 pub mod keep;
 pub mod native;
 pub mod plan;
 pub mod quantity;
+mod session;
 pub mod simulated;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{cmp::Ordering, sync::atomic::AtomicBool};
 
 use events::Catalogue;
 use machine::profile::Fingerprint;
 use record::validate::{Judged, Observation, SCHEMA, Step as Done, Sweep, Trust, Validation};
 
-use bench::{Bench, ObserveError};
+use bench::Bench;
 use claims::{Candidate, Purpose};
 use judge::latency::{Formula, SAMPLED};
 use plan::{Extent, Step};
+use session::Made;
 
 /// Kernels by which volumes are judged: their lines are known exactly.
 const KNOWN_LINES: [&str; 9] =
@@ -73,17 +76,10 @@ pub fn validate(
     let refused: Vec<(String, String)> =
         events.iter().filter_map(|event| Some((event.clone(), bench.refusal(event)?))).collect();
     events.retain(|event| !refused.iter().any(|(name, _)| name == event));
-    let mut session = Session {
-        bench,
-        events,
-        observer,
-        interrupt,
-        observations: Vec::new(),
-        swept: Vec::new(),
-        steps: Vec::new(),
-    };
-    session.run(Extent { quick: request.quick, runs: request.runs });
-    let Session { observations, swept, steps, .. } = session;
+    let extent = Extent { quick: request.quick, runs: request.runs };
+    let machine = bench.machine().clone();
+    let plan = Step::ALL.map(|step| (step, plan::experiments(step, &machine, extent)));
+    let Made { observations, swept, steps } = session::make(bench, &plan, &events, observer, interrupt);
     let indicators = judge_all(&candidates, &formulas, &refused, &observations, &steps);
     let best = judge::best::best(&candidates, &indicators, &observations, &claims::papers(catalogue));
     Validation {
@@ -99,86 +95,8 @@ pub fn validate(
         steps,
         best,
         indicators,
+        thresholds: judge::latency::thresholds(&formulas, &observations),
         sweeps: sweeps(&candidates, &swept),
-    }
-}
-
-struct Session<'a> {
-    bench: &'a mut dyn Bench,
-    events: Vec<String>,
-    observer: &'a mut dyn Observer,
-    interrupt: &'a AtomicBool,
-    observations: Vec<Observation>,
-    /// Of the curves, which lie between the levels too and judge nothing.
-    swept: Vec<Observation>,
-    steps: Vec<Done>,
-}
-
-impl Session<'_> {
-    fn run(&mut self, extent: Extent) {
-        let machine = self.bench.machine().clone();
-        let plan = Step::ALL.map(|step| (step, plan::experiments(step, &machine, extent)));
-        let all: usize = plan.iter().map(|(_, experiments)| experiments.len()).sum();
-        let mut made = 0;
-        for (step, experiments) in plan {
-            let mut done = Done {
-                name: step.name().to_owned(),
-                done: true,
-                experiments: experiments.len(),
-                missing: None,
-            };
-            if self.events.is_empty() {
-                (done.done, done.experiments) = (true, 0);
-                done.missing = Some("no event can be counted here".to_owned());
-            } else if experiments.is_empty() {
-                done.missing = Some("left out: quick, or nothing here to try it with".to_owned());
-            } else {
-                for experiment in &experiments {
-                    self.observer.progress(&experiment.label(), made as f64 / all.max(1) as f64);
-                    made += 1;
-                    match self.one(step, experiment) {
-                        Ok(observation) if step == Step::Curves => self.swept.push(observation),
-                        Ok(observation) => self.observations.push(observation),
-                        Err(ObserveError::Interrupted) => {
-                            done.done = false;
-                            done.missing = Some("interrupted; the next call goes on from here".to_owned());
-                            break;
-                        }
-                        Err(error) => done.missing = Some(error.to_string()),
-                    }
-                }
-            }
-            self.steps.push(done);
-        }
-    }
-
-    fn one(
-        &mut self,
-        step: Step,
-        experiment: &record::validate::Experiment,
-    ) -> Result<Observation, ObserveError> {
-        let has_all = |kept: &Observation| {
-            self.events.iter().all(|event| kept.counts.iter().any(|(name, _)| name == event))
-        };
-        if let Some(made) = self.observations.iter().find(|made| made.experiment == *experiment) {
-            return Ok(made.clone());
-        }
-        if let Some(kept) = self.observer.kept(&experiment.key()).filter(has_all) {
-            return Ok(kept);
-        }
-        if self.interrupt.load(Ordering::Relaxed) {
-            return Err(ObserveError::Interrupted);
-        }
-        let mut observation = self.bench.observe(experiment, &self.events, self.interrupt)?;
-        if step == Step::Latency
-            && let Some(samples) = self.bench.sampled_latency(experiment, self.interrupt)?
-        {
-            let middle =
-                judge::median(&samples).ok_or_else(|| "no load was sampled that memory served".to_owned());
-            observation.counts.push((SAMPLED.to_owned(), middle));
-        }
-        self.observer.keep(&observation);
-        Ok(observation)
     }
 }
 
@@ -246,6 +164,10 @@ fn judge_all(
         if let Some(ratio) = unbalanced(candidate, observations) {
             verdict.remarks.push(format!("Of a load of 3 : 1 on two cores it shows {ratio:.2} : 1."));
         }
+        if !candidate.errata.is_empty() {
+            verdict.remarks.push(format!("The maker lists errata of it: {}.", candidate.errata.join(", ")));
+        }
+        verdict.remarks.extend(candidate.note.iter().map(|note| format!("Its catalogue notes: {note}.")));
         judged.push(verdict);
     }
     let served: Vec<Judged> =
@@ -266,13 +188,12 @@ fn differences(candidates: &[Candidate], judged: &[Judged]) -> Vec<Candidate> {
     let levels = [("l1_in", "l2_in", "l2_served"), ("l2_in", "l3_in", "l3_served")];
     let difference = |(above, below, served)| {
         let (above, below) = (trusted(above)?, trusted(below)?);
+        let purpose = Purpose::Volume(quantity::Quantity::named(served)?);
         Some(Candidate {
-            name: format!("{} - {}", above.name, below.name),
             events: above.events.clone(),
             less: below.events.clone(),
-            purpose: Purpose::Volume(quantity::Quantity::named(served)?),
-            instead_of: None,
-            errata: Vec::new(),
+            per_core: above.per_core && below.per_core,
+            ..Candidate::event(&format!("{} - {}", above.name, below.name), purpose)
         })
     };
     levels.into_iter().filter_map(difference).collect()
@@ -281,7 +202,7 @@ fn differences(candidates: &[Candidate], judged: &[Judged]) -> Vec<Candidate> {
 /// What an event makes of the triangle's imbalance, if it counts what is unbalanced.
 fn unbalanced(candidate: &Candidate, observations: &[Observation]) -> Option<f64> {
     let Purpose::Volume(quantity) = candidate.purpose else { return None };
-    if !matches!(quantity.key(), "flops" | "loads" | "instructions") {
+    if !matches!(quantity.key(), "flops" | "loads" | "instructions" | "l1_in") && !quantity.is_arithmetic() {
         return None;
     }
     let event = candidate.events.first().filter(|_| candidate.events.len() == 1)?;
@@ -295,25 +216,27 @@ fn unbalanced(candidate: &Candidate, observations: &[Observation]) -> Option<f64
 
 /// Where sources disagree, says which encoding was honest.
 fn encodings(candidates: &[Candidate], judged: &mut [Judged]) {
+    const BROKEN: f64 = 2.0;
+    const UNTESTED: f64 = 3.0;
     for (at, candidate) in candidates.iter().enumerate() {
         let Some(original) = &candidate.instead_of else { continue };
         let Some(first) = judged.iter().position(|one| one.name == *original) else { continue };
         let rank = |trust: &Trust| match trust {
             Trust::Trusted { error } => *error,
             Trust::Qualitative { .. } => 1.0,
-            Trust::Broken { .. } => 2.0,
-            Trust::Untested { .. } => 3.0,
+            Trust::Broken { .. } => BROKEN,
+            Trust::Untested { .. } => UNTESTED,
         };
         let (mine, theirs) = (rank(&judged[at].trust), rank(&judged[first].trust));
-        let sentence = match mine.total_cmp(&theirs) {
-            _ if mine >= 3.0 || theirs >= 3.0 => {
-                format!("Of {original} and {}, only one could be counted here.", candidate.name)
+        let other = &candidate.name;
+        let sentence = match (mine.total_cmp(&theirs), mine.min(theirs) >= BROKEN) {
+            (_, true) if mine.max(theirs) >= UNTESTED => {
+                format!("Of {original} and {other}, none is shown to be honest here.")
             }
-            std::cmp::Ordering::Equal => {
-                format!("{original} and {} cannot be told apart here.", candidate.name)
-            }
-            std::cmp::Ordering::Less => format!("{} is the honest encoding.", candidate.name),
-            std::cmp::Ordering::Greater => format!("{original} is the honest encoding."),
+            (_, true) => format!("Neither {original} nor {other} is honest here."),
+            (Ordering::Equal, _) => format!("{original} and {other} cannot be told apart here."),
+            (Ordering::Less, _) => format!("{other} is the honest encoding, not {original}."),
+            (Ordering::Greater, _) => format!("{original} is the honest encoding, not {other}."),
         };
         for one in [at, first] {
             if !judged[one].remarks.contains(&sentence) {

@@ -50,6 +50,9 @@ const STREAMING: [&str; 7] = ["load", "store", "copy", "stream", "triad", "daxpy
 /// Nops between the reads of the latency step (helm2019 §4.3.1).
 const DELAYS: [u64; 4] = [0, 32, 128, 512];
 
+/// How often more than once the ends of the latency step are made (helm2019 §4 makes six in all).
+const REPEATS: u32 = 2;
+
 /// How much is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
@@ -121,15 +124,17 @@ impl Planner<'_> {
                 all.extend(here.map(|one| Experiment { width: Some(*width), ..one }));
             }
         }
-        if self.machine.remote {
-            for kernel in ["load", "store"] {
-                let here =
-                    self.cores().into_iter().filter_map(|cores| self.one(kernel, Place::Memory, cores));
-                all.extend(here.map(|one| Experiment { remote: true, ..one }));
-            }
-        }
+        all.extend(self.remote(&self.cores()));
         all.extend(self.handing_over());
         all
+    }
+
+    /// Data in memory of another package, where there is one.
+    fn remote(&self, cores: &[usize]) -> Vec<Experiment> {
+        let kernels = ["load", "store"].into_iter().filter(|_| self.machine.remote);
+        let all = kernels.flat_map(|kernel| cores.iter().map(move |&cores| (kernel, cores)));
+        let there = all.filter_map(|(kernel, cores)| self.one(kernel, Place::Memory, cores));
+        there.map(|one| Experiment { remote: true, ..one }).collect()
     }
 
     /// Lines that one core writes and another reads.
@@ -141,7 +146,7 @@ impl Planner<'_> {
 
     fn prefetch(&self) -> Vec<Experiment> {
         let kernels = &MOVING[..3];
-        let off = self.moving(kernels).into_iter().chain(self.handing_over());
+        let off = self.moving(kernels).into_iter().chain(self.remote(&[1])).chain(self.handing_over());
         let off = off.map(|one| Experiment { prefetch: false, ..one });
         if self.machine.prefetch_switch { off.collect() } else { Vec::new() }
     }
@@ -156,10 +161,21 @@ impl Planner<'_> {
                 all.extend(here.map(|one| Experiment { run, ..one }));
             }
             if self.machine.cores > 1 {
-                all.extend(self.one("triangle", Place::L2, 2).map(|one| Experiment { run, ..one }));
+                // The more rows, the less the end of each weighs.
+                let large = self.one("triangle", Place::L3, 2).or_else(|| self.one("triangle", Place::L2, 2));
+                all.extend(large.map(|one| Experiment { run, ..one }));
             }
+            all.extend(self.arithmetic().into_iter().map(|one| Experiment { run, ..one }));
         }
         all
+    }
+
+    /// Arithmetic in every width (roehl2016 §2.4).
+    fn arithmetic(&self) -> Vec<Experiment> {
+        let widths = self.machine.widths.iter();
+        let all = widths.flat_map(|width| ["ddot", "daxpy"].map(|kernel| (kernel, *width)));
+        let here = all.filter_map(|(kernel, width)| Some((self.one(kernel, Place::L1, 1)?, width)));
+        here.map(|(one, width)| Experiment { width: Some(width), ..one }).collect()
     }
 
     fn stalls(&self) -> Vec<Experiment> {
@@ -193,19 +209,25 @@ impl Planner<'_> {
         all
     }
 
+    /// Readers at several paces on one core to all, without prefetchers too; the ends are repeated, for the variation.
     fn latency(&self) -> Vec<Experiment> {
-        let mut all: Vec<Experiment> = self.one("chase", Place::Memory, 1).into_iter().collect();
         let delays = if self.extent.quick { &DELAYS[..2] } else { &DELAYS[..] };
         let mut counts = vec![1, self.machine.cores.div_ceil(2), self.machine.cores];
         counts.dedup();
-        for cores in counts {
-            for &nops in delays {
-                let parameters = vec![("nops".to_owned(), nops)];
-                all.extend(
-                    self.one("delayed-read", Place::Memory, cores)
-                        .map(|one| Experiment { parameters, ..one }),
-                );
+        let mut all: Vec<Experiment> = self.one("chase", Place::Memory, 1).into_iter().collect();
+        for (cores, &nops) in counts.iter().flat_map(|&cores| delays.iter().map(move |nops| (cores, nops))) {
+            let Some(one) = self.one("delayed-read", Place::Memory, cores) else { continue };
+            let one = Experiment { parameters: vec![("nops".to_owned(), nops)], ..one };
+            all.push(one.clone());
+            if self.extent.quick {
+                continue;
             }
+            if self.machine.prefetch_switch {
+                all.push(Experiment { prefetch: false, ..one.clone() });
+            }
+            let is_end = [1, self.machine.cores].contains(&cores)
+                && [DELAYS.first(), DELAYS.last()].contains(&Some(&nops));
+            all.extend((1..=REPEATS).filter(|_| is_end).map(|run| Experiment { run, ..one.clone() }));
         }
         all
     }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use events::{Count, Event, Instrument, Place as Where, Request, Scope, Share, TooMany};
+use events::{Count, Event, Instrument, Place as Where, Request, Scope, Share, Signal, TooMany, Unit};
 use kernels::{Catalogue, Kernel};
 use machine::{Width, model::Model};
 use record::validate::{Experiment, Observation, Place};
@@ -81,6 +81,11 @@ impl Bench for SimulatedBench<'_> {
         &self.machine
     }
 
+    fn twin(&self) -> Option<Box<dyn Bench + Send + '_>> {
+        let (pmu, kernels, machine) = (self.pmu.twin(), self.kernels.clone(), self.machine.clone());
+        Some(Box::new(SimulatedBench { pmu, kernels, machine, ..*self }))
+    }
+
     fn refusal(&self, event: &str) -> Option<String> {
         let open = |event: Event| {
             let request = Request {
@@ -117,13 +122,15 @@ impl Bench for SimulatedBench<'_> {
         if interrupt.load(Ordering::Relaxed) {
             return Err(ObserveError::Interrupted);
         }
-        let counts =
-            names.iter().enumerate().map(|(event, name)| (name.clone(), sum(&observed.counts, event)));
+        // A link is looked at from the package that works: the other sends what this one receives.
+        let mut at_home = observed.counts;
+        at_home.retain(|count| match &count.place {
+            Where::Box { package, .. } => *package == 0 || !is_link(&resolved[count.event]),
+            _ => true,
+        });
+        let counts = names.iter().enumerate().map(|(event, name)| (name.clone(), sum(&at_home, event)));
         let imbalance = names.iter().enumerate().filter_map(|(event, name)| {
-            Some((
-                name.clone(),
-                imbalance(&observed.counts, event).filter(|_| experiment.kernel == "triangle")?,
-            ))
+            Some((name.clone(), imbalance(&at_home, event).filter(|_| experiment.kernel == "triangle")?))
         });
         Ok(Observation {
             experiment: experiment.clone(),
@@ -158,6 +165,10 @@ impl Bench for SimulatedBench<'_> {
             .filter(|load| from_memory(load.supplier) && load.translation == Translation::L1);
         Ok(Some(kept.map(|load| load.latency_cycles as f64).collect()))
     }
+}
+
+fn is_link(event: &Event) -> bool {
+    matches!(&event.signal, Signal::Encoded(encoding) if encoding.unit == Unit::Link)
 }
 
 /// An event over all places, or why there is no value.

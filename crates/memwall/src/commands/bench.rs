@@ -62,6 +62,9 @@ pub struct Args {
     /// Print one line of CSV per size
     #[arg(long, conflicts_with = "json")]
     csv: bool,
+    /// Write a page that any browser shows, without a network: the curve, every size
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "csv"])]
+    html: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -71,6 +74,7 @@ Examples:
   memwall bench triad --size 1G --cpus 0-3      four threads together
   memwall bench chase-dependent --set muls=24 --size 8M
   memwall bench load --on sim:haswell-ep-e5-2680v3 --size 16K,128K,8M,64M
+  memwall bench load --size 4K..256M --html load.html
   memwall bench copy --size 32K --width sse --precision 0.002 --json
 
 Repeats until the confidence interval of the median is narrow enough or the time is up, and says which.
@@ -112,6 +116,9 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     let bench = bench.map_err(failure)?;
     if bench.points.is_empty() {
         return Err(Failure::Measurement("stopped before the first size was measured".to_owned()));
+    }
+    if let Some(file) = &args.html {
+        return output::file(file, &report::html::bench(&bench));
     }
     if args.json {
         return output::json(&bench);

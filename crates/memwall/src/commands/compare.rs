@@ -75,5 +75,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 }
 
 fn all(paths: &[PathBuf]) -> Result<Vec<Findings>, Failure> {
-    paths.iter().map(|path: &PathBuf| recording::read(Path::new(path)).map(|read| read.findings)).collect()
+    paths
+        .iter()
+        .map(|path: &PathBuf| recording::read(Path::new(path)).map(|read| read.reading.findings))
+        .collect()
 }

@@ -2,7 +2,8 @@
 
 use std::{ffi::OsString, process::ExitCode, time::Duration};
 
-use events::{Instrument, Missing, Refusal, Share, Value};
+use analysis::trust::{Broken, mark, reason, withhold};
+use events::{Event, Instrument, Missing, Refusal, Share, Value};
 use lab::count::{CountError, Fit, NativeTarget, Request, Selection, Whom, count};
 use machine::{CpuSet, Source, Topology};
 use pmu::PerfEvents;
@@ -10,7 +11,7 @@ use record::{count::Counts, run::Ending};
 use report::count::Sum;
 
 use super::recording::seconds;
-use crate::{failure::Failure, output, progress, target::Target};
+use crate::{failure::Failure, output, progress, target::Target, trust};
 
 /// Count events of a program, a process, or the whole machine
 #[derive(clap::Args)]
@@ -52,6 +53,9 @@ pub struct Args {
     /// With more events than counters, run the program several times instead of letting events take turns
     #[arg(long)]
     several_passes: bool,
+    /// Also show values of events that 'memwall validate' found broken here
+    #[arg(long)]
+    even_broken: bool,
     /// Print JSON (schema memwall.count/1) on stdout
     #[arg(long)]
     json: bool,
@@ -73,7 +77,8 @@ Examples:
   memwall count -e mem:0x404040/8:w --pid 4242         writes to an address
   memwall count -g L2 --on sim:haswell-ep-e5-2680v3 --kernel load --size 8M
 
-What cannot be counted is shown as not counted, with the reason, never as 0. The table goes to stderr, JSON and CSV
+What cannot be counted is shown as not counted, with the reason, never as 0. Beside each value stands the trust that its
+event earned in 'memwall validate'; values of broken ones are withheld. The table goes to stderr, JSON and CSV
 to stdout. Exit code: the program's own if it failed; else 1 if nothing could be counted, 2 if the question was wrong.";
 
 /// Counts and prints.
@@ -94,7 +99,8 @@ pub fn run(args: &Args, machine: &Target) -> Result<ExitCode, Failure> {
                 cpus: args.cpus.as_ref(),
                 several_passes: args.several_passes,
             };
-            let counts = super::count_simulated::count(&args.simulated, &asked, model)?;
+            let mut counts = super::count_simulated::count(&args.simulated, &asked, model)?;
+            mark(&mut counts, &trust::of(machine), broken(args));
             print(args, &counts)?;
             Ok(ending(&counts))
         }
@@ -131,17 +137,29 @@ fn native(args: &Args) -> Result<ExitCode, Failure> {
     };
     // JSON and CSV hold all intervals at the end.
     let live = args.interval.is_some() && !args.several_passes && !args.json && !args.csv;
+    let trusted = trust::of(&Target::Native);
+    let reasons: Vec<Option<String>> = match broken(args) {
+        Broken::Kept => Vec::new(),
+        Broken::Withheld => {
+            let standing = |event: &Event| trusted.indicator(&event.name);
+            selection.events().iter().map(|event| standing(event).as_ref().and_then(reason)).collect()
+        }
+    };
     let mut target = NativeTarget::new(whom, args.duration).telling(|end_ns, counts| {
         if live {
-            output::note(&report::count::interval(selection.events(), end_ns, counts));
+            let mut counts = counts.to_vec();
+            counts.iter_mut().for_each(|count| withhold(count, &reasons));
+            output::note(&report::count::interval(selection.events(), end_ns, &counts));
         }
     });
     let counts = count(&request, &instrument, &mut target, &mut watch);
     bar.finish_and_clear();
-    let counts = counts.map_err(|error| match error {
+    let mut counts = counts.map_err(|error| match error {
         CountError::Program { .. } => Failure::usage(error),
         _ => Failure::measurement(error),
     })?;
+    drop(target);
+    mark(&mut counts, &trusted, broken(args));
     print(args, &counts)?;
     Ok(ending(&counts))
 }
@@ -174,8 +192,15 @@ pub(super) fn refused(refusal: Refusal) -> Failure {
 /// Whether something was asked for and nothing came of it, although the target ran.
 fn is_empty(counts: &Counts) -> bool {
     let mut values = counts.runs.iter().flat_map(|run| &run.counts).map(|count| &count.value);
-    let lacks = |value: &Value| value.estimate().is_none() && *value != Value::Missing(Missing::NeverEnabled);
+    let lacks = |value: &Value| match value {
+        Value::Missing(Missing::NeverEnabled | Missing::Broken(_)) => false,
+        value => value.estimate().is_none(),
+    };
     values.all(lacks)
+}
+
+fn broken(args: &Args) -> Broken {
+    if args.even_broken { Broken::Kept } else { Broken::Withheld }
 }
 
 fn share(args: &Args) -> Share {

@@ -3,9 +3,10 @@
 use events::{Group, Instrument, Offer};
 use machine::Source;
 use pmu::PerfEvents;
+use record::trust::{Basis, Standing};
 use serde::Serialize;
 
-use crate::{failure::Failure, output, target::Target};
+use crate::{failure::Failure, output, target::Target, trust};
 
 /// List events and groups that this machine, or a simulated one, offers
 #[derive(clap::Args)]
@@ -32,6 +33,7 @@ Examples:
 struct Document {
     schema: &'static str,
     instrument: String,
+    validation: Basis,
     events: Vec<Row>,
 }
 
@@ -41,6 +43,7 @@ struct Row {
     summary: String,
     origin: &'static str,
     refused: Option<String>,
+    trust: Option<Standing>,
 }
 
 /// Lists.
@@ -73,12 +76,15 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
             None => "nothing can be counted here; 'memwall doctor' says why".to_owned(),
         }));
     }
+    let trusted = trust::of(machine);
     if args.json {
-        let events = offers
-            .into_iter()
-            .map(|Offer { name, summary, origin, refused }| Row { name, summary, origin, refused })
-            .collect();
-        return output::json(&Document { schema: "memwall.events/1", instrument, events });
+        let row = |Offer { name, summary, origin, refused }| {
+            let trust = trusted.indicator(&name);
+            Row { name, summary, origin, refused, trust }
+        };
+        let events = offers.into_iter().map(row).collect();
+        let validation = trusted.basis().clone();
+        return output::json(&Document { schema: "memwall.events/1", instrument, validation, events });
     }
-    output::text(&report::events::text(&instrument, &offers, output::columns()))
+    output::text(&report::events::text(&instrument, &offers, &trusted, output::columns()))
 }

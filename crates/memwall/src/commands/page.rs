@@ -18,13 +18,14 @@ const LARGEST_SOURCE: u64 = 8 << 20;
 
 /// One self-contained page.
 pub fn of(read: &Read) -> String {
-    let objects = &read.objects;
-    let functions = listing::functions(&read.run, &read.findings, FUNCTIONS);
-    let samples = seen::samples(&read.run, read.profile.as_ref(), &read.findings, &read.assigned);
-    let aggregate = Aggregate::collect(&read.findings, objects.objects.len(), samples);
+    let objects = &read.reading.objects;
+    let functions = listing::functions(&read.run, &read.reading.findings, FUNCTIONS);
+    let samples =
+        seen::samples(&read.run, &read.reading.blamed, &read.reading.findings, &read.reading.assigned);
+    let aggregate = Aggregate::collect(&read.reading.findings, objects.objects.len(), samples);
     let sources = sources(&functions);
     report::html::run(&RunPage {
-        findings: &read.findings,
+        findings: &read.reading.findings,
         objects: Some(objects),
         profile: read.profile.as_ref(),
         functions: &functions,

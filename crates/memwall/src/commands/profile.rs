@@ -1,6 +1,6 @@
 //! `memwall profile`: what was measured on this machine.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::path::PathBuf;
 
 use machine::{
     Profile, Source,
@@ -8,22 +8,27 @@ use machine::{
     profile::Fingerprint,
     store::{Found, Store},
 };
+use record::trust::Basis;
 use serde::Serialize;
 
-use crate::{failure::Failure, output, target::Target};
+use crate::{failure::Failure, output, target::Target, trust};
 
 /// Show the profile that 'memwall calibrate' made of this machine
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Print JSON (schema memwall.profile/1, with age_s and what changed since)
+    /// Print JSON (schema memwall.profile/1, with age_s, what changed since, and whether it was validated)
     #[arg(long)]
     json: bool,
+    /// Write a page that any browser shows, without a network: drawing, curves, tables
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    html: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   memwall profile
+  memwall profile --html machine.html
   memwall profile --json | jq '.levels[] | {name, claimed, usable, latency_ns}'
 
 If the CPU, its microcode, the topology, the kernel or the hypervisor is another than when the profile was
@@ -37,6 +42,7 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     age_s: Option<u64>,
     changed: Vec<String>,
+    validation: &'a Basis,
 }
 
 /// Finds and prints.
@@ -46,7 +52,7 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
         Target::Native => Fingerprint::read(&Source::live()),
         Target::Simulated(model) => Fingerprint::of_model(model),
     };
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let now = trust::now();
     let (profile, changes) = match store.find(&fingerprint).map_err(Failure::measurement)? {
         Found::Same(profile) => (profile, Vec::new()),
         Found::Changed { profile, differs } => (profile, differs),
@@ -64,22 +70,28 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
             )));
         }
     };
+    let trusted = trust::of(machine);
     let changed: Vec<String> = changes.iter().map(Change::to_string).collect();
+    if let Some(file) = &args.html {
+        return output::file(file, &report::html::profile(&profile, &changed));
+    }
     if args.json {
         // What is simulated does not age.
         let age_s = profile.simulated.is_none().then(|| now.saturating_sub(profile.measured_at));
-        return output::json(&Document { profile: &profile, age_s, changed });
+        let validation = trusted.basis();
+        return output::json(&Document { profile: &profile, age_s, changed, validation });
     }
     let mut text = String::new();
     if !changed.is_empty() {
-        let warning = "This machine has changed since the profile was made; its numbers may no longer hold. \
-                       Run 'memwall calibrate' again.";
-        text += &report::prose::wrap_in(report::style::WARNING, "", warning, output::columns());
+        text +=
+            &report::prose::wrap_in(report::style::WARNING, "", report::profile::CHANGED, output::columns());
         for change in &changed {
             text += &report::prose::wrap("  ", change, output::columns());
         }
         text += "\n";
     }
     text += &report::profile::text(&profile, now, output::columns());
+    text += "\n";
+    text += &report::trust::section(trusted.basis(), now, output::columns());
     output::text(&text)
 }

@@ -8,7 +8,8 @@ use std::{
 
 use analysis::{
     findings::{Findings, Objects},
-    timer::{self, Options},
+    reading::Reading,
+    timer::Options,
 };
 use lab::run::{OnRefusal, Outcome, Request, RunError, Target};
 use machine::{
@@ -20,7 +21,7 @@ use record::{file, run::Run};
 use report::run::Detail;
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::{failure::Failure, trust};
 
 /// The recording that `record` writes and `report` reads if none is named.
 pub const DEFAULT: &str = "memwall.sqlite";
@@ -112,12 +113,8 @@ pub struct Read {
     pub run: Run,
     /// The profile of the machine it was recorded on.
     pub profile: Option<Profile>,
-    /// What it says.
-    pub findings: Findings,
-    /// What it says about data.
-    pub objects: Objects,
-    /// The object of each sample, if its address is known.
-    pub assigned: Vec<Option<u32>>,
+    /// What is made of it.
+    pub reading: Reading,
 }
 
 /// What `--json` prints: the findings, and what they say about data.
@@ -131,12 +128,12 @@ pub struct Document<'a> {
 impl Read {
     /// For machines.
     pub fn document(&self) -> Document<'_> {
-        Document { findings: &self.findings, objects: &self.objects }
+        Document { findings: &self.reading.findings, objects: &self.reading.objects }
     }
 
     /// For people.
     pub fn text(&self, detail: Detail, columns: usize) -> String {
-        report::run::text(&self.findings, Some(&self.objects), detail, columns)
+        report::run::text(&self.reading.findings, Some(&self.reading.objects), detail, columns)
     }
 }
 
@@ -145,10 +142,9 @@ pub fn read(path: &Path) -> Result<Read, Failure> {
     let mut run = file::read(path).map_err(Failure::measurement)?;
     lab::run::complete(&mut run);
     let profile = profile_of(&run);
-    let mut findings = timer::analyse(&run, profile.as_ref(), &Options::default());
-    let (objects, assigned) = analysis::objects::assign(&run, profile.as_ref(), &findings);
-    findings.advice.splice(0..0, analysis::objects::advice(&findings, &objects));
-    Ok(Read { run, profile, findings, objects, assigned })
+    let trusted = trust::of_machine(&run.about.fingerprint, None);
+    let reading = Reading::of(&run, profile.as_ref(), &Options::on(&trusted));
+    Ok(Read { run, profile, reading })
 }
 
 /// The profile of the very machine of a recording; none if there is none, or it cannot be read.

@@ -26,9 +26,9 @@ pub struct Args {
     /// Write a profile for profiler.firefox.com; - for stdout
     #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "html"])]
     firefox: Option<PathBuf>,
-    /// Functions and objects to list
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    top: usize,
+    /// Functions and objects to list, instead of as many as fit a screen
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
     /// Show everything: each class of waiting, instructions, threads, intervals
     #[arg(long, short)]
     verbose: bool,
@@ -53,12 +53,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         return output::export(file, |out| out.write_all(report::export::folded(&read.run).as_bytes()));
     }
     if let Some(file) = &args.firefox {
-        let profile = report::export::firefox(&read.run, &read.findings);
+        let profile = report::export::firefox(&read.run, &read.reading.findings);
         return output::export(file, |out| Ok(serde_json::to_writer(out, &profile)?));
     }
     if args.json {
         return output::json(&read.document());
     }
-    let detail = Detail { functions: args.top, verbose: args.verbose };
+    let detail = Detail { top: args.top, verbose: args.verbose };
     output::text(&read.text(detail, output::columns()))
 }

@@ -25,9 +25,9 @@ pub struct Args {
     /// Also write the report as a page that any browser shows, without a network
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Functions and objects to list
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    top: usize,
+    /// Functions and objects to list, instead of as many as fit a screen
+    #[arg(long, value_name = "N")]
+    top: Option<usize>,
     /// Show everything: each class of waiting, instructions, threads, intervals
     #[arg(long, short)]
     verbose: bool,
@@ -65,7 +65,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             None => output::json(&read.document())?,
         }
     } else {
-        let detail = Detail { functions: args.top, verbose: args.verbose };
+        let detail = Detail { top: args.top, verbose: args.verbose };
         match &args.to {
             Some(file) => output::file(file, &read.text(detail, output::FILE_COLUMNS))?,
             None => output::note(&read.text(detail, output::columns())),

@@ -2,7 +2,10 @@
 
 use std::{collections::HashMap, path::PathBuf};
 
-use analysis::timer::{Options, analyse};
+use analysis::{
+    findings::Split,
+    timer::{Options, analyse},
+};
 use indicatif::ProgressBar;
 use lab::validate::{
     Observer, Request,
@@ -17,7 +20,7 @@ use machine::{
 };
 use record::validate::{Observation, Validation};
 
-use crate::{failure::Failure, interrupt, output, progress, target::Target};
+use crate::{failure::Failure, interrupt, output, progress, target::Target, trust};
 
 /// Find out which indicators can be believed on this machine
 ///
@@ -56,8 +59,12 @@ Examples:
   memwall validate --on sim:haswell-ep-e5-2680v3        the machine of molka2017
   memwall validate --explain L1D.REPLACEMENT            why an indicator is trusted or not
 
-The result is kept beside the profile, under $XDG_DATA_HOME/memwall/trust. Ctrl-C keeps the experiments that were made;
-the next call goes on from there.";
+  memwall validate --html trust.html                    a page with curves over data set sizes
+  memwall validate --json | jq '.indicators[] | select(.trust.trust == \"broken\") | .name'
+
+The result is kept beside the profile, under $XDG_DATA_HOME/memwall/trust; count, events, run, report, doctor and profile
+use it. Ctrl-C keeps the experiments that were made, and what can be said so far; the next call goes on from there.
+Exit code: 0 also if indicators are broken or untested, 1 if the result could not be kept, 2 if the question was wrong.";
 
 /// Validates, keeps and prints; or explains what was kept.
 pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
@@ -82,7 +89,7 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
         quick: args.quick,
         runs: args.runs,
         all_events: args.all_events,
-        now: if simulated.is_some() { 0 } else { now() },
+        now: if simulated.is_some() { 0 } else { trust::now() },
         simulated,
         fingerprint,
     };
@@ -124,8 +131,8 @@ fn natively(request: &Request, store: &Store, watcher: &mut Watcher<'_>) -> Resu
     let clock_hz = clock_hz.filter(Clock::agrees).map(|clock| clock.add_hz);
     let analyse = |run: &record::run::Run| {
         let split = analyse(run, None, &Options::default()).overall?;
-        let largest = split.largest_wait().map_or("executing", |(activity, _)| activity.label());
-        Some(Waiting { memory: split.memory(), undecided: split.undecided, largest: largest.to_owned() })
+        let Split { loads, stores, atomics, divides, chains, branches, undecided, .. } = split;
+        Some(Waiting { loads, stores, atomics, divides, chains, branches, undecided })
     };
     native::validate(request, clock_hz, &analyse, watcher, &interrupt).map_err(Failure::measurement)
 }
@@ -138,24 +145,17 @@ fn explain(files: &Files, name: &str, json: bool) -> Result<(), Failure> {
     };
     let verdicts: Vec<_> = validation.of(name).collect();
     if verdicts.is_empty() {
-        let near: Vec<&str> = validation
-            .indicators
-            .iter()
-            .map(|one| one.name.as_str())
-            .filter(|known| known.to_ascii_uppercase().contains(&name.to_ascii_uppercase()))
-            .take(5)
-            .collect();
-        let hint = if near.is_empty() { "'memwall validate' lists all".to_owned() } else { near.join(", ") };
-        return Err(Failure::Usage(format!("no indicator '{name}' was judged; near: {hint}")));
+        let near = events::names::nearest(name, validation.indicators.iter().map(|one| one.name.as_str()));
+        let hint = match near.is_empty() {
+            true => "'memwall validate' lists all".to_owned(),
+            false => format!("did you mean {}?", near.join(" or ")),
+        };
+        return Err(Failure::Usage(format!("no indicator '{name}' was judged; {hint}")));
     }
     if json {
         return output::json(&verdicts);
     }
     output::text(&report::validate::explain(&verdicts, output::columns()))
-}
-
-fn now() -> u64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// Shows progress and keeps every observation.

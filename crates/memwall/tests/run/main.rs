@@ -2,6 +2,7 @@
 //! nobody here wrote. Nothing here asserts a time, and shares only with wide margins.
 
 mod classes;
+mod data;
 mod foreign;
 mod odd;
 mod place;

@@ -68,7 +68,11 @@ fn a_deleted_executable_is_recorded_and_said() {
     let recorded = Recorded::new(&[], &copy, &["--rounds", "60"]);
     assert!(recorded.output.status.success(), "{}", recorded.stderr());
     assert!(recorded.stdout().contains("ended on line") && !copy.exists());
-    assert_eq!(recorded.findings()["about"]["ending"]["exited"], 0);
+    let found = recorded.findings();
+    assert_eq!(found["about"]["ending"]["exited"], 0);
+    let is_seen = found["symbols"].to_string().contains("deletes_itself");
+    let said = found["remarks"].to_string();
+    assert!(!is_seen || said.contains("deletes_itself"), "{said}");
 }
 
 #[test]
@@ -143,4 +147,53 @@ fn signals_that_the_program_ignores_end_nothing() {
     }
     assert_eq!(recording.wait().expect("it ends").code(), Some(0));
     assert_eq!(findings(&file)["about"]["ending"]["exited"], 0);
+}
+
+/// Where perf_event is refused, the program runs all the same, and the report says why it knows so little.
+#[test]
+fn without_perf_event_the_rest_is_recorded_and_the_reason_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("a.sqlite");
+    let mut command = Command::new(example("odd/denied"));
+    command.arg(env!("CARGO_BIN_EXE_memwall")).args(["record", "-o"]).arg(&file).arg("--");
+    let output = command.arg(example("odd/exits")).args(["--rounds", "60"]).output().expect("it starts");
+    if output.status.code() == Some(125) {
+        println!("skipped: {}", String::from_utf8_lossy(&output.stderr));
+        return;
+    }
+    assert_eq!(output.status.code(), Some(37), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("recorded without samples: EACCES"));
+    let found = findings(&file);
+    assert_eq!(found["verdict"]["held_back"], "unknown");
+    assert!(found["remarks"].to_string().contains("the kernel refused them"), "{}", found["remarks"]);
+    assert!(found["account"]["user_ns"].as_f64() > Some(0.0), "{}", found["account"]);
+    let mut command = Command::new(example("odd/denied"));
+    command.arg(env!("CARGO_BIN_EXE_memwall")).args(["run", "--need-samples", "--", "true"]);
+    assert_eq!(command.output().expect("it starts").status.code(), Some(1));
+}
+
+/// A limit on the size of files stands for a full disk.
+#[test]
+fn a_full_disk_ends_the_recording_and_not_the_program() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("a.sqlite");
+    let script = "trap '' XFSZ; ulimit -f 600; exec \"$@\"";
+    let mut command = Command::new("bash");
+    command.args(["-c", script, "bash", env!("CARGO_BIN_EXE_memwall"), "record", "--rate", "20000", "-o"]);
+    command.arg(&file).arg("--").arg(example("odd/exits")).args(["--seconds", "3"]);
+    let output = command.output().expect("bash starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(37), "{said}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("ended on line"));
+    let found = findings(&file);
+    // A machine too busy for samples fills no disk.
+    if said.contains("the recording stopped early") {
+        assert!(
+            found["remarks"].to_string().contains("stopped before the program did"),
+            "{}",
+            found["remarks"]
+        );
+        let kept = found["about"]["samples"].as_u64().expect("a number");
+        assert!(said.contains(&format!("{kept} samples in")), "{kept}: {said}");
+    }
 }

@@ -9,18 +9,26 @@ pub struct Jitter {
     pub seed: u64,
 }
 
-/// Draws one period after the other.
+/// Draws one period after the other, and keeps account of them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Periods {
     mean: u64,
     spread: u64,
     state: u64,
+    /// Rates (1 / period) drawn since the last mark, and how many.
+    rates: f64,
+    drawn: u32,
+    /// Rates of the time before, times that time.
+    passed: f64,
+    passed_ns: f64,
 }
 
 impl Periods {
     pub fn new(mean: u64, jitter: Option<Jitter>) -> Self {
         let share = jitter.map_or(0.0, |jitter| jitter.share.clamp(0.0, 0.5));
-        Self { mean, spread: (mean as f64 * share) as u64, state: jitter.map_or(0, |jitter| jitter.seed) }
+        let spread = (mean as f64 * share) as u64;
+        let state = jitter.map_or(0, |jitter| jitter.seed);
+        Self { mean, spread, state, rates: 0.0, drawn: 0, passed: 0.0, passed_ns: 0.0 }
     }
 
     pub fn are_all_the_same(&self) -> bool {
@@ -37,7 +45,28 @@ impl Periods {
         word ^= word >> 31;
         let width = 2 * u128::from(self.spread) + 1;
         let above = ((u128::from(word) * width) >> 64) as u64;
-        (self.mean - self.spread).saturating_add(above).max(1)
+        let period = (self.mean - self.spread).saturating_add(above).max(1);
+        self.rates += 1.0 / period as f64;
+        self.drawn += 1;
+        period
+    }
+
+    /// The periods drawn so far held for `ns`; others are about to be drawn.
+    pub fn mark(&mut self, ns: f64) {
+        self.passed += self.rate() * ns;
+        self.passed_ns += ns;
+        (self.rates, self.drawn) = (0.0, 0);
+    }
+
+    /// Time per sample over all that was marked and the `ns` since.
+    pub fn mean_over(&self, ns: f64) -> f64 {
+        let (time, samples) = (self.passed_ns + ns, self.passed + self.rate() * ns);
+        if samples > 0.0 { time / samples } else { 1.0 / self.rate() }
+    }
+
+    /// The mean rate of the periods in force.
+    fn rate(&self) -> f64 {
+        if self.drawn == 0 { 1.0 / self.mean.max(1) as f64 } else { self.rates / f64::from(self.drawn) }
     }
 }
 
@@ -56,6 +85,19 @@ mod tests {
         assert!(distinct.len() > 950);
         let again = Periods::new(1_000_000, Some(Jitter { share: 0.1, seed: 7 })).draw();
         assert_eq!(again, drawn[0]);
+    }
+
+    #[test]
+    fn the_mean_is_that_of_the_time_each_period_held() {
+        let mut periods = Periods::new(1000, Some(Jitter { share: 0.5, seed: 7 }));
+        let near = |found: f64, expected: f64| (found - expected).abs() < 1e-6;
+        assert!(near(periods.mean_over(0.0), 1000.0));
+        let first = periods.draw() as f64;
+        assert!(near(periods.mean_over(0.0), first) && near(periods.mean_over(5e6), first));
+        periods.mark(3e6);
+        let second = periods.draw() as f64;
+        let samples = 3e6 / first + 1e6 / second;
+        assert!(near(periods.mean_over(1e6), 4e6 / samples));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::{
     collections::{BTreeSet, BinaryHeap},
     os::fd::AsFd,
     path::Path,
+    time::Instant,
 };
 
 use perf_event_open_sys::bindings;
@@ -168,6 +169,7 @@ impl<'k, 'r> Opening<'k, 'r> {
             layout: self.layout,
             ring_pages: self.ring_pages,
             periods: self.periods,
+            drawn_at: Instant::now(),
             takes_periods: self.takes_periods,
             need: self.request.need(),
             lost: 0,

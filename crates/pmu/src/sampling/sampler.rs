@@ -4,7 +4,7 @@ use std::{
     cmp::Reverse,
     collections::BinaryHeap,
     os::fd::{AsFd, BorrowedFd, OwnedFd},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustix::time::{ClockId, clock_gettime};
@@ -28,6 +28,8 @@ pub struct Sampler<'k> {
     pub(super) layout: Layout,
     pub(super) ring_pages: usize,
     pub(super) periods: Periods,
+    /// When they were last drawn.
+    pub(super) drawn_at: Instant,
     /// The events take a period, not a rate.
     pub(super) takes_periods: bool,
     pub(super) need: Need,
@@ -101,6 +103,11 @@ impl<'k> Sampler<'k> {
                 .map_err(|errno| self.failure(asked, errno))?;
         }
         Ok(())
+    }
+
+    /// Mean period over the time the sampler was open; of a clock: nanoseconds. None of rates.
+    pub fn mean_period(&self) -> Option<f64> {
+        self.takes_periods.then(|| self.periods.mean_over(self.drawn_at.elapsed().as_nanos() as f64))
     }
 
     fn failure(&self, asked: &str, errno: Errno) -> SamplingFailure {
@@ -195,13 +202,15 @@ impl<'k> Sampler<'k> {
         self.cpus.iter().map(|cpu| cpu.members.len()).sum()
     }
 
-    /// Draws a new period for each event, worth its while in a running process, where each thread has its own events.
-    /// Threads that were inherited before keep theirs; those inherited from now on have the new one. The samples of a
-    /// clock do not tell: they go on to state the old period. Does nothing without jitter or with rates.
+    /// Draws a new period for each event, so that samples do not stay evenly spaced for long. Threads that were
+    /// inherited before keep theirs; those inherited from now on have the new one. The samples of a clock do not tell:
+    /// they go on to state the old period. Does nothing without jitter or with rates.
     pub fn redraw_periods(&mut self) -> Result<(), SamplingFailure> {
         if !self.takes_periods || self.periods.are_all_the_same() {
             return Ok(());
         }
+        self.periods.mark(self.drawn_at.elapsed().as_nanos() as f64);
+        self.drawn_at = Instant::now();
         for cpu in &self.cpus {
             for member in &cpu.members {
                 let period = self.periods.draw();

@@ -210,6 +210,7 @@ pub fn show(count: &Count, names: &[String]) -> String {
         Value::Missing(Missing::NeverEnabled) => "never enabled".to_owned(),
         Value::Missing(Missing::Refused(words)) => format!("refused: {words}"),
         Value::Missing(Missing::Failed(words)) => format!("failed: {words}"),
+        Value::Missing(Missing::Broken(words)) => format!("broken: {words}"),
     };
     format!("{}{place}: {value}", names[count.event])
 }

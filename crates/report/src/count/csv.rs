@@ -1,21 +1,25 @@
 //! Counted events for spreadsheets: one line per run, event and place. What was not counted has an empty count and a
-//! reason.
+//! reason. Trust is empty where nobody tried; its error is that of a trusted event, as a share.
 
 use events::{Missing, Place, Value};
-use record::count::Counts;
+use record::{
+    count::{CountedEvent, Counts},
+    validate::Trust,
+};
 
 use super::values::missing;
 use crate::prose::csv_field;
 
 /// A table with a head.
 pub fn csv(counts: &Counts) -> String {
-    let mut out = "run,end_ns,event,place,count,raw,enabled_ns,running_ns,missing\n".to_owned();
+    let mut out = "run,end_ns,event,place,count,raw,enabled_ns,running_ns,missing,trust,error\n".to_owned();
     for (number, run) in counts.runs.iter().enumerate() {
         let whole = [(None, &run.counts)];
         let intervals = run.intervals.iter().map(|interval| (Some(interval.end_ns), &interval.counts));
         for (end, list) in whole.into_iter().chain(intervals) {
             for count in list {
-                let name = counts.events.get(count.event).map_or("", |event| event.name.as_str());
+                let event = counts.events.get(count.event);
+                let (name, trust) = (event.map_or("", |event| event.name.as_str()), trust(event));
                 let end = end.map(|end| end.to_string()).unwrap_or_default();
                 let head = format!("{number},{end},{},{}", csv_field(name), csv_field(&place(&count.place)));
                 out += &match &count.value {
@@ -25,14 +29,24 @@ pub fn csv(counts: &Counts) -> String {
                         let reason =
                             if estimate.is_empty() { missing(&Missing::NeverRan) } else { String::new() };
                         let reason = csv_field(&reason);
-                        format!("{head},{estimate},{raw},{enabled_ns},{running_ns},{reason}\n")
+                        format!("{head},{estimate},{raw},{enabled_ns},{running_ns},{reason},{trust}\n")
                     }
-                    Value::Missing(reason) => format!("{head},,,,,{}\n", csv_field(&missing(reason))),
+                    Value::Missing(reason) => {
+                        format!("{head},,,,,{},{trust}\n", csv_field(&missing(reason)))
+                    }
                 };
             }
         }
     }
     out
+}
+
+fn trust(event: Option<&CountedEvent>) -> String {
+    match event.and_then(|event| event.trust.as_ref()).map(|standing| &standing.trust) {
+        Some(Trust::Trusted { error }) => format!("trusted,{error:.4}"),
+        Some(other) => format!("{},", other.word()),
+        None => ",".to_owned(),
+    }
 }
 
 fn place(place: &Place) -> String {

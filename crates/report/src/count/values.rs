@@ -11,6 +11,7 @@ use crate::{
     prose::{visible, wrap_in},
     style::{QUIET, WARNING},
     table::{Cell, Column, Table},
+    trust,
 };
 
 /// Below this share of its time on a counter, a scaled value is marked.
@@ -27,14 +28,18 @@ pub fn table(counts: &Counts, sum: Sum, columns: usize) -> String {
         (counts.events.iter().any(|event| event.scale.is_some()), counts.runs.len() > 1);
     heads.push(Column::new("count"));
     if has_scale {
-        heads.push(Column::new("means").left().called("what the count stands for").drop_rank(2));
+        heads.push(Column::new("means").left().called("what the count stands for").drop_rank(3));
     }
     if has_runs {
-        heads.push(Column::new("±").called("spread over runs").drop_rank(1));
+        heads.push(Column::new("±").called("spread over runs").drop_rank(2));
     }
     let shared = counts.runs.iter().flat_map(|run| &run.counts).any(|count| is_scaled(&count.value));
     if shared {
-        heads.push(Column::new("counted").called("share of the time counted").drop_rank(3));
+        heads.push(Column::new("counted").called("share of the time counted").drop_rank(4));
+    }
+    let judged = counts.events.iter().any(|event| event.trust.is_some());
+    if judged {
+        heads.push(Column::new("trust").left().drop_rank(1));
     }
     let mut table = Table::new(heads);
     let mut reasons = Reasons::default();
@@ -54,6 +59,7 @@ pub fn table(counts: &Counts, sum: Sum, columns: usize) -> String {
             cells.extend(has_scale.then_some(means));
             cells.extend(has_runs.then_some(spread));
             cells.extend(shared.then_some(share));
+            cells.extend(judged.then(|| trust::cell(event.trust.as_ref())));
             table.row(cells);
         }
     }
@@ -189,8 +195,10 @@ fn value_cells(event: &CountedEvent, totals: &[Total], reasons: &mut Reasons) ->
             false => reasons.add(&event.name, reason),
         }
     }
+    let is_broken = |total: &Total| matches!(total, Total::Missing { reason: Missing::Broken(_), .. });
+    let nothing = if totals.iter().any(is_broken) { "withheld" } else { "not counted" };
     [
-        mean(&values).map_or_else(|| Cell::styled("not counted", WARNING), |value| grouped(value).into()),
+        mean(&values).map_or_else(|| Cell::styled(nothing, WARNING), |value| grouped(value).into()),
         mean(&values)
             .and_then(|value| meaning(value, event.scale.as_deref()))
             .map_or_else(|| "".into(), Cell::from),
@@ -208,7 +216,7 @@ pub fn missing(reason: &Missing) -> String {
                 .to_owned()
         }
         Missing::NeverEnabled => "the target never ran while it was switched on".to_owned(),
-        Missing::Refused(text) | Missing::Failed(text) => text.clone(),
+        Missing::Refused(text) | Missing::Failed(text) | Missing::Broken(text) => text.clone(),
     }
 }
 
@@ -282,6 +290,7 @@ pub fn interval(events: &[Event], end_ns: u64, counts: &[Count]) -> String {
         let count = match total(counts, index, |_| true) {
             Some(Total::Counted { estimate, .. }) => grouped(estimate),
             Some(Total::Missing { reason: Missing::NeverEnabled, .. }) => "did not run".to_owned(),
+            Some(Total::Missing { reason: Missing::Broken(_), .. }) => "withheld".to_owned(),
             _ => "not counted".to_owned(),
         };
         format!("{:>9}  {count:>15}  {}\n", time(end_ns as f64).text(), visible(&event.name))

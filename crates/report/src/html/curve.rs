@@ -207,6 +207,7 @@ fn with_unit(quantity: Quantity, value: f64) -> String {
         Quantity::Bytes => quantity.label(value),
         Quantity::Nanos => machine::units::nanos(value),
         Quantity::GbPerS => machine::units::gb_per_s(value * 1e9),
+        Quantity::PerAccess => format!("{} per access", quantity.label(value)),
     }
 }
 

@@ -120,6 +120,34 @@ mod tests {
         assert_eq!(serde_json::from_str::<Vec<String>>(&json(&["<&>"])).ok(), Some(vec!["<&>".to_owned()]));
     }
 
+    /// The light and the dark form of a colour of the page.
+    fn colours(name: &str) -> [[f64; 3]; 2] {
+        let (_, rest) = STYLE.split_once(&format!("--{name}: light-dark(")).expect("a colour of the page");
+        let forms: Vec<&str> = rest.split([')', ',']).map(str::trim).take(2).collect();
+        let part = |form: &str, at: usize| u8::from_str_radix(&form[at..at + 2], 16).expect("digits");
+        [forms[0], forms[1]].map(|form| [1, 3, 5].map(|at| f64::from(part(form, at)) / 255.0))
+    }
+
+    /// Relative luminance as WCAG 2 defines it.
+    fn luminance(colour: [f64; 3]) -> f64 {
+        let linear = colour
+            .map(|part| if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) });
+        0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    }
+
+    #[test]
+    fn text_stands_out_from_what_is_behind_it() {
+        for text in ["text", "quiet", "link", "bad", "warn", "good"] {
+            for behind in ["back", "panel"] {
+                for (text_form, behind_form) in colours(text).into_iter().zip(colours(behind)) {
+                    let (a, b) = (luminance(text_form) + 0.05, luminance(behind_form) + 0.05);
+                    let contrast = (a / b).max(b / a);
+                    assert!(contrast >= 4.5, "{text} on {behind}: {contrast:.2}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn scripts_never_parse_text_as_markup() {
         for banned in [

@@ -9,7 +9,7 @@ use machine::{
 
 use super::markup::{Html, element};
 use crate::{
-    figures::{ROUGH, is_rough, percent_text},
+    figures::{marked_text, percent_text},
     prose::clipped,
     run::limits::name,
 };
@@ -50,10 +50,7 @@ pub fn of_profile(profile: &Profile) -> Vec<Drawn> {
 }
 
 fn of_level(level: &Level) -> Drawn {
-    let marked = |estimate: Option<Estimate>, show: fn(f64) -> String| {
-        let estimate = estimate.filter(|estimate| estimate.value.is_finite())?;
-        Some(format!("{}{}", if is_rough(&estimate) { ROUGH } else { "" }, show(estimate.value)))
-    };
+    let marked = |estimate: Option<Estimate>, show: fn(f64) -> String| marked_text(&estimate?, show);
     Drawn {
         name: name(&level.name),
         is_memory: matches!(level.name, LevelName::Memory { .. }),

@@ -18,6 +18,7 @@ use crate::{
     conditions::{Seen, believable_hz, gigahertz, no_cycles_because, noise_sentences},
     figures::percent_text,
     plot::{Axis, Guide, Quantity, Scale},
+    profile::CHANGED,
     prose::dotted,
     run::limits::name,
 };
@@ -29,11 +30,11 @@ pub(super) struct Sheet {
     pub(super) tables: Vec<DataTable>,
 }
 
-/// The page of a profile, as one file.
-pub fn profile(profile: &Profile) -> String {
+/// The page of a profile, as one file. `changed` says in words what is different on the machine since.
+pub fn profile(profile: &Profile, changed: &[String]) -> String {
     let print = &profile.fingerprint;
     let sections: Vec<(&'static str, &'static str, Html)> = vec![
-        ("levels", "Levels", Html::all(levels(profile))),
+        ("levels", "Levels", Html::all([warning(changed)].into_iter().chain(levels(profile)))),
         ("latency", "Load latency by size", sized(profile)),
         ("translation", "Page translation", translation(profile)),
         ("load", "Latency under load", loaded(profile)),
@@ -89,6 +90,14 @@ fn provenance(profile: &Profile) -> String {
     let clock = believable_hz(profile.clock.as_ref()).map_or(String::new(), gigahertz);
     let cpus = format!("CPUs {}", profile.cpus);
     dotted([made.as_str(), &format!("memwall {}", profile.memwall), &cpus, &clock, &profile.fingerprint.id])
+}
+
+/// That the machine is no longer as it was.
+fn warning(changed: &[String]) -> Html {
+    match changed {
+        [] => Html::default(),
+        _ => Html::all([paragraph("warning", CHANGED), list("notes", changed)]),
+    }
 }
 
 fn levels(profile: &Profile) -> Vec<Html> {

@@ -23,6 +23,7 @@ use crate::{
     prose::{counted, dotted},
     run::{
         limits::{sentence, stream_sentence},
+        objects::flagged_sentence,
         seconds,
         subject::{ending, shown},
     },
@@ -72,7 +73,7 @@ pub fn run(page: &RunPage<'_>) -> String {
     let findings = page.findings;
     let body = Html::all([
         verdict::html(findings),
-        section("time", "Time line", [place("timeline")]),
+        section("time", "Time line", [place("timeline"), flagged(page)]),
         element("div").set("id", "detail").set("hidden", "").end(),
         element("div")
             .set("id", "overview")
@@ -109,11 +110,18 @@ fn subtitle(findings: &Findings) -> String {
     dotted(parts.iter().map(String::as_str))
 }
 
+/// What is named from the samples inside flagged intervals alone.
+fn flagged(page: &RunPage<'_>) -> Html {
+    let sentence = page.objects.and_then(|objects| flagged_sentence(page.findings, objects));
+    sentence.map_or_else(Html::default, |sentence| paragraph("", &sentence))
+}
+
 fn data(objects: Option<&Objects>) -> Vec<Html> {
     match objects {
         None => vec![paragraph("quiet", "This recording was not asked which data was waited for.")],
         Some(objects) => {
-            vec![place("objects-table"), place("lines-table"), list("notes", objects.remarks.iter())]
+            let views = ["objects-table", "pairs-table", "lines-table"].map(place);
+            views.into_iter().chain([list("notes", objects.remarks.iter())]).collect()
         }
     }
 }

@@ -34,14 +34,18 @@ pub fn text(findings: &Findings, columns: usize) -> String {
             findings.about.period_ns / 1e6
         );
         out += &wrap_in(HEADING, "", &heading, columns);
-        out += &split_bars(split, columns);
+        out += &bars(split, Activity::ALL.len(), columns);
     }
     out + &thread_time(&findings.account, columns)
 }
 
-fn split_bars(split: &Split, columns: usize) -> String {
-    let shown: Vec<_> =
+/// The largest `most` activities as bars.
+pub fn bars(split: &Split, most: usize, columns: usize) -> String {
+    let mut ranked: Vec<_> =
         Activity::ALL.into_iter().filter(|&activity| split.share(activity) >= 0.005).collect();
+    ranked.sort_by(|&a, &b| split.share(b).total_cmp(&split.share(a)));
+    ranked.truncate(most);
+    let shown: Vec<_> = Activity::ALL.into_iter().filter(|activity| ranked.contains(activity)).collect();
     let names = shown.iter().map(|activity| width(activity.label())).max().unwrap_or(0);
     let room = columns.saturating_sub(names + 14).min(40);
     shown.into_iter().fold(String::new(), |out, activity| {
@@ -57,30 +61,36 @@ fn split_bars(split: &Split, columns: usize) -> String {
 }
 
 fn thread_time(account: &Account, columns: usize) -> String {
-    let mut text = format!("Thread time: {} in user mode", seconds(account.user_ns));
-    let mut missing = Vec::new();
-    for (known, what) in [
-        (&account.kernel_ns, "in the kernel"),
-        (&account.blocked_ns, "blocked"),
-        (&account.preempted_ns, "waiting for a CPU"),
-    ] {
-        match known {
-            Known::Value(ns) => text += &format!(", {} {what}", seconds(*ns)),
-            Known::Missing(reason) => missing.push(format!("time {what} is not known: {reason}")),
-        }
-    }
-    text.push('.');
-    missing.iter().fold(wrap("", &text, columns), |out, line| out + &wrap_in(QUIET, "  ", line, columns))
+    let missing = parts(account).into_iter().filter_map(|(known, what)| {
+        known.missing().map(|reason| format!("Time {what}: not known, {reason}"))
+    });
+    let text = sentence(account) + ".";
+    missing.fold(wrap("", &text, columns), |out, line| out + &wrap_in(QUIET, "  ", &line, columns))
 }
 
-/// One row per thread where there are several; the busiest few unless all are wanted.
-pub fn threads(findings: &Findings, all: bool, columns: usize) -> String {
-    const FEW: usize = 4;
+/// User, kernel and idle time, as far as known.
+pub fn sentence(account: &Account) -> String {
+    let user = format!("Thread time: {} user", seconds(account.user_ns));
+    parts(account).into_iter().fold(user, |text, (known, what)| match known {
+        Known::Value(ns) => format!("{text}, {} {what}", seconds(*ns)),
+        Known::Missing(_) => text,
+    })
+}
+
+fn parts(account: &Account) -> [(&Known<f64>, &'static str); 3] {
+    [
+        (&account.kernel_ns, "kernel"),
+        (&account.blocked_ns, "blocked"),
+        (&account.preempted_ns, "without a CPU"),
+    ]
+}
+
+/// One row per thread where there are several.
+pub fn threads(findings: &Findings, columns: usize) -> String {
     let threads = &findings.threads;
     if threads.len() < 2 {
         return String::new();
     }
-    let shown = if all { threads.len() } else { FEW.min(threads.len()) };
     let mut table = Table::new(vec![
         Column::new("thread").left(),
         Column::new("name").left(),
@@ -92,14 +102,9 @@ pub fn threads(findings: &Findings, all: bool, columns: usize) -> String {
         Column::new("blocked").drop_rank(5),
         Column::new("no CPU").called("waiting for a CPU").drop_rank(6),
     ]);
-    threads.iter().take(shown).for_each(|thread| table.row(thread_row(thread)));
+    threads.iter().for_each(|thread| table.row(thread_row(thread)));
     let mut out = wrap_in(HEADING, "", &format!("Threads ({})", threads.len()), columns);
     out += &table.render(columns).text;
-    if shown < threads.len() {
-        let rest: f64 = threads[shown..].iter().map(|thread| thread.user_share).sum();
-        let line = format!("and {} more with {} % of user time", threads.len() - shown, percent_text(rest));
-        out += &wrap_in(QUIET, "", &line, columns);
-    }
     out
 }
 

@@ -17,8 +17,7 @@ pub fn functions(findings: &Findings, most: usize, columns: usize) -> String {
     if findings.symbols.is_empty() {
         return String::new();
     }
-    let mut ranked: Vec<&SymbolFinding> = findings.symbols.iter().collect();
-    ranked.sort_by(|a, b| b.user_share.value.total_cmp(&a.user_share.value));
+    let ranked = ranked(findings);
     let shown = ranked.len().min(most);
     let rest: f64 = ranked[shown..].iter().map(|symbol| symbol.user_share.value).sum();
     let mut out = wrap_in(HEADING, "", "Where", columns);
@@ -28,6 +27,25 @@ pub fn functions(findings: &Findings, most: usize, columns: usize) -> String {
         out += &wrap_in(QUIET, "", &line, columns);
     }
     out
+}
+
+/// Lines of a table above its rows.
+pub const HEAD_LINES: usize = 2;
+
+/// The functions with most user time, without a heading; nothing without samples.
+pub fn table_of_hottest(findings: &Findings, most: usize, columns: usize) -> String {
+    let ranked = ranked(findings);
+    if ranked.is_empty() {
+        String::new()
+    } else {
+        table(findings, &ranked[..ranked.len().min(most)], None, columns)
+    }
+}
+
+fn ranked(findings: &Findings) -> Vec<&SymbolFinding> {
+    let mut ranked: Vec<&SymbolFinding> = findings.symbols.iter().collect();
+    ranked.sort_by(|a, b| b.user_share.value.total_cmp(&a.user_share.value));
+    ranked
 }
 
 /// For each thing waited for: the functions that wait most for it.

@@ -10,8 +10,8 @@ use crate::{
     table::{Column, Table},
 };
 
-/// Streams against the machine's bandwidth, then the machine's levels if all is wanted.
-pub fn text(limits: &Limits, all: bool, columns: usize) -> String {
+/// Streams against the machine's bandwidth, then the machine's levels.
+pub fn text(limits: &Limits, columns: usize) -> String {
     let mut out = wrap_in(HEADING, "", "Against this machine's measured limits", columns);
     match &limits.streams {
         Known::Value(streams) => out += &wrap("  ", &stream_sentence(streams), columns),
@@ -19,8 +19,7 @@ pub fn text(limits: &Limits, all: bool, columns: usize) -> String {
     }
     match &limits.levels {
         Known::Missing(reason) => out += &wrap_in(QUIET, "  ", &sentence("Levels", reason), columns),
-        Known::Value(levels) if all => out += &table(levels, columns),
-        Known::Value(levels) => out += &wrap("  ", &latencies(levels), columns),
+        Known::Value(levels) => out += &table(levels, columns),
     }
     out
 }
@@ -48,6 +47,18 @@ pub(crate) fn stream_sentence(streams: &StreamLimit) -> String {
     text
 }
 
+/// The same in a line: all threads together, and how much of what the machine gave that is.
+pub(super) fn short_stream_sentence(streams: &StreamLimit) -> String {
+    let rate = |bytes_per_s: f64| format!("{:.1} GB/s", bytes_per_s / 1e9);
+    let together = rate(streams.together_bytes_per_s);
+    match (&streams.limit_bytes_per_s, streams.of_limit) {
+        (Known::Value(limit), Some(share)) => {
+            format!("streams {together}: {} % of the {} this machine gave", percent_text(share), rate(*limit))
+        }
+        _ => format!("streams {together}; how much memory could give was not measured"),
+    }
+}
+
 pub(crate) fn name(level: &LevelName) -> String {
     match level {
         LevelName::Cache(number) => format!("L{number}"),
@@ -57,7 +68,7 @@ pub(crate) fn name(level: &LevelName) -> String {
 }
 
 /// One line: what a load that has to be waited for costs at each level.
-fn latencies(levels: &[LevelLimit]) -> String {
+pub(super) fn latencies(levels: &[LevelLimit]) -> String {
     let known = levels.iter().filter_map(|level| {
         level.latency_ns.map(|ns| format!("{} {ns:.*} ns", name(&level.name), usize::from(ns < 10.0)))
     });

@@ -4,12 +4,26 @@ use analysis::findings::{Known, Subject};
 use record::run::Ending;
 
 use crate::{
-    prose::{counted, dotted, wrap_in},
+    prose::{clipped, counted, dotted, width, wrap_in},
     style::QUIET,
 };
 
-/// One line: the command, how long, how it ended, how much was seen.
+/// The command, how long, how it ended, how much was seen.
 pub fn line(subject: &Subject, columns: usize) -> String {
+    let (command, rest) = parts(subject);
+    wrap_in(QUIET, "", &dotted([command.as_str(), &rest]), columns) + "\n"
+}
+
+/// The same in one line, whatever the command's length.
+pub fn clipped_line(subject: &Subject, columns: usize) -> String {
+    const LEAST: usize = 16;
+    let (command, rest) = parts(subject);
+    let command = clipped(&command, columns.saturating_sub(width(&rest) + 3).max(LEAST));
+    wrap_in(QUIET, "", &dotted([command.as_str(), &rest]), columns)
+}
+
+/// The command, and the rest.
+fn parts(subject: &Subject) -> (String, String) {
     let command = match subject.attached {
         Some(pid) => format!("process {pid} ({})", shown(&subject.command)),
         None => shown(&subject.command),
@@ -18,14 +32,14 @@ pub fn line(subject: &Subject, columns: usize) -> String {
         Known::Value(ns) => seconds(*ns as f64),
         Known::Missing(_) => "cut off".to_owned(),
     };
-    let mut parts = vec![command, elapsed, ending(subject.ending)];
+    let mut parts = vec![elapsed, ending(subject.ending)];
     if subject.processes > 1 {
         parts.push(counted(subject.processes as usize, "process"));
     }
     if subject.threads > 1 {
         parts.push(counted(subject.threads as usize, "thread"));
     }
-    wrap_in(QUIET, "", &dotted(parts.iter().map(String::as_str)), columns) + "\n"
+    (command, dotted(parts.iter().map(String::as_str)))
 }
 
 /// Seconds with as many digits as matter.
@@ -56,7 +70,7 @@ pub(crate) fn shown(command: &[String]) -> String {
         if plain { word.clone() } else { format!("'{}'", word.replace('\'', "'\\''")) }
     };
     let line = command.iter().map(quoted).collect::<Vec<_>>().join(" ");
-    let line: String = crate::prose::visible(&line);
+    let line: String = crate::prose::visible(&line.replace('\n', "⏎"));
     if line.chars().count() <= LONGEST {
         return line;
     }

@@ -52,7 +52,7 @@ fn symbol(name: &str, user: f64, loads: f64, top: Vec<usize>) -> SymbolFinding {
     }
 }
 
-fn findings() -> Findings {
+pub(crate) fn findings() -> Findings {
     Findings {
         schema: SCHEMA.to_owned(),
         about: Subject {
@@ -77,6 +77,7 @@ fn findings() -> Findings {
             largest: Some(Activity::Loads),
             largest_share: Some(share(0.74)),
             nature: Known::Value(Nature::Latency),
+            trust: Known::Missing("not validated".to_owned()),
             confidence: Confidence::High,
             reasons: vec!["2987 samples, 3 % of them undecided".to_owned()],
         },
@@ -146,6 +147,7 @@ fn findings() -> Findings {
         timeline: Timeline {
             interval_ns: 100_000_000,
             threshold: 0.5,
+            measured_here: false,
             intervals: (0..30)
                 .map(|index| TimelineInterval {
                     start_ns: index * 100_000_000,
@@ -200,7 +202,7 @@ fn on_an_ordinary_terminal() {
 
 #[test]
 fn with_everything() {
-    insta::assert_snapshot!("run_verbose", plain(&findings(), Detail { verbose: true, functions: 5 }, 100));
+    insta::assert_snapshot!("run_verbose", plain(&findings(), Detail { verbose: true, top: None }, 100));
 }
 
 #[test]
@@ -211,15 +213,52 @@ fn on_a_narrow_terminal() {
 #[test]
 fn no_line_exceeds_the_columns() {
     for columns in 40..140 {
-        for line in plain(&findings(), Detail { verbose: true, functions: 5 }, columns).lines() {
+        for line in plain(&findings(), Detail { verbose: true, top: None }, columns).lines() {
             assert!(width(line) <= columns, "{columns}: {line}");
+        }
+    }
+}
+
+/// Runs as they come: with and without a profile, threads, phases, names and remarks.
+#[test]
+fn the_answer_fits_a_screen() {
+    let usual = findings();
+    let mut without_profile = findings();
+    let missing = || "this machine has no profile; run `memwall calibrate`".to_owned();
+    without_profile.limits.levels = Known::Missing(missing());
+    without_profile.limits.streams = Known::Missing(missing());
+    without_profile.advice.push(
+        "Run `memwall calibrate` once, to see how far this is from what the machine can do.".to_owned(),
+    );
+    let mut long = findings();
+    long.about.command = vec!["/a/rather/long/path/to/some/program".to_owned(); 4];
+    long.verdict.confidence = Confidence::Medium;
+    long.verdict.reasons =
+        vec!["The interval of the share reaches over a limit between two verdicts.".to_owned()];
+    long.advice = vec!["One load waits for another in probe_table (join.c:31): lay nodes out in the order they are visited, or follow several chains at once.".to_owned(); 5];
+    long.remarks = vec!["12 samples (0.4 % of all) were lost; a lower --rate loses fewer.".to_owned(); 6];
+    long.symbols = (0..40).map(|index| symbol(&format!("function_{index}"), 0.02, 0.3, vec![])).collect();
+    for (name, found) in [("usual", usual), ("without a profile", without_profile), ("long", long)] {
+        let shown = plain(&found, Detail::default(), 80);
+        let lines = shown.lines().count();
+        assert!(lines <= 24, "{name}: {lines} lines:\n{shown}");
+        for word in [
+            "Held back by memory",
+            "confidence",
+            "waiting on loads",
+            "function",
+            "Limits",
+            "Try",
+            "--verbose",
+        ] {
+            assert!(shown.contains(word), "{name}: no {word} in\n{shown}");
         }
     }
 }
 
 #[test]
 fn names_from_programs_cannot_steer_the_terminal() {
-    assert!(!plain(&findings(), Detail { verbose: true, functions: 5 }, 100).contains('\u{1b}'));
+    assert!(!plain(&findings(), Detail { verbose: true, top: None }, 100).contains('\u{1b}'));
     let mut hostile = findings();
     hostile.symbols[0].name = "\u{1b}]0;owned\u{7}".to_owned();
     hostile.about.command = vec!["\u{1b}[2J".to_owned()];
@@ -242,6 +281,7 @@ fn without_samples_nothing_is_made_up() {
         largest: None,
         largest_share: None,
         nature: Known::Missing("no sample was taken".to_owned()),
+        trust: Known::Missing("not validated".to_owned()),
         confidence: Confidence::Low,
         reasons: vec!["perf_event was refused".to_owned()],
     };

@@ -10,8 +10,8 @@ use crate::{
     table::{Cell, Column, Table},
 };
 
-/// A row of columns, high where loads are waited for; in numbers too if all is wanted.
-pub fn text(timeline: &Timeline, all: bool, columns: usize) -> String {
+/// A row of columns, high where loads are waited for, and the same in numbers.
+pub fn text(timeline: &Timeline, columns: usize) -> String {
     let intervals = &timeline.intervals;
     if intervals.len() < 2 {
         return String::new();
@@ -23,33 +23,38 @@ pub fn text(timeline: &Timeline, all: bool, columns: usize) -> String {
         seconds(timeline.interval_ns as f64)
     );
     let mut out = wrap_in(HEADING, "", &heading, columns);
-    out += &format!("  {}\n", columns_of(intervals, columns.saturating_sub(4).clamp(8, 72)));
+    let shown: String = shares(intervals, columns.saturating_sub(4).clamp(8, 72)).map(column).collect();
+    out += &format!("  {shown}\n");
     let line = format!(
-        "{flagged} of {} intervals flagged: waiting on loads above {} % of their user time.",
+        "{flagged} of {} intervals flagged: waiting on loads above {} % of their user time, {}.",
         intervals.len(),
-        percent_text(timeline.threshold)
+        percent_text(timeline.threshold),
+        threshold_from(timeline)
     );
     out += &wrap_in(if flagged > 0 { WARNING } else { QUIET }, "  ", &line, columns);
     if intervals.iter().any(|interval| interval.loads.is_none()) {
         out += &wrap_in(QUIET, "  ", "A dot: nothing ran in user mode there.", columns);
     }
-    if all {
-        out += &numbers(intervals, columns);
-    }
-    out
+    out + &numbers(intervals, columns)
 }
 
-/// Intervals side by side; several share a column where there are too many, weighted by their samples.
-fn columns_of(intervals: &[TimelineInterval], room: usize) -> String {
+/// Where the threshold comes from.
+pub(crate) fn threshold_from(timeline: &Timeline) -> &'static str {
+    if timeline.measured_here { "as validated on this machine" } else { "the limit of machines in general" }
+}
+
+/// Waiting on loads of intervals, in at most `room` parts: several intervals share a part where there are too many,
+/// weighted by their samples.
+pub(super) fn shares(intervals: &[TimelineInterval], room: usize) -> impl Iterator<Item = Option<f64>> + '_ {
     let each = intervals.len().div_ceil(room).max(1);
-    let share = |part: &[TimelineInterval]| {
+    let share = move |part: &[TimelineInterval]| {
         let (waiting, samples) = part.iter().fold((0.0, 0.0), |(waiting, samples), interval| {
             let weight = interval.samples as f64;
             interval.loads.map_or((waiting, samples), |loads| (waiting + loads * weight, samples + weight))
         });
         (samples > 0.0).then(|| waiting / samples)
     };
-    intervals.chunks(each).map(|part| column(share(part))).collect()
+    intervals.chunks(each).map(share)
 }
 
 fn numbers(intervals: &[TimelineInterval], columns: usize) -> String {

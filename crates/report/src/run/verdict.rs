@@ -14,12 +14,7 @@ const NO: Style = AnsiColor::Green.on_default().bold();
 
 /// Held back or not, by how much, how it looks and how sure that is.
 pub fn text(verdict: &Verdict, columns: usize) -> String {
-    let (style, answer) = match verdict.held_back {
-        HeldBack::Yes => (YES, "Held back by memory: yes."),
-        HeldBack::Partly => (WARNING, "Held back by memory: partly."),
-        HeldBack::No => (NO, "Held back by memory: no."),
-        HeldBack::Unknown => (WARNING, "Held back by memory: cannot be told."),
-    };
+    let (style, answer) = answer(verdict.held_back);
     let mut out = wrap_in(style, "", answer, columns);
     if let Some(memory) = &verdict.memory {
         out += &wrap("  ", &sentence(verdict, memory), columns);
@@ -39,6 +34,16 @@ pub fn text(verdict: &Verdict, columns: usize) -> String {
     let why =
         verdict.reasons.iter().fold(sure.to_owned(), |text, reason| format!("{text} {}", ended(reason)));
     out + &wrap_in(if verdict.confidence == Confidence::Low { WARNING } else { QUIET }, "  ", &why, columns)
+}
+
+/// The answer, and how it is painted.
+pub(super) fn answer(held_back: HeldBack) -> (Style, &'static str) {
+    match held_back {
+        HeldBack::Yes => (YES, "Held back by memory: yes."),
+        HeldBack::Partly => (WARNING, "Held back by memory: partly."),
+        HeldBack::No => (NO, "Held back by memory: no."),
+        HeldBack::Unknown => (WARNING, "Held back by memory: cannot be told."),
+    }
 }
 
 /// A sentence with its capital and full stop; names such as `perf_event` stay as they are.

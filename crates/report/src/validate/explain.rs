@@ -3,7 +3,7 @@
 use machine::units::significant;
 use record::validate::{Judged, Trust};
 
-use super::percent;
+use super::bound;
 use crate::{
     prose::{titled, wrap, wrap_in},
     style::QUIET,
@@ -17,10 +17,13 @@ pub fn explain(verdicts: &[&Judged], columns: usize) -> String {
 
 fn verdict(one: &Judged, columns: usize) -> String {
     let mut out = titled(&one.name, &format!("{}: {}", one.purpose, one.trust.word()), columns);
-    out += &wrap("  ", &reason(&one.trust), columns);
+    out += &wrap("  ", &reason(one, &one.trust), columns);
     if let Some(trust) = &one.without_prefetch {
-        out +=
-            &wrap("  ", &format!("With prefetchers off it is {}. {}", trust.word(), reason(trust)), columns);
+        out += &wrap(
+            "  ",
+            &format!("With prefetchers off it is {}. {}", trust.word(), reason(one, trust)),
+            columns,
+        );
     }
     let yes = |seen: bool| if seen { "sees" } else { "does not see" };
     if let Some(seen) = one.sees_owned {
@@ -70,9 +73,9 @@ fn table(one: &Judged, columns: usize) -> String {
     table.render(columns).text
 }
 
-fn reason(trust: &Trust) -> String {
+fn reason(one: &Judged, trust: &Trust) -> String {
     match trust {
-        Trust::Trusted { error } => format!("No experiment was off by more than {}.", percent(*error)),
+        Trust::Trusted { error } => format!("No experiment was off by more than {}.", bound(one, *error)),
         Trust::Qualitative { tells, misses } => format!("It tells: {tells}. It does not tell: {misses}."),
         Trust::Broken { why, shown_by, .. } => format!("It {why}. Shown by: {shown_by}."),
         Trust::Untested { missing } => format!("Untested: {missing}."),

@@ -3,11 +3,11 @@
 use machine::units::{gb_per_s, significant};
 use record::validate::{Best, Trust, Validation};
 
-use super::percent;
 use crate::{
     prose::wrap,
     style::{HEADING, QUIET, WARNING, paint},
     table::{Cell, Column, Table},
+    trust::error_text,
 };
 
 /// Bytes of a line.
@@ -37,9 +37,8 @@ pub fn table(validation: &Validation, columns: usize) -> String {
     for best in &validation.best {
         if let Some(paper) = &best.paper {
             let text = format!(
-                "{} {} on {}: molka2017 uses {}, which is {} here{}",
-                best.level.name(),
-                best.direction,
+                "{} on {}: molka2017 uses {}, which is {} here{}",
+                best.name(),
                 cores(best.cores),
                 paper.indicator,
                 paper.trust.word(),
@@ -54,7 +53,7 @@ pub fn table(validation: &Validation, columns: usize) -> String {
 fn row(best: &Best) -> Vec<Cell> {
     let millions = |rate: f64| significant(rate / 1e6, 3);
     let error = match &best.trust {
-        Some(Trust::Trusted { error }) => percent(*error),
+        Some(Trust::Trusted { error }) => error_text(*error),
         Some(Trust::Qualitative { .. }) => "rough".to_owned(),
         _ => "–".to_owned(),
     };
@@ -63,7 +62,7 @@ fn row(best: &Best) -> Vec<Cell> {
         None => Cell::styled("none found fit", WARNING),
     };
     vec![
-        Cell::from(format!("{} {}", best.level.name(), best.direction)),
+        Cell::from(best.name()),
         Cell::from(best.cores.to_string()),
         Cell::styled(gb_per_s(best.lines_per_s * bytes(best)).replace(" GB/s", ""), QUIET),
         Cell::from(best.events_per_s.map_or_else(|| "–".to_owned(), millions)),
@@ -94,7 +93,7 @@ fn cores(number: usize) -> String {
 
 fn reason(trust: &Trust) -> String {
     match trust {
-        Trust::Trusted { error } => format!(" too, within {}", percent(*error)),
+        Trust::Trusted { error } => format!(" too, within {}", error_text(*error)),
         Trust::Qualitative { misses, .. } => format!(": not {misses}"),
         Trust::Broken { why, .. } => format!(": {why}"),
         Trust::Untested { missing } => format!(": {missing}"),

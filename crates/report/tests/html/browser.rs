@@ -6,7 +6,7 @@ use crate::{
     benches,
     chromium::{Browser, Tab},
     large::large,
-    pages, profiles,
+    pages, profiles, validations,
 };
 
 fn kept(name: &str) -> PathBuf {
@@ -119,9 +119,10 @@ fn light_and_dark_wide_and_narrow() {
     let Some(mut browser) = Browser::start() else { return };
     let files = [
         ("join", pages::join(|_, _, _| ())),
-        ("profile", report::html::profile(&profiles::guest())),
+        ("profile", report::html::profile(&profiles::guest(), &[])),
         ("triad", report::html::bench(&benches::triad_sweep())),
         ("chase", report::html::bench(&benches::chase_sweep())),
+        ("validation", report::html::validate(&validations::haswell())),
     ];
     for (name, page) in &files {
         let file = saved(&format!("{name}-look"), page);
@@ -158,6 +159,29 @@ fn light_and_dark_wide_and_narrow() {
             quiet(tab.close());
         }
     }
+}
+
+#[test]
+fn a_validation_is_sorted_and_its_curves_are_drawn_once() {
+    let Some(mut browser) = Browser::start() else { return };
+    let file = saved("validation", &report::html::validate(&validations::haswell()));
+    let mut tab = browser.open(&file, 1280, 900, false);
+    // The third column is the trust: broken before qualitative before trusted.
+    tab.click("#verdicts-table thead th:nth-child(3) button");
+    assert_eq!(first_cells(&mut tab, "verdicts-table").len(), 6);
+    assert_eq!(
+        tab.text("document.querySelector('#verdicts-table tbody tr td:nth-child(3)').textContent"),
+        "broken"
+    );
+    assert!(tab.text("document.getElementById('thresholds-table').textContent").contains("313"));
+    // Two parts of the machine; the two events that coincide share a curve, and the silent one has none.
+    assert_eq!(tab.number("document.querySelectorAll('#curves figure').length"), 2.0);
+    assert_eq!(tab.number("document.querySelectorAll('#curves figure:nth-of-type(1) g.series').length"), 2.0);
+    let curves = tab.text("document.getElementById('curves').textContent");
+    assert!(curves.contains("L1D.REPLACEMENT coincides with L2_TRANS.ALL"), "{curves}");
+    assert!(curves.contains("Hardly counted at any size: NEVER.COUNTS"), "{curves}");
+    assert!(tab.holds("document.querySelector('#verdicts-table b') === null"));
+    quiet(tab.close());
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod chromium;
 mod large;
 mod pages;
 mod structure;
+mod validations;
 
 #[allow(dead_code)]
 #[path = "../golden/benches.rs"]

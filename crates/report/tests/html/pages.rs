@@ -1,10 +1,10 @@
 //! A hash join made up by hand: its findings, its data, its code, its samples over time.
 
 use analysis::findings::{
-    AccessPattern, Account, Activity, Confidence, Findings, HeldBack, InstructionFinding, Known, LevelLimit,
-    Limits, LineUse, Nature, ObjectFinding, ObjectKind, ObjectUse, Objects, Pages, Pattern, Rate, SCHEMA,
-    Share, SharedLine, Sharing, Site, SourceLine, Split, StreamLimit, Subject, SymbolFinding, ThreadFinding,
-    Timeline, TimelineInterval, Verdict,
+    AccessPattern, Account, Activity, Confidence, Findings, Flagged, FlaggedPart, HeldBack,
+    InstructionFinding, Known, LevelLimit, Limits, LineUse, Nature, ObjectFinding, ObjectKind, ObjectUse,
+    Objects, Pages, Pattern, Rate, SCHEMA, Share, SharedLine, Sharing, Site, SourceLine, Split, StreamLimit,
+    Subject, SymbolFinding, ThreadFinding, Timeline, TimelineInterval, Verdict,
 };
 use analysis::{
     listing::{AnnotatedFunction, AnnotatedLine},
@@ -142,7 +142,12 @@ fn timeline() -> Timeline {
             flagged: !idle && loads > 0.4,
         }
     };
-    Timeline { interval_ns: 50_000_000, threshold: 0.4, intervals: (0..INTERVALS).map(interval).collect() }
+    Timeline {
+        interval_ns: 50_000_000,
+        threshold: 0.4,
+        measured_here: true,
+        intervals: (0..INTERVALS).map(interval).collect(),
+    }
 }
 
 fn threads() -> Vec<ThreadFinding> {
@@ -182,6 +187,7 @@ pub fn findings() -> Findings {
             largest: Some(Activity::Loads),
             largest_share: Some(share(0.64)),
             nature: Known::Value(Nature::Latency),
+            trust: Known::Missing("not validated".to_owned()),
             confidence: Confidence::High,
             reasons: vec!["6000 samples, 2 % of them undecided".to_owned()],
         },
@@ -238,12 +244,13 @@ fn object(name: &str, kind: ObjectKind, size: u64, loads: f64, uses: &[usize]) -
         },
         blocks: 1,
         samples: (loads * SAMPLES as f64 * 0.7) as u64 + 30,
+        next_address_samples: 0,
         load_waiting: share(loads),
         other_waiting: loads / 3.0,
         pattern: Pattern::Random,
         readers: vec![4101, 4102],
         writers: vec![4101],
-        pages: Known::Value(Pages { huge_bytes: 0, nodes: vec![(0, size)] }),
+        pages: Known::Value(Pages { mapped_bytes: size, huge_bytes: 0, nodes: vec![(0, size)] }),
         symbols: uses
             .iter()
             .map(|&symbol| ObjectUse {
@@ -276,6 +283,12 @@ pub fn objects() -> Objects {
                 LineUse { tid: 4102, offset: 8, symbol: 4, writes: true, samples: 110 },
             ],
         }],
+        flagged: Some(Flagged {
+            intervals: 40,
+            samples: SAMPLES * 2 / 3,
+            symbols: vec![FlaggedPart { index: 0, samples: 3300, load_waiting: share(0.91) }],
+            objects: vec![FlaggedPart { index: 0, samples: 3200, load_waiting: share(0.88) }],
+        }),
         remarks: vec![
             "Addresses of 7 % of the memory samples could not be recovered from their registers.".to_owned(),
         ],

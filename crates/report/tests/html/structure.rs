@@ -121,11 +121,13 @@ fn profiles_and_sweeps() {
     for profile in
         [profiles::guest(), profiles::one_cpu(), profiles::two_nodes(2), profiles::interrupted(), empty]
     {
-        check(&html::profile(&profile));
+        check(&html::profile(&profile, &[]));
     }
-    let page = html::profile(&profiles::guest());
+    let page = html::profile(&profiles::guest(), &[]);
     assert_eq!(page.matches("<figure class=\"curve\">").count(), 3);
     assert!(page.contains("latency rises after 96 pages (384 KiB)"));
+    let changed = html::profile(&profiles::guest(), &["kernel: was 6.1, is 6.12".to_owned()]);
+    assert!(changed.contains("has changed since") && changed.contains("was 6.1, is 6.12"));
     let mut nothing = benches::divide();
     nothing.points.clear();
     for bench in [benches::triad_sweep(), benches::chase_sweep(), benches::divide(), nothing] {

@@ -1,13 +1,12 @@
 //! A core's clock: cycles inside, time outside.
 
-use crate::time::Time;
+use crate::{divider::Divider, time::Time};
 
 /// Converts between the cycles of a core and time. After a change of frequency cycles count on from the moment of
 /// the change.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    cycle_fs: u64,
-    cycles_per_fs: f64,
+    cycle_fs: Divider,
     epoch_cycle: u64,
     epoch: Time,
 }
@@ -15,8 +14,8 @@ pub struct Clock {
 impl Clock {
     /// A clock that begins with cycle 0 at time 0. A frequency of 0 is taken as 1.
     pub fn new(hz: u64) -> Self {
-        let cycle_fs = Time::cycle_of(hz.max(1)).0.max(1);
-        Self { cycle_fs, cycles_per_fs: 1.0 / cycle_fs as f64, epoch_cycle: 0, epoch: Time::ZERO }
+        let cycle_fs = Divider::new(Time::cycle_of(hz.max(1)).0);
+        Self { cycle_fs, epoch_cycle: 0, epoch: Time::ZERO }
     }
 
     /// Another frequency from `cycle` on; moments before it can no longer be converted.
@@ -27,26 +26,19 @@ impl Clock {
 
     /// Length of a cycle.
     pub fn cycle(&self) -> Time {
-        Time(self.cycle_fs)
+        Time(self.cycle_fs.by())
     }
 
     /// The moment a cycle begins.
     #[inline]
     pub fn time(&self, cycle: u64) -> Time {
-        Time(self.epoch.0 + cycle.saturating_sub(self.epoch_cycle) * self.cycle_fs)
+        Time(self.epoch.0 + cycle.saturating_sub(self.epoch_cycle) * self.cycle_fs.by())
     }
 
     /// Whole cycles that cover a span.
     #[inline]
     pub fn cycles(&self, span: Time) -> u64 {
-        // A multiplication instead of a division; at most one off, and then put right.
-        let mut cycles = (span.0 as f64 * self.cycles_per_fs) as u64;
-        if cycles * self.cycle_fs < span.0 {
-            cycles += 1;
-        } else if cycles > 0 && (cycles - 1) * self.cycle_fs >= span.0 {
-            cycles -= 1;
-        }
-        cycles
+        self.cycle_fs.ceil(span.0)
     }
 
     /// The first cycle that begins at `time` or later.

@@ -43,7 +43,7 @@ impl MemorySystem {
             for level in l1s.chain([&cluster.l2]) {
                 for (slot, line) in level.held() {
                     let state = states.entry(line).or_default();
-                    *state = (*state).max(level.entry(slot).state & STATE);
+                    *state = (*state).max(level.entry(slot).state() & STATE);
                 }
             }
             for (line, state) in states {
@@ -61,7 +61,7 @@ impl MemorySystem {
         let package = &self.sockets[cluster.socket];
         let by = match (&package.filter, &package.l3) {
             (Some(filter), _) => filter.get(line).by,
-            (None, Some(l3)) => match l3.find(line) {
+            (None, Some(l3)) => match l3.find(l3.locate(line)) {
                 Some(slot) => l3.entry(slot).holders,
                 None => {
                     return Some(format!("line {line:#x} of cluster {number} is not in the inclusive L3"));
@@ -97,7 +97,7 @@ impl MemorySystem {
             let out = stats.evictions_clean + stats.evictions_modified + stats.removals;
             check(faults, format!("L3 {number}"), stats.fills, out, l3.held().count());
             for (slot, line) in l3.held() {
-                if l3.entry(slot).flags & OWNED != 0 && l3.entry(slot).holders.count_ones() > 1 {
+                if l3.entry(slot).flags() & OWNED != 0 && l3.entry(slot).holders.count_ones() > 1 {
                     faults.push(format!("line {line:#x} of L3 {number} is owned by several"));
                 }
             }
@@ -105,7 +105,8 @@ impl MemorySystem {
         for cluster in self.clusters.iter().filter(|cluster| cluster.cores.len() > 1) {
             for core in cluster.cores.clone() {
                 let l1 = &self.cores[core].l1;
-                for (slot, line) in l1.held().filter(|&(slot, _)| l1.entry(slot).state & STATE == MODIFIED) {
+                for (slot, line) in l1.held().filter(|&(slot, _)| l1.entry(slot).state() & STATE == MODIFIED)
+                {
                     let mut siblings = cluster.cores.clone().filter(|&sibling| sibling != core);
                     if siblings.any(|sibling| self.cores[sibling].l1.find(line).is_some()) {
                         faults.push(format!("line {line:#x} in slot {slot} is modified and not alone"));

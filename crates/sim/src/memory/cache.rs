@@ -3,6 +3,9 @@
 //! A large simulated cache does not fit into the host's, so what a search needs lies together: each set has a byte per
 //! way that tells most lines apart, and its order of replacement beside it, in one line of the host where possible.
 //! Whole tags are looked at only where the byte agrees. Bytes are compared eight at a time.
+//!
+//! Slots of the same way of neighbouring sets lie side by side: a stream fills neighbouring sets in turn, mostly in the
+//! same way, and so walks the host's memory in order too.
 
 use machine::model::{CacheGeometry, Replacement};
 
@@ -31,6 +34,7 @@ struct Slot<T> {
 /// Lines in sets, with their order of replacement.
 #[derive(Clone, Debug)]
 pub(super) struct Cache<T = ()> {
+    /// By way, then by set.
     slots: Vec<Slot<T>>,
     /// Per set: `words` of bytes that tell lines apart, 0 where empty; then its order.
     rows: Vec<Row>,
@@ -38,11 +42,17 @@ pub(super) struct Cache<T = ()> {
     /// `sets - 1` where sets are a power of two.
     mask: Option<u64>,
     ways: usize,
+    /// Bits of a slot's number that say the way; the others say the set.
+    way_bits: u32,
     /// Words that hold a byte per way.
     words: usize,
     /// Words from one set to the next.
     stride: usize,
     order: Order,
+    /// Of a tree, by way: the nodes above it, and those of them that point to the right after a use.
+    above: Vec<(u64, u64)>,
+    /// Slots without a line.
+    empty: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -91,9 +101,12 @@ impl<T: Copy + Default> Cache<T> {
             sets,
             mask: sets.is_power_of_two().then(|| sets - 1),
             ways,
+            way_bits: ways.next_power_of_two().trailing_zeros(),
             words,
             stride,
             order,
+            above: (0..ways).map(|way| above(way, ways)).collect(),
+            empty: sets as usize * ways,
         };
         cache.begin();
         cache
@@ -136,25 +149,49 @@ impl<T: Copy + Default> Cache<T> {
     fn set(&self, index: u64) -> usize {
         match self.mask {
             Some(mask) => (index & mask) as usize,
+            None if index < self.sets => index as usize,
             None => (index % self.sets) as usize,
         }
     }
 
-    /// Where `line` is; `index` chooses the set.
+    #[inline]
+    fn number(&self, set: usize, way: usize) -> usize {
+        set << self.way_bits | way
+    }
+
+    #[inline]
+    fn set_and_way(&self, slot: usize) -> (usize, usize) {
+        (slot >> self.way_bits, slot & ((1 << self.way_bits) - 1))
+    }
+
+    #[inline]
+    fn at(&self, slot: usize) -> usize {
+        let (set, way) = self.set_and_way(slot);
+        way * self.sets as usize + set
+    }
+
+    /// The number of the slot that `line` is in; `index` chooses the set.
     #[inline]
     pub fn find(&self, index: u64, line: u64) -> Option<usize> {
         let (set, byte) = (self.set(index), short(line));
         for word in 0..self.words {
-            let mut alike = equal(self.word(set * self.stride + word), byte);
-            while alike != 0 {
+            let alike = equal(self.word(set * self.stride + word), byte);
+            if alike != 0 {
                 let way = word * 8 + alike.trailing_zeros() as usize / 8;
-                if way < self.ways && self.slots[set * self.ways + way].line == line {
-                    return Some(set * self.ways + way);
-                }
-                alike &= alike - 1;
+                return match self.slots.get(way * self.sets as usize + set) {
+                    Some(slot) if slot.line == line => Some(self.number(set, way)),
+                    _ => self.find_slowly(set, line),
+                };
             }
         }
         None
+    }
+
+    /// For when the first byte that agrees is another line's.
+    #[cold]
+    fn find_slowly(&self, set: usize, line: u64) -> Option<usize> {
+        let way = (0..self.ways).find(|way| self.slots[way * self.sets as usize + set].line == line)?;
+        Some(self.number(set, way))
     }
 
     /// Asks the host for what looking `line` up will need: its set.
@@ -163,51 +200,38 @@ impl<T: Copy + Default> Cache<T> {
         huge::expect(&self.rows[self.set(index) * self.stride / 8]);
     }
 
-    /// Asks the host for what finding `line`, or putting it in, will need: most likely its slot.
+    /// Asks the host for the slot of the same way `sets` sets on: a stream fills it soon.
     #[inline]
-    pub fn expect_slot(&self, index: u64, line: u64) {
-        let (set, byte) = (self.set(index), short(line));
-        let first = set * self.stride;
-        let way = |first: usize, byte: u64| {
-            (0..self.words).find_map(|word| match equal(self.word(first + word), byte) {
-                0 => None,
-                alike => Some(word * 8 + alike.trailing_zeros() as usize / 8),
-            })
-        };
-        let oldest = || match self.order {
-            Order::Lru => way(first + self.words, self.ways as u64 - 1),
-            Order::Tree => Some(coldest(self.word(first + self.words), self.ways)),
-            Order::Random(_) => None,
-        };
-        if let Some(slot) =
-            way(first, byte).or_else(oldest).and_then(|way| self.slots.get(set * self.ways + way))
-        {
-            huge::expect(slot);
+    pub fn expect_beside(&self, slot: usize, sets: u64) {
+        if let Some(beside) = self.slots.get(self.at(slot) + sets as usize) {
+            huge::expect(beside);
         }
     }
 
     /// The line in a slot, or [`EMPTY`].
     #[inline]
     pub fn line(&self, slot: usize) -> u64 {
-        self.slots[slot].line
+        self.slots[self.at(slot)].line
     }
 
     /// What is noted about the line in a slot.
     #[inline]
     pub fn note(&self, slot: usize) -> &T {
-        &self.slots[slot].note
+        &self.slots[self.at(slot)].note
     }
 
     /// The same, to be changed.
     #[inline]
     pub fn note_mut(&mut self, slot: usize) -> &mut T {
-        &mut self.slots[slot].note
+        let at = self.at(slot);
+        &mut self.slots[at].note
     }
 
     /// Notes a use.
     #[inline]
     pub fn touch(&mut self, slot: usize) {
-        self.touch_way(slot / self.ways, slot % self.ways);
+        let (set, way) = self.set_and_way(slot);
+        self.touch_way(set, way);
     }
 
     #[inline]
@@ -228,14 +252,9 @@ impl<T: Copy + Default> Cache<T> {
                 *self.word_mut(first + way / 8) &= !(0xff << (way % 8 * 8));
             }
             Order::Tree => {
-                let mut node = self.ways.next_power_of_two() + way;
+                let (nodes, right) = self.above[way];
                 let bits = self.word_mut(first);
-                while node > 1 {
-                    let right = node & 1 == 1;
-                    node /= 2;
-                    // Away from the one just used.
-                    *bits = if right { *bits & !(1 << node) } else { *bits | 1 << node };
-                }
+                *bits = *bits & !nodes | right;
             }
             Order::Random(_) => {}
         }
@@ -253,7 +272,8 @@ impl<T: Copy + Default> Cache<T> {
                 alike => Some(word * 8 + alike.trailing_zeros() as usize / 8),
             })
         };
-        let way = search(self, first, 0).unwrap_or_else(|| match &mut self.order {
+        let free = if self.empty > 0 { search(self, first, 0) } else { None };
+        let way = free.unwrap_or_else(|| match &mut self.order {
             Order::Lru => search(self, first + self.words, self.ways as u64 - 1).unwrap_or(0),
             Order::Tree => coldest(self.word(first + self.words), self.ways),
             Order::Random(state) => {
@@ -264,14 +284,15 @@ impl<T: Copy + Default> Cache<T> {
                 ((u128::from(*state) * self.ways as u128) >> 64) as usize
             }
         });
-        set * self.ways + way
+        self.number(set, way)
     }
 
     /// Puts `line` into `slot`, as the one just used.
     #[inline]
     pub fn fill(&mut self, slot: usize, line: u64, note: T) {
-        let (set, way) = (slot / self.ways, slot % self.ways);
-        self.slots[slot] = Slot { line, note };
+        let ((set, way), at) = (self.set_and_way(slot), self.at(slot));
+        self.empty -= usize::from(self.slots[at].line == EMPTY);
+        self.slots[at] = Slot { line, note };
         self.set_byte(set, way, short(line));
         self.touch_way(set, way);
     }
@@ -279,8 +300,10 @@ impl<T: Copy + Default> Cache<T> {
     /// Empties `slot`.
     #[inline]
     pub fn clear(&mut self, slot: usize) {
-        self.slots[slot].line = EMPTY;
-        self.set_byte(slot / self.ways, slot % self.ways, 0);
+        let ((set, way), at) = (self.set_and_way(slot), self.at(slot));
+        self.empty += usize::from(self.slots[at].line != EMPTY);
+        self.slots[at].line = EMPTY;
+        self.set_byte(set, way, 0);
     }
 
     #[inline]
@@ -292,8 +315,26 @@ impl<T: Copy + Default> Cache<T> {
 
     /// All slots that hold a line, with it.
     pub fn held(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        self.slots.iter().map(|slot| slot.line).enumerate().filter(|&(_, line)| line != EMPTY)
+        let slots = (0..self.sets as usize).flat_map(|set| (0..self.ways).map(move |way| (set, way)));
+        slots
+            .map(|(set, way)| self.number(set, way))
+            .map(|slot| (slot, self.line(slot)))
+            .filter(|&(_, line)| line != EMPTY)
     }
+}
+
+/// The nodes above a way of a tree, and those of them that point to the right once it has been used: away from it.
+fn above(way: usize, ways: usize) -> (u64, u64) {
+    let (mut nodes, mut right) = (0, 0);
+    let mut node = ways.next_power_of_two() + way;
+    while node > 1 {
+        let is_left = node & 1 == 0;
+        node /= 2;
+        // More than 64 ways have no tree.
+        nodes |= 1u64.checked_shl(node as u32).unwrap_or(0);
+        right |= if is_left { 1u64.checked_shl(node as u32).unwrap_or(0) } else { 0 };
+    }
+    (nodes, right)
 }
 
 /// Follows the tree to the way that was not used lately. With ways that are no power of two, a branch without ways

@@ -20,6 +20,8 @@ struct Busy {
 #[derive(Clone, Debug)]
 pub(super) struct Calendar {
     busy: Vec<Busy>,
+    /// When the latest stretch ends, kept here for those who come after it: nearly half of all.
+    end: u64,
     /// What is before this is forgotten, and taken as busy.
     floor: u64,
     /// Gaps shorter than this are of use to nobody and count as busy.
@@ -29,7 +31,7 @@ pub(super) struct Calendar {
 impl Calendar {
     /// All free. `shortest` is the least span that will be asked for.
     pub fn new(shortest: u64) -> Self {
-        Self { busy: Vec::new(), floor: 0, shortest }
+        Self { busy: Vec::new(), end: 0, floor: 0, shortest }
     }
 
     /// Reserves `span` from the first free moment at or after `at`, and returns that moment.
@@ -38,32 +40,50 @@ impl Calendar {
             return at;
         }
         let mut from = at.max(self.floor);
-        let mut place = self.place(from);
-        while let Some(next) = self.busy.get(place) {
-            if next.from >= from + span {
-                break;
+        if from < self.end {
+            let mut place = self.place(from);
+            while let Some(next) = self.busy.get(place) {
+                if next.from >= from + span {
+                    self.insert(place, Busy { from, until: from + span });
+                    return from;
+                }
+                from = from.max(next.until);
+                place += 1;
             }
-            from = from.max(next.until);
-            place += 1;
         }
-        self.insert(place, Busy { from, until: from + span });
+        self.append(Busy { from, until: from + span });
         from
     }
 
-    /// The first stretch that ends after `from`. Most requests are later than nearly all others: what is searched is
+    /// The first stretch that ends after `from`. Most requests are later than nearly all others: what is looked at is
     /// what the host's cache has.
     #[inline]
     fn place(&self, from: u64) -> usize {
-        let recent = self.busy.len().saturating_sub(RECENT);
-        let later = self.busy[recent..].iter().rev().take_while(|busy| busy.until > from).count();
-        match later {
-            RECENT => self.busy.partition_point(|busy| busy.until <= from),
-            _ => self.busy.len() - later,
+        let mut place = self.busy.len();
+        let recent = place.saturating_sub(RECENT);
+        while place > recent && self.busy[place - 1].until > from {
+            place -= 1;
+        }
+        if place > recent || recent == 0 {
+            place
+        } else {
+            self.busy.partition_point(|busy| busy.until <= from)
         }
     }
 
+    /// A stretch after all others.
+    #[inline]
+    fn append(&mut self, new: Busy) {
+        match self.busy.last_mut() {
+            Some(last) if self.end + self.shortest > new.from => last.until = new.until,
+            _ => self.keep(self.busy.len(), new),
+        }
+        self.end = new.until;
+    }
+
+    /// A stretch before the one at `place`.
     fn insert(&mut self, place: usize, new: Busy) {
-        let joins_next = self.busy.get(place).is_some_and(|next| next.from < new.until + self.shortest);
+        let joins_next = self.busy[place].from < new.until + self.shortest;
         let joins_last = place > 0 && self.busy[place - 1].until + self.shortest > new.from;
         match (joins_last, joins_next) {
             (true, true) => {
@@ -72,13 +92,15 @@ impl Calendar {
             }
             (true, false) => self.busy[place - 1].until = new.until,
             (false, true) => self.busy[place].from = new.from,
-            (false, false) => {
-                self.busy.insert(place, new);
-                if self.busy.len() == KEPT {
-                    self.floor = self.busy[KEPT / 2 - 1].until;
-                    self.busy.drain(..KEPT / 2);
-                }
-            }
+            (false, false) => self.keep(place, new),
+        }
+    }
+
+    fn keep(&mut self, place: usize, new: Busy) {
+        self.busy.insert(place, new);
+        if self.busy.len() == KEPT {
+            self.floor = self.busy[KEPT / 2 - 1].until;
+            self.busy.drain(..KEPT / 2);
         }
     }
 }
@@ -118,6 +140,13 @@ impl Slots {
         self.free_at.iter().position(|&free_at| free_at <= at)
     }
 
+    /// A buffer that is free at `at`, if there is one, and how many are held.
+    pub fn look(&self, at: u64) -> (Option<usize>, usize) {
+        let held = self.free_at.iter().map(|&free_at| usize::from(free_at > at)).sum();
+        let free = if held == self.free_at.len() { None } else { self.acquire_now(at) };
+        (free, held)
+    }
+
     /// Holds a buffer until `until`.
     pub fn hold(&mut self, slot: usize, until: u64) {
         self.free_at[slot] = until;
@@ -132,11 +161,6 @@ impl Slots {
     /// The buffer that is held for a line at `at`.
     pub fn holding(&self, line: u64, at: u64) -> Option<usize> {
         self.line.iter().zip(&self.free_at).position(|(&held, &free_at)| held == line && free_at > at)
-    }
-
-    /// How many are held at `at`.
-    pub fn held(&self, at: u64) -> usize {
-        self.free_at.iter().filter(|&&free_at| free_at > at).count()
     }
 }
 
@@ -164,10 +188,10 @@ mod tests {
             assert_eq!(start, 10);
             slots.hold(slot, until);
         }
-        assert_eq!(slots.held(10), 2);
+        assert_eq!(slots.look(10), (None, 2));
         assert_eq!(slots.acquire_now(19), None);
         assert_eq!(slots.acquire(15).1, 20);
-        assert_eq!(slots.held(25), 1);
+        assert_eq!(slots.look(25), (Some(1), 1));
     }
 
     proptest! {

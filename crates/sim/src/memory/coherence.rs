@@ -34,8 +34,8 @@ impl MemorySystem {
         };
         let cluster = &mut self.clusters[number];
         if let Some(slot) = cluster.l2.find(line) {
-            note(cluster.l2.entry(slot).state);
-            cluster.l2.entry_mut(slot).state = SHARED;
+            note(cluster.l2.entry(slot).state());
+            cluster.l2.entry_mut(slot).set_state(SHARED);
             if keep == Keep::Nothing {
                 cluster.l2.clear(slot);
                 self.cores[cluster.cores.start].stats.l2.invalidations += 1;
@@ -45,11 +45,11 @@ impl MemorySystem {
             let side = &mut self.cores[core];
             if let Some(slot) = side.l1.find(line) {
                 let entry = *side.l1.entry(slot);
-                note(entry.state);
-                if let Some(until) = until.filter(|_| entry.state & STATE != SHARED) {
-                    side.departing.note(line, entry.ready, until);
+                note(entry.state());
+                if let Some(until) = until.filter(|_| entry.state() & STATE != SHARED) {
+                    side.departing.note(line, entry.ready(), until);
                 }
-                side.l1.entry_mut(slot).state = SHARED;
+                side.l1.entry_mut(slot).set_state(SHARED);
                 if keep == Keep::Nothing {
                     side.l1.clear(slot);
                     side.stats.l1.invalidations += 1;
@@ -97,16 +97,16 @@ impl MemorySystem {
         keep: Keep,
         at: Option<u64>,
     ) -> (Found, u64) {
-        let slot = self.sockets[socket].l3.as_ref().and_then(|l3| l3.find(line));
+        let slot = self.sockets[socket].l3.as_ref().and_then(|l3| l3.find(l3.locate(line)));
         let mut found = Found::Nothing;
         let (mut held, mut at) = (Held::default(), at);
         if let Some(filter) = &self.sockets[socket].filter {
             held = filter.get(line);
         }
         if let (Some(slot), Some(l3)) = (slot, &self.sockets[socket].l3) {
-            found = if l3.entry(slot).flags & DIRTY != 0 { Found::Modified } else { Found::Clean };
+            found = if l3.entry(slot).flags() & DIRTY != 0 { Found::Modified } else { Found::Clean };
             held.by |= l3.entry(slot).holders;
-            held.owned |= l3.entry(slot).flags & OWNED != 0;
+            held.owned |= l3.entry(slot).flags() & OWNED != 0;
         }
         if held.by != 0 {
             found = found.max(Found::Clean);
@@ -124,7 +124,8 @@ impl MemorySystem {
                     package.stats.removals += 1;
                 }
                 Keep::Shared => {
-                    l3.entry_mut(slot).flags = l3.entry(slot).flags & !(DIRTY | OWNED) | ELSEWHERE
+                    let entry = l3.entry_mut(slot);
+                    entry.set_flags(entry.flags() & !(DIRTY | OWNED) | ELSEWHERE);
                 }
             }
         }

@@ -92,7 +92,7 @@ impl MemorySystem {
         let side = &self.cores[core];
         side.departing.find(line, at).or_else(|| {
             let entry = side.l1.entry(side.l1.find(line)?);
-            (entry.state & STATE != SHARED).then(|| at.max(entry.ready))
+            (entry.state() & STATE != SHARED).then(|| at.max(entry.ready()))
         })
     }
 
@@ -106,7 +106,7 @@ impl MemorySystem {
             let cluster = &self.clusters[number];
             let l1s = cluster.cores.clone().map(|core| &self.cores[core].l1);
             let copies = l1s.chain([&cluster.l2]).filter_map(|level| Some(level.entry(level.find(line)?)));
-            let came = copies.map(|entry| entry.ready).max().unwrap_or(0);
+            let came = copies.map(|entry| entry.ready()).max().unwrap_or(0);
             last = last.max(came + self.way(number).0);
         }
         last

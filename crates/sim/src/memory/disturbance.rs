@@ -86,6 +86,7 @@ impl MemorySystem {
             let Some(at) = background.l3.due(now, &mut background.random) else { break };
             let line = background.line();
             if let Some(l3) = &mut self.sockets[socket].l3 {
+                let line = l3.locate(line);
                 let at = l3.serve(line, at);
                 if l3.find(line).is_none() {
                     self.install(socket, line, 0, 0, at);

@@ -13,14 +13,14 @@ use super::{
     spread::Spread,
     stats::MemoryStats,
 };
-use crate::time::Time;
+use crate::{divider::Divider, time::Time};
 
 /// All channels of a package.
 #[derive(Clone, Debug)]
 pub(super) struct Controller {
     channels: Vec<Channel>,
     spread: Spread,
-    banks: u64,
+    banks: Divider,
     line_fs: u64,
     idle_fs: u64,
     row_fs: u64,
@@ -56,7 +56,7 @@ impl Controller {
         Self {
             channels: vec![channel; model.channels.max(1) as usize],
             spread: Spread::new(model.channels),
-            banks: u64::from(model.banks.max(1)),
+            banks: Divider::new(model.banks.into()),
             line_fs,
             idle_fs: Time::from_ns(model.idle_latency_ns).0,
             row_fs,
@@ -79,7 +79,7 @@ impl Controller {
     fn place(&self, line: u64) -> (usize, usize) {
         let (channel, within) = self.spread.place(line);
         // Neighbours go to different banks, rows far apart to any.
-        let bank = (within ^ mix(within / self.banks) >> 16) % self.banks;
+        let bank = self.banks.rest(within ^ mix(self.banks.floor(within)) >> 16);
         (channel, bank as usize)
     }
 

@@ -2,7 +2,10 @@
 
 use machine::model::CacheGeometry;
 
-use super::cache::{Cache, EMPTY};
+use super::{
+    cache::{Cache, EMPTY},
+    stamp::Stamp,
+};
 
 /// Others may have it.
 pub(super) const SHARED: u8 = 1;
@@ -25,11 +28,30 @@ pub(super) struct Gone {
 
 /// What is known of a line besides its number.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Entry {
+pub(super) struct Entry(Stamp);
+
+impl Entry {
+    #[inline]
+    pub fn new(ready: u64, state: u8) -> Self {
+        Self(Stamp::new(ready, state))
+    }
+
     /// When its data is there.
-    pub ready: u64,
+    #[inline]
+    pub fn ready(&self) -> u64 {
+        self.0.moment_fs()
+    }
+
     /// State and flag.
-    pub state: u8,
+    #[inline]
+    pub fn state(&self) -> u8 {
+        self.0.flags()
+    }
+
+    #[inline]
+    pub fn set_state(&mut self, state: u8) {
+        self.0.set_flags(state);
+    }
 }
 
 /// An L1 or L2.
@@ -67,8 +89,8 @@ impl Level {
     /// Puts a line in and returns the one that had to go.
     pub fn put(&mut self, line: u64, state: u8, ready: u64) -> Option<Gone> {
         let slot = self.cache.victim(line);
-        let gone = Gone { line: self.cache.line(slot), state: self.entry(slot).state };
-        self.cache.fill(slot, line, Entry { ready, state });
+        let gone = Gone { line: self.cache.line(slot), state: self.entry(slot).state() };
+        self.cache.fill(slot, line, Entry::new(ready, state));
         (gone.line != EMPTY).then_some(gone)
     }
 
@@ -80,7 +102,7 @@ impl Level {
 
     /// Takes the line of a slot away.
     pub fn clear(&mut self, slot: usize) -> Gone {
-        let gone = Gone { line: self.cache.line(slot), state: self.entry(slot).state };
+        let gone = Gone { line: self.cache.line(slot), state: self.entry(slot).state() };
         self.cache.clear(slot);
         gone
     }

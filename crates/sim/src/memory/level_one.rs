@@ -1,7 +1,7 @@
 //! The way of a request through the L1: ports, tags, fill buffers.
 
 use super::{
-    level::{EXCLUSIVE, MODIFIED, PREFETCHED, SHARED, STATE},
+    level::{EXCLUSIVE, Entry, MODIFIED, PREFETCHED, SHARED, STATE},
     system::{MemorySystem, Origin, Served},
 };
 use crate::{access::Supplier, pmu::signal::CoreSignal};
@@ -25,7 +25,7 @@ impl MemorySystem {
     pub(super) fn data(&mut self, core: usize, line: u64, at: u64, origin: Origin) -> Served {
         let side = &mut self.cores[core];
         let cycle = side.cycle_fs;
-        let asked = at / cycle;
+        let asked = side.cycles.floor(at);
         let store = origin == Origin::Store;
         let start = if store { side.lanes.store(asked) } else { side.lanes.load(asked) };
         let start = at.max(start * cycle);
@@ -38,9 +38,9 @@ impl MemorySystem {
             return self.miss(core, line, start, origin, false);
         };
         side.l1.touch(slot);
-        let (state, arrives) = (side.l1.entry(slot).state, side.l1.entry(slot).ready);
+        let (state, arrives) = (side.l1.entry(slot).state(), side.l1.entry(slot).ready());
         if state & PREFETCHED != 0 {
-            side.l1.entry_mut(slot).state = state & STATE;
+            side.l1.entry_mut(slot).set_state(state & STATE);
             side.stats.l1.prefetch_used += 1;
             side.next_line.used_prefetched = true;
             if origin == Origin::Load && arrives > start {
@@ -58,7 +58,7 @@ impl MemorySystem {
                 side.stats.upgrades += 1;
                 return self.miss(core, line, start, origin, true);
             }
-            side.l1.entry_mut(slot).state = MODIFIED;
+            side.l1.entry_mut(slot).set_state(MODIFIED);
             cycle
         } else {
             u64::from(self.l1.latency) * cycle
@@ -79,7 +79,10 @@ impl MemorySystem {
         side.stats.rfos += u64::from(origin == Origin::Store);
         let below = self.level_two(core, line, accepted, origin, upgrade);
         let state = if origin == Origin::Store { MODIFIED } else { below.state };
-        let until = self.fill_level_one(core, line, state, below.ready);
+        let until = match upgrade {
+            true => self.upgrade_level_one(core, line, state, below.ready),
+            false => self.fill_level_one(core, line, state, below.ready),
+        };
         self.cores[core].fill_buffers.hold(buffer, until);
         if origin == Origin::Load {
             self.watcher.note_span(core, CoreSignal::FillBuffers.into(), accepted, below.ready);
@@ -89,7 +92,7 @@ impl MemorySystem {
         if origin == Origin::Store {
             // It went through the cache once to ask; it goes again to write.
             let side = &mut self.cores[core];
-            ready = ready.max(side.lanes.store(ready / side.cycle_fs) * side.cycle_fs);
+            ready = ready.max(side.lanes.store(side.cycles.floor(ready)) * side.cycle_fs);
         }
         Served { ready, accepted, supplier: below.supplier }
     }
@@ -111,17 +114,22 @@ impl MemorySystem {
         self.train_level_two(core, line, &below);
     }
 
-    /// Puts a line into the L1 when its data comes; returns when the cache is done with it. An upgraded line is there
-    /// already, unless somebody took it away on the way.
+    /// Gives a line in the L1 its new state, or puts it in if somebody took it away on the way.
+    fn upgrade_level_one(&mut self, core: usize, line: u64, state: u8, ready: u64) -> u64 {
+        let l1 = &mut self.cores[core].l1;
+        let Some(slot) = l1.find(line) else {
+            return self.fill_level_one(core, line, state, ready);
+        };
+        let entry = l1.entry_mut(slot);
+        *entry = Entry::new(entry.ready().max(ready), state);
+        ready
+    }
+
+    /// Puts a line into the L1 when its data comes; returns when the cache is done with it.
     fn fill_level_one(&mut self, core: usize, line: u64, state: u8, ready: u64) -> u64 {
         let side = &mut self.cores[core];
-        if let Some(slot) = side.l1.find(line) {
-            side.l1.entry_mut(slot).state = state;
-            side.l1.entry_mut(slot).ready = side.l1.entry(slot).ready.max(ready);
-            return ready;
-        }
         // The line is written when it arrives; a load has its data a hit's latency after that.
-        let cycle = ready / side.cycle_fs;
+        let cycle = side.cycles.floor(ready);
         let cycle = cycle.saturating_sub(self.l1.latency.into());
         let filled = side.lanes.all(cycle, self.l1.fill_cycles);
         let until = ready.max(filled * side.cycle_fs);

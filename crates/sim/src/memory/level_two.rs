@@ -37,11 +37,11 @@ impl MemorySystem {
         let (sibling, answered) = self.ask_siblings(core, line, store, answered);
         let found = self.clusters[number].l2.find(line);
         let usable =
-            found.filter(|&slot| !store || self.clusters[number].l2.entry(slot).state & STATE != SHARED);
+            found.filter(|&slot| !store || self.clusters[number].l2.entry(slot).state() & STATE != SHARED);
         self.tell_lookup(core, origin, usable.is_some(), answered);
         let mut below = match usable {
             Some(slot) => self.hit_level_two(core, slot, answered, origin),
-            None => self.miss_level_two(core, line, answered, origin, upgrade || found.is_some()),
+            None => self.miss_level_two(core, line, answered, origin, (found.is_some(), upgrade)),
         };
         if store {
             below.state = MODIFIED;
@@ -59,10 +59,10 @@ impl MemorySystem {
         let side = &mut self.cores[core];
         let l2 = &mut self.clusters[side.cluster].l2;
         l2.touch(slot);
-        let (state, arrives) = (l2.entry(slot).state, l2.entry(slot).ready);
+        let (state, arrives) = (l2.entry(slot).state(), l2.entry(slot).ready());
         if !origin.is_prefetch() {
             if state & PREFETCHED != 0 {
-                l2.entry_mut(slot).state = state & STATE;
+                l2.entry_mut(slot).set_state(state & STATE);
                 side.stats.l2.prefetch_used += 1;
             }
             if arrives > answered {
@@ -80,8 +80,15 @@ impl MemorySystem {
         }
     }
 
-    /// Goes outward. `holds` says that the line is here and only the right to write it is missing.
-    fn miss_level_two(&mut self, core: usize, line: u64, at: u64, origin: Origin, holds: bool) -> Below {
+    /// Goes outward. The line may be here, or above (`here`, `above`), and only the right to write it be missing.
+    fn miss_level_two(
+        &mut self,
+        core: usize,
+        line: u64,
+        at: u64,
+        origin: Origin,
+        (here, above): (bool, bool),
+    ) -> Below {
         let side = &mut self.cores[core];
         let number = side.cluster;
         let queue = &self.clusters[number].queue;
@@ -100,11 +107,12 @@ impl MemorySystem {
             Origin::L1Prefetch | Origin::L2Prefetch => stats.offcore_prefetches += 1,
             Origin::Load | Origin::Walk | Origin::SoftwarePrefetch => stats.offcore_reads += 1,
         }
-        let below = self.uncore(number, line, left, origin, holds);
+        let below = self.uncore(number, line, left, origin, here || above);
         let l2 = &mut self.clusters[number].l2;
-        let free = match l2.find(line) {
+        // It may have been taken away meanwhile, but nothing has brought it.
+        let free = match here.then(|| l2.find(line)).flatten() {
             Some(slot) => {
-                l2.entry_mut(slot).state = below.state;
+                l2.entry_mut(slot).set_state(below.state);
                 below.ready
             }
             None => self.fill_level_two(core, line, below.state, below.ready),
@@ -129,8 +137,8 @@ impl MemorySystem {
             self.tell_lookup(core, Origin::L2Prefetch, true, at);
             return true;
         }
-        let held = cluster.queue.held(at);
-        let Some(entry) = cluster.queue.acquire_now(at) else {
+        let (entry, held) = cluster.queue.look(at);
+        let Some(entry) = entry else {
             self.cores[core].stats.l2.prefetch_dropped += 1;
             return false;
         };
@@ -203,7 +211,8 @@ impl MemorySystem {
                 return Some(state);
             };
             if state == MODIFIED {
-                l1.entry_mut(slot).state = l1.entry(slot).state & PREFETCHED | MODIFIED;
+                let entry = l1.entry_mut(slot);
+                entry.set_state(entry.state() & PREFETCHED | MODIFIED);
             }
             return None;
         }
@@ -223,7 +232,7 @@ impl MemorySystem {
         match cluster.l2.find(line) {
             Some(slot) => {
                 cluster.array.reserve(at, u64::from(self.l2.fill_cycles) * cluster.cycle_fs);
-                cluster.l2.entry_mut(slot).state = MODIFIED;
+                cluster.l2.entry_mut(slot).set_state(MODIFIED);
                 cluster.l2.touch(slot);
             }
             None => _ = self.fill_level_two(core, line, MODIFIED, at),
@@ -241,7 +250,7 @@ impl MemorySystem {
         for sibling in cores.filter(|&sibling| sibling != core) {
             let side = &mut self.cores[sibling];
             let Some(slot) = side.l1.find(line) else { continue };
-            let (state, came) = (side.l1.entry(slot).state & STATE, side.l1.entry(slot).ready);
+            let (state, came) = (side.l1.entry(slot).state() & STATE, side.l1.entry(slot).ready());
             strongest = strongest.max(state);
             side.stats.snoops += 1;
             if state != SHARED {
@@ -249,7 +258,7 @@ impl MemorySystem {
                 answered = answered.max(came + u64::from(self.l2.latency) * side.cycle_fs);
                 side.departing.note(line, came, answered);
             }
-            side.l1.entry_mut(slot).state = SHARED;
+            side.l1.entry_mut(slot).set_state(SHARED);
             if store {
                 side.l1.take(line);
                 side.stats.l1.invalidations += 1;

@@ -49,6 +49,7 @@ mod pages;
 mod prefetch;
 mod slices;
 mod spread;
+mod stamp;
 mod stats;
 mod system;
 mod telling;

@@ -73,14 +73,15 @@ impl Strides {
 #[derive(Clone, Debug)]
 pub(super) struct Streams {
     model: Option<Streamer>,
+    /// The page of each entry, apart from the rest: they are searched with every access.
+    pages: Vec<u64>,
     entries: Vec<Stream>,
     clock: u64,
 }
 
-/// One page with its direction.
+/// The accesses to a page, and their direction.
 #[derive(Clone, Copy, Debug)]
 struct Stream {
-    page: u64,
     /// The access before.
     last: i64,
     /// The farthest access.
@@ -95,8 +96,8 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(page: u64, place: i64, used: u64) -> Self {
-        Self { page, last: place, head: place, direction: 0, against: 0, next: place, used }
+    fn new(place: i64, used: u64) -> Self {
+        Self { last: place, head: place, direction: 0, against: 0, next: place, used }
     }
 
     /// Notes an access; whether it belongs to a stream. A core out of order sends the accesses of a stream not quite
@@ -139,9 +140,8 @@ pub(super) struct Plan {
 
 impl Streams {
     pub fn new(model: Option<Streamer>) -> Self {
-        let empty = Stream::new(u64::MAX, 0, 0);
         let streams = model.map_or(0, |model| model.streams.clamp(1, 4096)) as usize;
-        Self { model, entries: vec![empty; streams], clock: 0 }
+        Self { model, pages: vec![u64::MAX; streams], entries: vec![Stream::new(0, 0); streams], clock: 0 }
     }
 
     /// Notes an access of the L2 and says what to prefetch for it. The second access of a page in one direction,
@@ -150,9 +150,11 @@ impl Streams {
         let model = self.model?;
         let (page, place) = (line / SMALL_LINES, (line % SMALL_LINES) as i64);
         self.clock += 1;
-        let Some(entry) = self.entries.iter().position(|stream| stream.page == page) else {
-            let oldest = self.entries.iter_mut().min_by_key(|stream| stream.used)?;
-            *oldest = Stream::new(page, place, self.clock);
+        let Some(entry) = self.pages.iter().position(|&followed| followed == page) else {
+            let (oldest, stream) =
+                self.entries.iter_mut().enumerate().min_by_key(|(_, stream)| stream.used)?;
+            *stream = Stream::new(place, self.clock);
+            self.pages[oldest] = page;
             return None;
         };
         let stream = &mut self.entries[entry];

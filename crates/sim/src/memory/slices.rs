@@ -6,7 +6,9 @@ use super::{
     cache::{Cache, EMPTY},
     calendar::{Calendar, Slots},
     spread::Spread,
+    stamp::Stamp,
 };
+use crate::divider::Divider;
 
 /// Differs from memory.
 pub(super) const DIRTY: u8 = 1;
@@ -18,7 +20,7 @@ pub(super) const ELSEWHERE: u8 = 4;
 pub(super) const PREFETCHED: u8 = 8;
 
 /// Lines between one that is used and one the host is asked for.
-const AHEAD: u64 = 8;
+const AHEAD: u64 = 16;
 
 /// A line that left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,14 +30,46 @@ pub(super) struct Left {
     pub holders: u64,
 }
 
+/// A line and where it belongs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Located {
+    pub line: u64,
+    pub slice: usize,
+    /// Its set, among those of all slices.
+    set: u64,
+}
+
+impl Located {
+    /// A line of a package without a shared cache.
+    pub fn nowhere(line: u64) -> Self {
+        Self { line, slice: 0, set: 0 }
+    }
+}
+
 /// What is known of a line besides its number.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entry {
-    /// When its data is there.
-    pub ready: u64,
+    stamp: Stamp,
     /// One bit per L2 that may hold the line; stays when an L2 drops an unmodified line, as on real machines.
     pub holders: u64,
-    pub flags: u8,
+}
+
+impl Entry {
+    /// When its data is there.
+    #[inline]
+    pub fn ready(&self) -> u64 {
+        self.stamp.moment_fs()
+    }
+
+    #[inline]
+    pub fn flags(&self) -> u8 {
+        self.stamp.flags()
+    }
+
+    #[inline]
+    pub fn set_flags(&mut self, flags: u8) {
+        self.stamp.set_flags(flags);
+    }
 }
 
 /// A last-level cache.
@@ -45,7 +79,7 @@ pub(super) struct Slices {
     arrays: Vec<Calendar>,
     pub misses: Vec<Slots>,
     spread: Spread,
-    sets_per_slice: u64,
+    sets_per_slice: Divider,
     slice_fs: u64,
     /// Uncore part of a hit's latency.
     pub latency_fs: u64,
@@ -69,7 +103,7 @@ impl Slices {
             arrays: vec![Calendar::new(slice_fs); count],
             misses: vec![Slots::new(model.misses_in_flight); count],
             spread: Spread::new(slices),
-            sets_per_slice,
+            sets_per_slice: Divider::new(sets_per_slice),
             slice_fs,
             latency_fs: u64::from(model.latency) * uncore_fs,
             core_latency: u64::from(model.core_latency),
@@ -78,29 +112,24 @@ impl Slices {
         }
     }
 
-    /// The slice of a line.
-    pub fn slice(&self, line: u64) -> usize {
-        self.spread.place(line).0
-    }
-
-    fn index(&self, line: u64) -> u64 {
+    /// The slice and the set of a line.
+    #[inline]
+    pub fn locate(&self, line: u64) -> Located {
         let (slice, within) = self.spread.place(line);
-        let set = match self.sets_per_slice.is_power_of_two() {
-            true => within & (self.sets_per_slice - 1),
-            false => within % self.sets_per_slice,
-        };
+        let set = self.sets_per_slice.rest(within);
         // Sets of all slices side by side: a stream of lines then walks the host's memory in order too.
-        set * self.arrays.len() as u64 + slice as u64
+        Located { line, slice, set: set * self.arrays.len() as u64 + slice as u64 }
     }
 
-    pub fn find(&self, line: u64) -> Option<usize> {
-        self.cache.find(self.index(line), line)
+    #[inline]
+    pub fn find(&self, at: Located) -> Option<usize> {
+        self.cache.find(at.set, at.line)
     }
 
     /// Neighbours of `line` follow soon: asks the host for what they will need.
-    pub fn expect(&self, line: u64) {
-        self.cache.expect_set(self.index(line + 2 * AHEAD));
-        self.cache.expect_slot(self.index(line + AHEAD), line + AHEAD);
+    #[inline]
+    pub fn expect_after(&self, line: u64) {
+        self.cache.expect_set(self.locate(line + AHEAD).set);
     }
 
     #[inline]
@@ -118,22 +147,22 @@ impl Slices {
     }
 
     /// When a request that reaches its slice at `at` gets the array.
-    pub fn serve(&mut self, line: u64, at: u64) -> u64 {
-        let slice = self.slice(line);
-        self.arrays[slice].reserve(at, self.slice_fs)
+    pub fn serve(&mut self, line: Located, at: u64) -> u64 {
+        self.arrays[line.slice].reserve(at, self.slice_fs)
     }
 
     /// Puts a line in; returns its slot, and the line that had to go.
-    pub fn put(&mut self, line: u64, flags: u8, holders: u64, ready: u64) -> (usize, Option<Left>) {
-        let slot = self.cache.victim(self.index(line));
+    pub fn put(&mut self, at: Located, flags: u8, holders: u64, ready: u64) -> (usize, Option<Left>) {
+        let slot = self.cache.victim(at.set);
+        self.cache.expect_beside(slot, AHEAD);
         let left = self.left(slot);
-        self.cache.fill(slot, line, Entry { ready, holders, flags });
+        self.cache.fill(slot, at.line, Entry { stamp: Stamp::new(ready, flags), holders });
         (slot, (left.line != EMPTY).then_some(left))
     }
 
     fn left(&self, slot: usize) -> Left {
-        let Entry { flags, holders, .. } = *self.cache.note(slot);
-        Left { line: self.cache.line(slot), flags, holders }
+        let entry = self.cache.note(slot);
+        Left { line: self.cache.line(slot), flags: entry.flags(), holders: entry.holders }
     }
 
     /// Takes the line of a slot away.

@@ -2,36 +2,28 @@
 //! everywhere, so that strides do not meet one slice only.
 
 use super::pages::mix;
+use crate::divider::Divider;
 
 /// Over how many.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spread {
-    parts: u64,
-    /// 2⁶⁴ / `parts`, rounded up: multiplying by it takes a fraction of the time of a division.
-    reciprocal: u64,
-    /// Below this the product is exact.
-    exact: u64,
+    parts: Divider,
 }
 
 impl Spread {
     pub fn new(parts: u32) -> Self {
-        let parts = u64::from(parts.max(1));
-        let (reciprocal, exact) = if parts == 1 { (0, 0) } else { (u64::MAX / parts + 1, u64::MAX / parts) };
-        Self { parts, reciprocal, exact }
+        Self { parts: Divider::new(parts.into()) }
     }
 
     /// The part that has `line`, and the line's number within it. Each group of neighbours has one line in each part,
     /// and the order within a group is its own.
     #[inline]
     pub fn place(&self, line: u64) -> (usize, u64) {
-        let group = match line < self.exact {
-            true => ((u128::from(line) * u128::from(self.reciprocal)) >> 64) as u64,
-            false => line / self.parts,
-        };
-        let member = line - group * self.parts;
-        let turn = ((mix(group) >> 32) * self.parts) >> 32;
+        let (group, member) = self.parts.divide(line);
+        let parts = self.parts.by();
+        let turn = ((mix(group) >> 32) * parts) >> 32;
         let part = member + turn;
-        let part = if part >= self.parts { part - self.parts } else { part };
+        let part = if part >= parts { part - parts } else { part };
         (part as usize, group)
     }
 }
@@ -39,15 +31,6 @@ impl Spread {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        #[test]
-        fn groups_are_those_of_a_division(parts in 1u32..200, line in any::<u64>(), shift in 0u32..64) {
-            let line = line >> shift;
-            prop_assert_eq!(Spread::new(parts).place(line).1, line / u64::from(parts));
-        }
-    }
 
     #[test]
     fn neighbours_and_strides_are_spread() {

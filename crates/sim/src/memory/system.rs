@@ -26,6 +26,7 @@ use super::{
 };
 use crate::{
     access::{Memory, Request, RequestKind, Response, Supplier, Translation},
+    divider::Divider,
     pmu::{BoxCounts, Note, Watch, Watcher, signal::CoreSignal, tape::Turns},
     time::Time,
 };
@@ -61,6 +62,8 @@ pub(super) struct Served {
 pub(super) struct CoreSide {
     pub cluster: usize,
     pub cycle_fs: u64,
+    /// Divides by `cycle_fs`.
+    pub cycles: Divider,
     pub l1: Level,
     pub lanes: Lanes,
     pub fill_buffers: Slots,
@@ -214,6 +217,7 @@ impl MemorySystem {
         let cycle_fs = Time::cycle_of(hz.max(1)).0.max(1);
         let core = &mut self.cores[core];
         core.cycle_fs = cycle_fs;
+        core.cycles = Divider::new(cycle_fs);
         core.lanes.clear();
         self.clusters[core.cluster].cycle_fs = cycle_fs;
     }
@@ -349,9 +353,11 @@ impl Memory for MemorySystem {
 impl CoreSide {
     fn new(model: &Model, cluster: usize, seed: u64) -> Self {
         let load_ports = model.core.ports.iter().filter(|port| port.runs.contains(&OpClass::Load)).count();
+        let cycle_fs = Time::cycle_of(model.clock.core_hz).0;
         Self {
             cluster,
-            cycle_fs: Time::cycle_of(model.clock.core_hz).0,
+            cycle_fs,
+            cycles: Divider::new(cycle_fs),
             l1: Level::new(&model.l1d.geometry, seed),
             lanes: Lanes::new(load_ports),
             fill_buffers: Slots::new(model.l1d.misses_in_flight),

@@ -124,7 +124,7 @@ impl MemorySystem {
             && self.watcher.counts(signal)
             && let Some(l3) = &self.sockets[socket].l3
         {
-            self.watcher.count(Unit::Slice, socket, l3.slice(line), signal, at);
+            self.watcher.count(Unit::Slice, socket, l3.locate(line).slice, signal, at);
         }
     }
 
@@ -161,7 +161,7 @@ impl MemorySystem {
             && let Some(l3) = &self.sockets[socket].l3
         {
             let ticks = until.saturating_sub(from) / self.uncore_fs.max(1);
-            self.watcher.add(Unit::Slice, socket, l3.slice(line), pending, from, ticks);
+            self.watcher.add(Unit::Slice, socket, l3.locate(line).slice, pending, from, ticks);
         }
     }
 

@@ -3,6 +3,7 @@
 use machine::model::TlbLevel;
 
 use super::pages::Page;
+use crate::divider::Divider;
 
 /// No page has this key.
 const EMPTY: u64 = u64::MAX;
@@ -11,7 +12,7 @@ const EMPTY: u64 = u64::MAX;
 #[derive(Clone, Debug)]
 pub(super) struct Tlb {
     entries: Vec<Entry>,
-    sets: u64,
+    sets: Divider,
     ways: usize,
 }
 
@@ -29,12 +30,16 @@ impl Tlb {
         let sets = (level.entries / ways).max(1);
         let page = Page { first_line: 0, size: super::options::PageSize::Small };
         let empty = Entry { key: EMPTY, page, ready: 0 };
-        Self { entries: vec![empty; (sets * ways) as usize], sets: u64::from(sets), ways: ways as usize }
+        Self {
+            entries: vec![empty; (sets * ways) as usize],
+            sets: Divider::new(sets.into()),
+            ways: ways as usize,
+        }
     }
 
     fn set(&mut self, key: u64) -> &mut [Entry] {
         // The lowest bit of a key is the page's size.
-        let first = ((key >> 1) % self.sets) as usize * self.ways;
+        let first = self.sets.rest(key >> 1) as usize * self.ways;
         &mut self.entries[first..first + self.ways]
     }
 

@@ -8,7 +8,7 @@ use super::{
     home::FromHome,
     level::{EXCLUSIVE, MODIFIED, SHARED},
     level_one::Below,
-    slices::{DIRTY, ELSEWHERE, Entry, Left, OWNED, PREFETCHED},
+    slices::{DIRTY, ELSEWHERE, Entry, Left, Located, OWNED, PREFETCHED},
     system::{MemorySystem, Origin},
 };
 use crate::{access::Supplier, pmu::signal::BoxSignal};
@@ -19,6 +19,7 @@ struct Asked {
     socket: usize,
     bit: u64,
     line: u64,
+    located: Located,
     /// When the slice, or the bus, looks at it.
     start: u64,
     store: bool,
@@ -32,8 +33,8 @@ struct Missed {
     from: FromHome,
     /// When the slice had an entry for it.
     taken: u64,
-    /// Slice and entry.
-    entry: Option<(usize, usize)>,
+    /// The entry of its slice.
+    entry: Option<usize>,
 }
 
 /// The answer, at the slice.
@@ -66,9 +67,15 @@ impl MemorySystem {
             Origin::L1Prefetch | Origin::L2Prefetch => package.stats.prefetches += 1,
             _ => package.stats.reads += 1,
         }
-        let start = package.l3.as_mut().map_or(at + there, |l3| l3.serve(line, at + there));
+        let (located, start) = match &mut package.l3 {
+            Some(l3) => {
+                let located = l3.locate(line);
+                (located, l3.serve(located, at + there))
+            }
+            None => (Located::nowhere(line), at + there),
+        };
         let prefetch = origin.is_prefetch();
-        let asked = Asked { socket, bit, line, start, store, prefetch, holds };
+        let asked = Asked { socket, bit, line, located, start, store, prefetch, holds };
         let filtered = package.filter.is_some();
         let signal = if store { BoxSignal::LookupRfos } else { BoxSignal::LookupReads };
         self.tell_slice(socket, line, signal, start);
@@ -91,7 +98,7 @@ impl MemorySystem {
     /// An inclusive cache: its own tags say who has what.
     fn answer_inclusive(&mut self, asked: &Asked) -> Answer {
         let package = &mut self.sockets[asked.socket];
-        let Some(slot) = package.l3.as_ref().and_then(|l3| l3.find(asked.line)) else {
+        let Some(slot) = package.l3.as_ref().and_then(|l3| l3.find(asked.located)) else {
             let missed = self.miss_shared(asked);
             let from = missed.from;
             let mut flags = if from.modified { DIRTY } else { 0 };
@@ -105,10 +112,10 @@ impl MemorySystem {
             return Answer { at: asked.start, state: SHARED, supplier: Supplier::L3 };
         };
         l3.touch(slot);
-        let flags = l3.entry(slot).flags & !PREFETCHED;
+        let flags = l3.entry(slot).flags() & !PREFETCHED;
         let others = l3.entry(slot).holders & !asked.bit;
         let snoop_fs = l3.snoop_fs;
-        let mut at = asked.start.max(l3.entry(slot).ready);
+        let mut at = asked.start.max(l3.entry(slot).ready());
         let (mut found, mut having) = (Found::Nothing, others);
         if others != 0 && (asked.store || flags & OWNED != 0) {
             let keep = if asked.store { Keep::Nothing } else { Keep::Shared };
@@ -124,7 +131,7 @@ impl MemorySystem {
         let dirty = flags & DIRTY | if found == Found::Modified { DIRTY } else { 0 };
         let rest = if asked.store { 0 } else { flags & ELSEWHERE };
         if let Some(l3) = &mut self.sockets[asked.socket].l3 {
-            l3.entry_mut(slot).flags = dirty | rest | if alone { OWNED } else { 0 };
+            l3.entry_mut(slot).set_flags(dirty | rest | if alone { OWNED } else { 0 });
             l3.entry_mut(slot).holders = asked.bit | if asked.store { 0 } else { having };
         }
         let state = if alone { EXCLUSIVE } else { SHARED };
@@ -136,7 +143,7 @@ impl MemorySystem {
         let Asked { socket, line, store, start, .. } = *asked;
         let package = &mut self.sockets[socket];
         let held = package.filter.as_ref().map_or(Held::default(), |filter| filter.get(line));
-        let slot = package.l3.as_ref().and_then(|l3| l3.find(line));
+        let slot = package.l3.as_ref().and_then(|l3| l3.find(asked.located));
         let others = held.by & !asked.bit;
         if others == 0 && slot.is_none() && !(asked.holds && held.by != 0) {
             let from = self.miss_shared(asked).from;
@@ -159,9 +166,9 @@ impl MemorySystem {
         let mut modified = found == Found::Modified;
         if let Some(slot) = slot {
             let entry = self.use_victim(socket, slot, store || having == 0);
-            at = at.max(entry.ready);
-            elsewhere |= entry.flags & ELSEWHERE != 0;
-            modified |= (store || having == 0) && entry.flags & DIRTY != 0;
+            at = at.max(entry.ready());
+            elsewhere |= entry.flags() & ELSEWHERE != 0;
+            modified |= (store || having == 0) && entry.flags() & DIRTY != 0;
         }
         if store && elsewhere {
             at = at.max(self.own_everywhere(socket, line, start));
@@ -173,7 +180,7 @@ impl MemorySystem {
             (false, _) => SHARED,
         };
         if state == SHARED && modified {
-            self.put_by(socket, line, DIRTY | if elsewhere { ELSEWHERE } else { 0 }, at);
+            self.put_by(socket, asked.located, DIRTY | if elsewhere { ELSEWHERE } else { 0 }, at);
         }
         self.note_holder(asked, if store { 0 } else { having }, state, elsewhere);
         Answer { at, state, supplier }
@@ -230,28 +237,26 @@ impl MemorySystem {
         let package = &mut self.sockets[asked.socket];
         package.stats.misses += 1;
         package.stats.prefetch_misses += u64::from(asked.prefetch);
-        let entry = package.l3.as_ref().map(|l3| {
-            let slice = l3.slice(asked.line);
-            (slice, l3.misses[slice].acquire(asked.start))
-        });
-        let left = entry.map_or(asked.start, |(_, (_, left))| left);
+        let slice = asked.located.slice;
+        let entry = package.l3.as_ref().map(|l3| l3.misses[slice].acquire(asked.start));
+        let left = entry.map_or(asked.start, |(_, left)| left);
         package.stats.miss_waits += u64::from(left > asked.start);
         let from = self.ask_home(asked.socket, asked.line, left, asked.store, asked.prefetch);
-        if let (Some((slice, (entry, _))), Some(l3)) = (entry, &mut self.sockets[asked.socket].l3) {
+        if let (Some((entry, _)), Some(l3)) = (entry, &mut self.sockets[asked.socket].l3) {
             l3.misses[slice].hold(entry, from.at);
             if l3.inclusive {
-                l3.serve(asked.line, from.at);
+                l3.serve(asked.located, from.at);
             }
         }
-        Missed { from, taken: left, entry: entry.map(|(slice, (entry, _))| (slice, entry)) }
+        Missed { from, taken: left, entry: entry.map(|(entry, _)| entry) }
     }
 
     /// Puts a line that missed into the shared cache. Its entry also sees to a modified line that goes, until its home
     /// has it.
     fn install_missed(&mut self, asked: &Asked, missed: &Missed, flags: u8, holders: u64) {
-        let free = self.install(asked.socket, asked.line, flags, holders, missed.from.at);
-        if let (Some((slice, entry)), Some(l3)) = (missed.entry, &mut self.sockets[asked.socket].l3) {
-            l3.misses[slice].hold(entry, free);
+        let free = self.install(asked.socket, asked.located, flags, holders, missed.from.at);
+        if let (Some(entry), Some(l3)) = (missed.entry, &mut self.sockets[asked.socket].l3) {
+            l3.misses[asked.located.slice].hold(entry, free);
         }
     }
 
@@ -263,17 +268,18 @@ impl MemorySystem {
         self.disturb(socket, at);
         let package = &mut self.sockets[socket];
         let Some(l3) = &mut package.l3 else { return at };
-        let start = l3.serve(line, at + there);
+        let located = l3.locate(line);
+        let start = l3.serve(located, at + there);
         package.stats.prefetches += 1;
         if self.watcher.is_active() {
-            self.watcher.count(Unit::Slice, socket, l3.slice(line), BoxSignal::LookupPrefetches, start);
+            self.watcher.count(Unit::Slice, socket, located.slice, BoxSignal::LookupPrefetches, start);
         }
         let held = package.filter.as_ref().map_or(0, |filter| filter.get(line).by);
-        if held != 0 || l3.find(line).is_some() {
+        if held != 0 || l3.find(located).is_some() {
             package.stats.hits += 1;
             return start + back;
         }
-        let asked = Asked { socket, bit, line, start, store: false, prefetch: true, holds: false };
+        let asked = Asked { socket, bit, line, located, start, store: false, prefetch: true, holds: false };
         self.tell_slice(socket, line, BoxSignal::PrefetchMisses, start);
         let missed = self.miss_shared(&asked);
         let from = missed.from;
@@ -284,10 +290,10 @@ impl MemorySystem {
     }
 
     /// Puts a line into the shared cache and sends away the one that has to go; returns when both are done.
-    pub(super) fn install(&mut self, socket: usize, line: u64, flags: u8, holders: u64, at: u64) -> u64 {
+    pub(super) fn install(&mut self, socket: usize, line: Located, flags: u8, holders: u64, at: u64) -> u64 {
         let package = &mut self.sockets[socket];
         let Some(l3) = &mut package.l3 else { return at };
-        l3.expect(line);
+        l3.expect_after(line.line);
         package.stats.fills += 1;
         match l3.put(line, flags, holders, at) {
             (_, Some(left)) => self.leave(socket, left, at),
@@ -319,14 +325,15 @@ impl MemorySystem {
     }
 
     /// Puts data beside those who share it: into the shared cache if there is one, else into memory.
-    fn put_by(&mut self, socket: usize, line: u64, flags: u8, at: u64) {
+    fn put_by(&mut self, socket: usize, line: Located, flags: u8, at: u64) {
         let Some(l3) = &mut self.sockets[socket].l3 else {
-            self.write_home(socket, line, at);
+            self.write_home(socket, line.line, at);
             return;
         };
         match l3.find(line) {
             Some(slot) => {
-                l3.entry_mut(slot).flags |= flags;
+                let entry = l3.entry_mut(slot);
+                entry.set_flags(entry.flags() | flags);
                 l3.touch(slot);
             }
             None => _ = self.install(socket, line, flags, 0, at),
@@ -343,19 +350,23 @@ impl MemorySystem {
         let Some(l3) = &mut package.l3 else {
             return self.write_home(socket, line, at);
         };
-        l3.expect(line);
-        let at = l3.serve(line, at + there);
+        l3.expect_after(line);
+        let located = l3.locate(line);
+        let at = l3.serve(located, at + there);
         if self.watcher.is_active() {
-            self.watcher.count(Unit::Slice, socket, l3.slice(line), BoxSignal::LookupWriteBacks, at);
+            self.watcher.count(Unit::Slice, socket, located.slice, BoxSignal::LookupWriteBacks, at);
         }
-        match (l3.inclusive, l3.find(line)) {
+        match (l3.inclusive, l3.find(located)) {
             (true, Some(slot)) => {
-                l3.entry_mut(slot).flags = (l3.entry(slot).flags | DIRTY) & !OWNED;
-                l3.entry_mut(slot).holders &= !bit;
+                let entry = l3.entry_mut(slot);
+                entry.set_flags((entry.flags() | DIRTY) & !OWNED);
+                entry.holders &= !bit;
             }
             // Cannot be while inclusion holds; the data must not be lost if it did.
             (true, None) => _ = self.write_home(socket, line, at),
-            (false, _) => self.put_by(socket, line, DIRTY | if held.elsewhere { ELSEWHERE } else { 0 }, at),
+            (false, _) => {
+                self.put_by(socket, located, DIRTY | if held.elsewhere { ELSEWHERE } else { 0 }, at)
+            }
         }
         at + back
     }
@@ -369,6 +380,7 @@ impl MemorySystem {
         let held = self.forget(number, line);
         let (there, _) = self.way(number);
         if let (0, Some(l3)) = (held.by, &mut self.sockets[socket].l3) {
+            let line = l3.locate(line);
             let at = l3.serve(line, at + there);
             self.put_by(socket, line, if held.elsewhere { ELSEWHERE } else { 0 }, at);
         }

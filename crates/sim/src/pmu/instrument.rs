@@ -11,6 +11,7 @@ use machine::{CpuSet, model::Model};
 
 use super::{
     bank::{Bank, SharedBank},
+    lie::Lie,
     meaning::{Flaws, Meaning},
     recipe::{Counter, Programme, Recipe, Trigger},
     sample::Sample,
@@ -39,6 +40,7 @@ pub struct Pmu {
     model: Arc<Model>,
     catalogue: &'static Catalogue,
     flaws: Flaws,
+    lies: Vec<(Encoding, Lie)>,
     bank: SharedBank,
 }
 
@@ -64,7 +66,24 @@ impl Pmu {
         let none = || NoEvents { model: model.name.clone() };
         let catalogue = Catalogue::for_model(model).ok_or_else(none)?;
         let bank = SharedBank::default();
-        Ok(Self { model: Arc::new(model.clone()), catalogue, flaws, bank })
+        Ok(Self { model: Arc::new(model.clone()), catalogue, flaws, lies: Vec::new(), bank })
+    }
+
+    /// Makes the counters of an event lie from now on.
+    pub fn plant(&mut self, event: &str, lie: Lie) -> Result<(), Refusal> {
+        if let Lie::Like(other) = &lie {
+            self.resolve(other)?;
+        }
+        let resolved = self.resolve(event)?;
+        let not_here = |reason: String| Refusal::NotHere { event: event.to_owned(), reason };
+        self.lies.push((self.encoding(&resolved).map_err(not_here)?.clone(), lie));
+        Ok(())
+    }
+
+    /// The same PMU of another machine of this model, with counters of its own.
+    pub fn twin(&self) -> Self {
+        let (model, lies) = (self.model.clone(), self.lies.clone());
+        Self { model, lies, bank: SharedBank::default(), ..*self }
     }
 
     /// What an engine must be given so that this counts what runs on it.
@@ -90,7 +109,16 @@ impl Pmu {
         }
     }
 
+    fn lie(&self, event: &Event) -> Option<&Lie> {
+        let encoding = self.encoding(event).ok()?;
+        self.lies.iter().find(|(planted, _)| planted == encoding).map(|(_, lie)| lie)
+    }
+
     fn recipe(&self, event: &Event) -> Result<Recipe, String> {
+        if let Some(Lie::Like(other)) = self.lie(event) {
+            let other = self.resolve(other).map_err(|refusal| refusal.to_string())?;
+            return Meaning::of(self.catalogue, self.encoding(&other)?, &self.model, self.flaws);
+        }
         let entry = self.catalogue.of_encoding(self.encoding(event)?);
         if entry.is_some_and(|entry| entry.place != events::catalogue::Place::Counters) {
             return Err("the simulated machine has only the counters of its PMU".into());
@@ -238,8 +266,9 @@ impl Instrument for Pmu {
             set.iter().for_each(|&event| counters[event].turn = turn);
         }
         let units = counters.iter().map(|counter| unit(&counter.recipe)).collect();
+        let lies = events.iter().map(|event| self.lie(event).cloned()).collect();
         self.load(Programme { counters, turns: sets.len(), tick_ns: TICK_NS, trigger: None }, cpus.clone())?;
-        Ok(Box::new(Open { pmu: self, slots, units, cpus, share: request.share }))
+        Ok(Box::new(Open { pmu: self, slots, units, lies, cpus, share: request.share }))
     }
 }
 
@@ -261,6 +290,8 @@ struct Open<'a> {
     slots: Vec<Result<usize, String>>,
     /// By counter.
     units: Vec<Unit>,
+    /// By counter.
+    lies: Vec<Option<Lie>>,
     cpus: CpuSet,
     share: Share,
 }
@@ -286,28 +317,39 @@ impl Open<'_> {
 
     fn counts(&self, bank: &Bank, event: usize, counter: usize) -> Vec<Count> {
         let unit = self.units[counter];
+        let told = |place: usize, counted: u64| match &self.lies[counter] {
+            Some(lie) => lie.tell(counted, place, bank.ran.iter().count()),
+            None => counted,
+        };
         let (of_cpus, of_boxes) = (&bank.of_cpus[counter], &bank.of_boxes[counter]);
         if self.share == Share::Together {
+            let all = |counts: &mut dyn Iterator<Item = &u64>| -> u64 {
+                counts.enumerate().map(|(place, &counted)| told(place, counted)).sum()
+            };
             let sum = match unit {
-                Unit::Core => (!of_cpus.is_empty()).then(|| of_cpus.values().sum()),
-                _ => (!of_boxes.is_empty()).then(|| of_boxes.values().sum()),
+                Unit::Core => (!of_cpus.is_empty()).then(|| all(&mut of_cpus.values())),
+                _ => (!of_boxes.is_empty()).then(|| all(&mut of_boxes.values())),
             };
             return vec![Count { event, place: Place::Target, value: self.value(bank, counter, sum) }];
         }
         if unit == Unit::Core {
-            let of = |cpu: u32| self.value(bank, counter, of_cpus.get(&cpu).copied());
+            let of = |place: usize, cpu: u32| {
+                self.value(bank, counter, of_cpus.get(&cpu).map(|&counted| told(place, counted)))
+            };
             return self
                 .cpus
                 .iter()
-                .map(|cpu| Count { event, place: Place::Cpu(cpu), value: of(cpu) })
+                .enumerate()
+                .map(|(place, cpu)| Count { event, place: Place::Cpu(cpu), value: of(place, cpu) })
                 .collect();
         }
         of_boxes
             .iter()
-            .map(|(&(package, number), &raw)| Count {
+            .enumerate()
+            .map(|(place, (&(package, number), &raw))| Count {
                 event,
                 place: Place::Box { package, name: self.box_name(unit, number) },
-                value: self.value(bank, counter, Some(raw)),
+                value: self.value(bank, counter, Some(told(place, raw))),
             })
             .collect()
     }

@@ -14,11 +14,12 @@
 //!
 //! Flaws of real counters mostly come by themselves: retired loads know nothing of prefetches, an answer for a prefetch
 //! into the shared cache never comes to the core, a load is pending from its dispatch on. Errata without a mechanism are
-//! entries of the files, see [`Flaws`].
+//! entries of the files, see [`Flaws`]. Tests plant a [`Lie`] in an event and see whether it is caught.
 
 mod bank;
 mod boxes;
 mod instrument;
+mod lie;
 mod meaning;
 mod probe;
 pub mod recipe;
@@ -32,6 +33,7 @@ pub mod tape;
 pub use bank::{SharedBank, Watch};
 pub use boxes::{BoxCounts, BoxNumbers};
 pub use instrument::{NoEvents, Pmu, SampleRequest, Sampling};
+pub use lie::Lie;
 pub use meaning::{Flaws, Meaning};
 pub use probe::Note;
 pub use sample::{LoadSample, Sample};

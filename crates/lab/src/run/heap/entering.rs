@@ -28,7 +28,9 @@ impl Barrier {
         match self {
             Self::Static => "is statically linked".into(),
             Self::OtherRights => {
-                "runs with rights of its own (set-user-ID, set-group-ID or capabilities)".into()
+                "runs with rights of its own (set-user-ID, set-group-ID or capabilities), and the kernel takes no \
+                 samples of it either"
+                    .into()
             }
             Self::OtherMachine => "is made for another kind of processor than memwall".into(),
             Self::OtherLibrary(loader) => format!("uses another C library than glibc ({loader})"),

@@ -61,7 +61,6 @@ impl Recorder {
             stack,
         });
         self.counts.samples += 1;
-        self.counts.sampled_ns += sample.period.unwrap_or(0);
     }
 
     fn mapped(&self, pid: i32, ip: u64) -> Option<Mapped> {

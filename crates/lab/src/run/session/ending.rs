@@ -21,11 +21,6 @@ impl Session<'_> {
         let elapsed_ns = end_ns.saturating_sub(self.recorder.window().origin_ns);
         self.about.elapsed_ns = Some(elapsed_ns);
         self.about.ending = ending;
-        // Each CPU's period is drawn at random around the one asked for.
-        let Counts { samples, sampled_ns, .. } = self.recorder.counts;
-        if samples > 0 && sampled_ns > 0 {
-            self.about.period_ns = sampled_ns as f64 / samples as f64;
-        }
         self.about.usage = usage.filter(|_| is_whole);
         self.about.noise = Some(Noise {
             wall_ns: self.began.elapsed().as_nanos() as f64,
@@ -34,10 +29,14 @@ impl Session<'_> {
             spread: None,
         });
         self.remarks(ending, is_whole);
+        self.gone().iter().for_each(|text| self.recorder.writer.remark(text));
         self.data_remarks();
         let code = self.code();
-        let trouble = self.recorder.writer.finish(&self.about, &code).err();
-        self.trouble = self.trouble.take().or(trouble);
+        match self.recorder.writer.finish(&self.about, &code) {
+            Ok(()) if self.trouble.is_none() => self.committed = self.recorder.counts.samples,
+            Ok(()) => {}
+            Err(error) => self.trouble = self.trouble.take().or(Some(error)),
+        }
     }
 
     /// The recording spans the program from its beginning to its end.
@@ -74,6 +73,17 @@ impl Session<'_> {
             say("Processor time of the program is left out: the recording does not span all of its run."
                 .into());
         }
+    }
+
+    /// Files that code was run from and that are gone. One that could not be read has its own remark.
+    fn gone(&self) -> Vec<String> {
+        let modules = &self.recorder.modules;
+        let abouts = modules.recorded().iter().map(|&number| &modules.get(number).about);
+        abouts
+            .filter(|about| about.kind == ModuleKind::File && about.problem.is_none())
+            .filter(|about| !Path::new(&about.path).exists())
+            .map(|about| format!("{} is gone from the disk; its code was read before.", about.path))
+            .collect()
     }
 
     /// What is not known about data and callers, and why.

@@ -41,7 +41,7 @@ impl Session<'_> {
         Ok(Outcome {
             ending,
             elapsed: Duration::from_nanos(self.about.elapsed_ns.unwrap_or(0)),
-            samples: self.recorder.counts.samples,
+            samples: self.committed,
             refusal: self.refusal,
             trouble: self.trouble,
             left_behind,
@@ -65,6 +65,7 @@ impl Session<'_> {
                 self.drain();
                 next_look = Instant::now() + LOOK_EVERY;
                 self.recorder.look_around(now_ns(), false);
+                self.jitter();
             }
             if is_due {
                 next_commit = Instant::now() + COMMIT_EVERY;
@@ -72,6 +73,7 @@ impl Session<'_> {
                     self.trouble = Some(error);
                     return Cause::Unwritable;
                 }
+                self.committed = self.recorder.counts.samples;
             }
             if let Some(cause) = self.has_ended(activity == Activity::Over) {
                 return cause;
@@ -118,6 +120,13 @@ impl Session<'_> {
             }
         }
         stop
+    }
+
+    /// Has the next samples come at another distance. Where that is refused they stay as far apart as they are.
+    fn jitter(&mut self) {
+        if let Instrument::Sampler(sampler) = &mut self.instrument {
+            let _ = sampler.redraw_periods();
+        }
     }
 
     fn drain(&mut self) {
@@ -174,6 +183,7 @@ impl Session<'_> {
                 let recorder = &mut self.recorder;
                 sampler.drain_all(|record| recorder.take(record));
                 self.about.lost_samples = Some(recorder.counts.lost);
+                self.about.period_ns = sampler.mean_period().unwrap_or(self.about.period_ns);
             }
             Instrument::Schedule(_) | Instrument::Off => {}
         }

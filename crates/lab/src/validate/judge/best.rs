@@ -5,11 +5,20 @@ use record::validate::{Best, Judged, Observation, Place, Ranked, Trust};
 use super::points::count;
 use crate::validate::{
     claims::{Candidate, Paper, Purpose},
-    quantity::Quantity,
+    quantity::{Level, Quantity},
 };
 
 /// Kernels that move lines as fast as they can.
 const FASTEST: [&str; 4] = ["load", "store", "copy", "store-nt"];
+
+/// Levels and directions, in the order of the tables.
+const LEVELS: [(Place, bool); 5] = [
+    (Place::L1, false),
+    (Place::L2, false),
+    (Place::L3, false),
+    (Place::Memory, false),
+    (Place::Memory, true),
+];
 
 /// Chooses. `papers`: level and direction, whether for all cores, and the name of its indicator.
 pub fn best(
@@ -20,12 +29,15 @@ pub fn best(
 ) -> Vec<Best> {
     let mut rows = Vec::new();
     let most_cores = observations.iter().map(|one| one.experiment.cores).max().unwrap_or(1);
-    for level in [Place::L1, Place::L2, Place::L3, Place::Memory] {
+    for (place, remote) in LEVELS {
         for direction in ["read", "write"] {
+            let level = Level { place, remote, direction };
             for cores in if most_cores > 1 { vec![1, most_cores] } else { vec![1] } {
-                let here = Here { level, direction, cores, observations };
+                let here = Here { level, cores, observations };
                 let paper = papers.iter().find(|(paper, all, _)| {
-                    paper.level == level && paper.direction == direction && *all == (cores > 1)
+                    (paper.level, paper.remote) == (place, remote)
+                        && paper.direction == direction
+                        && *all == (cores > 1)
                 });
                 rows.extend(row(&here, candidates, judged, paper.map(|(_, _, name)| name.as_str())));
             }
@@ -35,15 +47,14 @@ pub fn best(
 }
 
 struct Here<'a> {
-    level: Place,
-    direction: &'a str,
+    level: Level,
     cores: usize,
     observations: &'a [Observation],
 }
 
 impl Here<'_> {
     fn fits(&self, quantity: Quantity) -> bool {
-        quantity.level() == Some((self.level, self.direction))
+        quantity.level() == Some(self.level) && !quantity.is_served()
     }
 
     /// The highest rate per second of anything in the kernels that use this level.
@@ -51,59 +62,62 @@ impl Here<'_> {
         let used = self.observations.iter().filter(|one| {
             let experiment = &one.experiment;
             FASTEST.contains(&experiment.kernel.as_str())
-                && experiment.place == self.level
+                && (experiment.place, experiment.remote) == (self.level.place, self.level.remote)
                 && experiment.cores == self.cores
                 && experiment.prefetch
-                && !experiment.remote
         });
         let rates = used.filter_map(|one| Some(value(one)? / one.elapsed_ns * 1e9));
         rates.fold(None, |most: Option<f64>, rate| Some(most.map_or(rate, |most| most.max(rate))))
     }
+
+    /// Better ones first. What counts for the whole package says nothing of one core among others, unless nothing else
+    /// is left.
+    fn rank(&self, candidate: &Candidate, trust: &Trust) -> (u8, u64) {
+        let shared = self.cores == 1 && !candidate.per_core;
+        match trust {
+            Trust::Trusted { error } => (u8::from(shared), (error / ALIKE) as u64),
+            Trust::Qualitative { .. } => (2 + u8::from(shared), 0),
+            Trust::Broken { .. } | Trust::Untested { .. } => (UNFIT, 0),
+        }
+    }
 }
 
 fn row(here: &Here<'_>, candidates: &[Candidate], judged: &[Judged], paper: Option<&str>) -> Option<Best> {
-    let quantity = Quantity::all().find(|quantity| here.fits(*quantity) && !quantity.is_served())?;
+    let quantity = Quantity::all().find(|quantity| here.fits(*quantity))?;
     let lines_per_s = here.peak(|one| quantity.of(one)).filter(|rate| *rate > 0.0)?;
     let ranked = |candidate: &Candidate| {
-        let verdict = judged.iter().find(|one| one.name == candidate.name)?;
-        let events_per_s = here.peak(|one| count(candidate, one));
-        Some((candidate.name.clone(), verdict.trust.clone(), events_per_s))
+        let trust = &judged.iter().find(|one| one.name == candidate.name)?.trust;
+        let found = Ranked {
+            indicator: candidate.name.clone(),
+            trust: trust.clone(),
+            events_per_s: here.peak(|one| count(candidate, one)),
+        };
+        Some((here.rank(candidate, trust), found))
     };
-    let fitting = candidates.iter().filter(|candidate| match candidate.purpose {
-        Purpose::Volume(quantity) => here.fits(quantity) && !quantity.is_served(),
-        _ => false,
-    });
+    let fitting = candidates
+        .iter()
+        .filter(|candidate| matches!(candidate.purpose, Purpose::Volume(quantity) if here.fits(quantity)));
     let mut all: Vec<_> = fitting.filter_map(ranked).collect();
     // A paper's choice wins a tie: people know it. Otherwise the first in the catalogue.
-    all.sort_by(|one, other| {
-        rank(&one.1).total_cmp(&rank(&other.1)).then((paper != Some(&one.0)).cmp(&(paper != Some(&other.0))))
-    });
-    let papers =
-        paper.and_then(|name| candidates.iter().find(|candidate| candidate.name == name)).and_then(ranked);
-    let best = all.into_iter().next().filter(|(_, trust, _)| rank(trust) < UNFIT);
-    let same = |name: &str| best.as_ref().is_some_and(|(best, ..)| best == name);
-    let paper = papers.filter(|(name, ..)| !same(name));
+    all.sort_by_key(|(rank, one)| (*rank, paper != Some(one.indicator.as_str())));
+    let papers = paper.and_then(|name| candidates.iter().find(|candidate| candidate.name == name));
+    let papers = papers.and_then(ranked).map(|(_, found)| found);
+    let best = all.into_iter().next().filter(|((class, _), _)| *class < UNFIT).map(|(_, found)| found);
+    let same = |name: &str| best.as_ref().is_some_and(|best| best.indicator == name);
     Some(Best {
-        level: here.level,
-        direction: here.direction.to_owned(),
+        level: here.level.place,
+        remote: here.level.remote,
+        direction: here.level.direction.to_owned(),
         cores: here.cores,
         lines_per_s,
-        indicator: best.as_ref().map(|(name, ..)| name.clone()),
-        events_per_s: best.as_ref().and_then(|(_, _, rate)| *rate),
-        trust: best.map(|(_, trust, _)| trust),
-        paper: paper.map(|(indicator, trust, events_per_s)| Ranked { indicator, trust, events_per_s }),
+        indicator: best.as_ref().map(|best| best.indicator.clone()),
+        events_per_s: best.as_ref().and_then(|best| best.events_per_s),
+        trust: best.as_ref().map(|best| best.trust.clone()),
+        paper: papers.filter(|papers| !same(&papers.indicator)),
     })
 }
 
 /// From here on an indicator is not fit at all.
-const UNFIT: f64 = 100.0;
-
-/// Errors of less than two percent are alike.
-fn rank(trust: &Trust) -> f64 {
-    match trust {
-        Trust::Trusted { error } => (error / 0.02).floor() * 0.02,
-        Trust::Qualitative { .. } => 10.0,
-        Trust::Broken { .. } => UNFIT,
-        Trust::Untested { .. } => UNFIT + 1.0,
-    }
-}
+const UNFIT: u8 = 4;
+/// Errors that differ by less are alike.
+const ALIKE: f64 = 0.02;

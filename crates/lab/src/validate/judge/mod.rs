@@ -4,6 +4,7 @@ pub mod best;
 pub mod latency;
 mod points;
 pub mod stalls;
+pub mod threshold;
 pub mod volume;
 
 pub use points::{count, median};

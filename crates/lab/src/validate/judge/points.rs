@@ -2,10 +2,7 @@
 
 use record::validate::{Evidence, Observation, Place};
 
-use crate::validate::{
-    claims::Candidate,
-    quantity::{Quantity, touched},
-};
+use crate::validate::{claims::Candidate, quantity::Quantity};
 
 /// Below this share of the lines touched, a truth is none.
 const NOTHING: f64 = 0.02;
@@ -113,7 +110,7 @@ fn point<'a>(
     }
     let observation = *group.first()?;
     let truth = median(&truths)?;
-    let scale = if quantity.is_lines() { touched(observation) } else { truth };
+    let scale = quantity.scale(observation)?;
     Some(Point { observation, truth, count: median(&counts)?, raw: median(&raws)?, scale, errors })
 }
 

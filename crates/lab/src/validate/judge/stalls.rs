@@ -305,14 +305,7 @@ mod tests {
     }
 
     fn judged(counts: &dyn Fn(&str, Place, f64) -> f64) -> Judged {
-        let candidate = Candidate {
-            name: "E".to_owned(),
-            events: vec!["E".to_owned()],
-            less: Vec::new(),
-            purpose: Purpose::Stall,
-            instead_of: None,
-            errata: Vec::new(),
-        };
+        let candidate = Candidate::event("E", Purpose::Stall);
         judge(&candidate, &observe(counts))
     }
 

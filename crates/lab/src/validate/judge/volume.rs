@@ -56,7 +56,7 @@ pub fn judge(candidate: &Candidate, observations: &[Observation]) -> Judged {
     }
     if quantity.is_lines() {
         (judged.sees_owned, judged.sees_out) = sees(candidate, observations);
-        remarks(&mut judged, candidate, quantity, &points);
+        remarks(&mut judged, quantity, &points);
     }
     judged
 }
@@ -130,11 +130,14 @@ fn constant(points: &[&Point<'_>]) -> Option<Trust> {
         let values = points.iter().map(|point| value(point));
         values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)))
     };
-    let (low, high) = range(&|point| point.raw);
-    let (least, most) = range(&|point| point.truth);
-    let fixed = low > 0.0 && high / low < CONSTANT && (least <= 0.0 || most / least > VARIED);
-    let (slow, fast) = range(&|point| point.raw / point.observation.elapsed_ns.max(1.0));
-    let ticking = slow > 0.0 && fast / slow < CONSTANT;
+    let alike = |(low, high): (f64, f64)| low > 0.0 && high / low < CONSTANT;
+    let stuck = |per: &dyn Fn(&Point<'_>) -> f64| {
+        let (least, most) = range(&|point| point.truth / per(point));
+        alike(range(&|point| point.raw / per(point))) && (least <= 0.0 || most / least > VARIED)
+    };
+    // It may be each core's counter that is stuck.
+    let fixed = stuck(&|_| 1.0) || stuck(&|point| point.observation.experiment.cores as f64);
+    let ticking = alike(range(&|point| point.raw / point.observation.elapsed_ns.max(1.0)));
     let what = match (fixed, ticking) {
         (true, _) => "counts the same whatever runs",
         (_, true) => "counts time and not work",
@@ -220,16 +223,17 @@ fn handed_over(quantity: Quantity, with_truth: &[&Point<'_>], all: &[&Point<'_>]
     if quantity.key() != "handed_over" || honest(all) {
         return None;
     }
-    let usual = with_truth.iter().filter(|point| point.observation.experiment.prefetch);
-    let ratios: Vec<f64> = usual.filter_map(|point| point.ratio()).collect();
-    let ratio = median(&ratios)?;
+    let seen = |prefetch: bool| {
+        let same = with_truth.iter().filter(|point| point.observation.experiment.prefetch == prefetch);
+        median(&same.filter_map(|point| point.ratio()).collect::<Vec<f64>>())
+    };
+    let ratio = seen(true).or(seen(false))?;
+    let without =
+        seen(false).map_or(String::new(), |off| format!(", {:.0} % with prefetchers off", off * 100.0));
     let quiet = all.iter().filter_map(|point| point.stray()).all(|stray| stray.abs() <= TYPICAL);
-    let off: Vec<&Point<'_>> =
-        all.iter().copied().filter(|point| !point.observation.experiment.prefetch).collect();
-    let why = if honest(&off) { ", and all with prefetchers off" } else { "" };
     (quiet && ratio > BLIND && ratio < 1.0 + WORST).then(|| Trust::Qualitative {
         tells: "that cores take modified lines from each other".to_owned(),
-        misses: format!("how many: it counts {:.0} % of them{why}", ratio * 100.0),
+        misses: format!("how many: it counts {:.0} % of them{without}", ratio * 100.0),
     })
 }
 
@@ -293,17 +297,13 @@ fn sees(candidate: &Candidate, observations: &[Observation]) -> (Option<bool>, O
     (owned, out)
 }
 
-fn remarks(judged: &mut Judged, candidate: &Candidate, quantity: Quantity, points: &[Point<'_>]) {
-    if quantity.key().ends_with("_in") && !points.is_empty() {
+fn remarks(judged: &mut Judged, quantity: Quantity, points: &[Point<'_>]) {
+    if matches!(quantity.key(), "l1_in" | "l2_in") && !points.is_empty() {
         judged.remarks.push("Lines from deeper levels are in it, for they pass here.".to_owned());
     }
-    if quantity.key() == "handed_over" {
-        judged.remarks.push(
-            "Two threads of one core at once were not tried; an erratum may show only then.".to_owned(),
-        );
-    }
-    if !candidate.errata.is_empty() {
-        judged.remarks.push(format!("The maker lists errata of it: {}.", candidate.errata.join(", ")));
+    if quantity.key() == "handed_over" && matches!(judged.trust, Trust::Trusted { .. }) {
+        let caution = "Two threads of one core at once were not tried; an erratum may show only then.";
+        judged.remarks.push(caution.to_owned());
     }
 }
 

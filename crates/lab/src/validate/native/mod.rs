@@ -67,6 +67,7 @@ pub fn validate(
         ..step("timer", judged.experiments)
     });
     validation.complete &= judged.done;
+    validation.thresholds.extend(judged.threshold);
     validation.indicators.extend(judged.indicators);
     Ok(validation)
 }

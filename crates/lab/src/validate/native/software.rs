@@ -13,9 +13,10 @@ use kernels::{
     PagePolicy,
     memory::{Buffer, Placement},
 };
-use machine::{Bytes, Source};
+use machine::{Bytes, Source, Topology};
 use pmu::PerfEvents;
 use record::validate::{Evidence, Flaw, Judged, Trust};
+use rustix::thread::{CpuSet as Affinity, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
 /// Pages touched for the first time.
 const PAGES: u64 = 256;
@@ -23,6 +24,8 @@ const PAGES: u64 = 256;
 const WRITES: u64 = 1000;
 /// Times the thread goes to sleep.
 const SLEEPS: u64 = 20;
+/// Times the thread goes to another CPU and back.
+const MOVES: u64 = 20;
 /// How long it is busy.
 const BUSY: Duration = Duration::from_millis(60);
 /// Farther than this from the truth is wrong.
@@ -47,19 +50,69 @@ pub fn judge() -> Vec<Judged> {
         (0..WRITES).for_each(|value| black_box(&cell).store(value, Ordering::Relaxed));
         Known { truth: WRITES as f64, spare: 0.0 }
     };
+    let both = || {
+        (0..WRITES).for_each(|value| {
+            black_box(&cell).store(value, Ordering::Relaxed);
+            black_box(black_box(&cell).load(Ordering::Relaxed));
+        });
+        Known { truth: 2.0 * WRITES as f64, spare: 0.0 }
+    };
+    let calls = || {
+        (0..WRITES).for_each(|value| {
+            black_box(black_box(step as fn(u64) -> u64)(value));
+        });
+        Known { truth: WRITES as f64, spare: 0.0 }
+    };
     vec![
         one("page-faults", "pages touched first", Signal::Software(2), &faults),
         one("minor-faults", "pages touched first", Signal::Software(5), &faults),
         one("context-switches", "times the thread slept", Signal::Software(3), &sleep),
         one("task-clock", "nanoseconds on a CPU", Signal::Software(1), &busy),
         one("cpu-clock", "nanoseconds on a CPU", Signal::Software(0), &busy),
-        one("breakpoint (write)", "writes to a word", watch(&cell), &writes),
+        one("cpu-migrations", "moves to another CPU", Signal::Software(4), &migrate),
+        one("breakpoint (write)", "writes to a word", watch(&cell, false), &writes),
+        one("breakpoint (read or write)", "accesses to a word", watch(&cell, true), &both),
+        one("breakpoint (execute)", "calls of a function", executed(step), &calls),
     ]
 }
 
-fn watch(cell: &AtomicU64) -> Signal {
+fn watch(cell: &AtomicU64, read: bool) -> Signal {
     let address = ptr::from_ref(cell) as u64;
-    Signal::Breakpoint { address, length: 8, read: false, write: true, execute: false }
+    Signal::Breakpoint { address, length: 8, read, write: true, execute: false }
+}
+
+fn executed(function: fn(u64) -> u64) -> Signal {
+    let address = function as usize as u64;
+    Signal::Breakpoint { address, length: 8, read: false, write: false, execute: true }
+}
+
+/// Something to call.
+#[inline(never)]
+fn step(value: u64) -> u64 {
+    black_box(value) + 1
+}
+
+/// Goes back and forth between two CPUs, and may then run where it might before.
+fn migrate() -> Known {
+    let cpus: Vec<usize> = Topology::read(&Source::live())
+        .usable_cpus()
+        .iter()
+        .filter_map(|cpu| usize::try_from(cpu).ok())
+        .take(2)
+        .collect();
+    let before = sched_getaffinity(None);
+    let mut moves = 0;
+    if let (&[one, other], Ok(before)) = (cpus.as_slice(), before) {
+        for cpu in (0..MOVES).flat_map(|_| [one, other]) {
+            let mut only = Affinity::new();
+            only.set(cpu);
+            let from = sched_getcpu();
+            moves += u64::from(sched_setaffinity(None, &only).is_ok() && from != cpu);
+        }
+        // What cannot be put back stays on a CPU that it may use.
+        let _ = sched_setaffinity(None, &before);
+    }
+    Known { truth: moves as f64, spare: 2.0 }
 }
 
 /// Touches fresh small pages.
@@ -149,6 +202,10 @@ fn verdict(name: &str, purpose: &str, tries: &[(Known, f64)]) -> (Trust, Vec<Evi
             note: String::new(),
         })
         .collect();
+    if tries.iter().all(|(known, _)| known.truth == 0.0) {
+        let missing = "nothing here causes it: there is one CPU, or a thread may not be moved".to_owned();
+        return (Trust::Untested { missing }, evidence);
+    }
     let silent = tries.iter().all(|(_, count)| *count == 0.0);
     let trust = if least <= CLOSE {
         Trust::Trusted { error: least }

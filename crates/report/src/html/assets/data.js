@@ -6,7 +6,7 @@ function makeObjectTables(data, readings, selection) {
   const of = (key) => (row) => objects[row][key];
   const table = makeTable({
     place: "objects-table",
-    caption: "By object; shares of waiting are of the whole run",
+    caption: "By object",
     noun: "object",
     count: objects.length,
     sort: [1, "descending"],
@@ -17,7 +17,7 @@ function makeObjectTables(data, readings, selection) {
         title: "load waiting, %",
         hint: "share of all waiting on loads",
         kind: "share",
-        value: (row) => objects[row].loads[0],
+        value: (row) => loadWaiting(readings, selection, objects, row),
       },
       ...shareColumns(data, readings, "objects").slice(0, 2),
       { title: "kind", kind: "text", form: "short", value: of("kind") },
@@ -29,10 +29,56 @@ function makeObjectTables(data, readings, selection) {
     ],
   });
   selection.listen(table.refresh);
+  pairTable(data, byId("pairs-table"));
   const shared = byId("lines-table");
   const none = el("p", { class: "quiet" }, "No line was seen to be shared between threads.");
   if (lines.length === 0) shared.replaceChildren(none);
   else sharedLines(data, shared, lines);
+}
+
+// Of the whole run, or of the selected part where that was kept.
+function loadWaiting(readings, selection, objects, row) {
+  if (!selection.active()) return objects[row].loads[0];
+  const parts = readings.parts("objects", row);
+  const all = readings.overall()[0];
+  return parts && all > 0 ? parts[0] / all : null;
+}
+
+// Each object with each function that touches it.
+function pairTable(data, place) {
+  const { objects } = data.objects;
+  const pairs = objects.flatMap((object, at) => object.uses.map((use) => [at, ...use]));
+  if (pairs.length === 0) return;
+  const all = data.overall ? data.overall[0] * data.samples : 0;
+  makeTable({
+    place,
+    caption: "By object and function, over the whole run",
+    noun: "pair",
+    count: pairs.length,
+    sort: [2, "descending"],
+    columns: [
+      {
+        title: "object",
+        kind: "text",
+        value: (row) => objects[pairs[row][0]].name,
+        node: (row) => objectLink(data, pairs[row][0]),
+      },
+      {
+        title: "function",
+        kind: "text",
+        value: (row) => data.symbols[pairs[row][1]]?.name ?? "another function",
+        node: (row) => symbolLink(data, pairs[row][1]),
+      },
+      {
+        title: "load waiting, %",
+        hint: "share of all waiting on loads",
+        kind: "share",
+        value: (row) => (all > 0 ? pairs[row][3] / all : null),
+      },
+      { title: "samples", kind: "count", value: (row) => pairs[row][2] },
+      { title: "use", kind: "text", form: "short", value: (row) => (pairs[row][4] ? "writes" : "reads") },
+    ],
+  });
 }
 
 function sharedLines(data, place, lines) {
@@ -70,8 +116,13 @@ function sharedLines(data, place, lines) {
   });
 }
 
+function threadWords(data, tid) {
+  const thread = data.threads.find((found) => found.tid === tid);
+  return thread ? `${thread.name} (${tid})` : `thread ${tid}`;
+}
+
 function usersWords(data, line) {
-  return line.uses.map(([tid, offset, symbol]) => `${tid} +${offset} ${data.symbols[symbol]?.name ?? ""}`).join(" ");
+  return line.uses.map(([tid, offset, symbol]) => `${threadWords(data, tid)} +${offset} ${data.symbols[symbol]?.name ?? ""}`).join(" ");
 }
 
 function users(data, line) {
@@ -79,7 +130,8 @@ function users(data, line) {
     el(
       "li",
       {},
-      `thread ${tid} ${writes ? "writes" : "reads"} +${offset} in `,
+      bdi(threadWords(data, tid)),
+      ` ${writes ? "writes" : "reads"} +${offset} in `,
       symbolLink(data, symbol),
       `, ${plural(samples, "sample")}`,
     ),
@@ -87,10 +139,16 @@ function users(data, line) {
   return el("ul", { class: "users" }, ...items);
 }
 
+// A load that overwrites its own address register leaves the next address of its chain behind.
+function nextWords(object) {
+  const share = percent(object.next_addresses / object.samples);
+  return `${share} % are the next of a chain (mov r,[r]), taken to lie in the same data`;
+}
+
 function objectDetail(data, readings, selection, index) {
   const object = data.objects.objects[index];
   const [value, low, high] = object.loads;
-  const listed = (threads) => (threads.length > 0 ? threads.join(", ") : "none seen");
+  const listed = (threads) => threads.map((tid) => threadWords(data, tid)).join(", ") || "none seen";
   const known = object.size !== null;
   const size = known ? `${bytes(object.size)} in ${plural(object.blocks, "block")}` : `not known: ${object.size_missing}`;
   const facts = [
@@ -100,7 +158,9 @@ function objectDetail(data, readings, selection, index) {
     ["Read by threads", listed(object.readers)],
     ["Written by threads", listed(object.writers)],
     ["Pages", object.pages],
+    ["Addresses", object.next_addresses > 0 ? nextWords(object) : null],
     ["Allocated at", object.site],
+    ["In file", object.source],
     ["Called from", object.callers.join(" ← ") || null],
   ].filter(([, text]) => text !== null);
   const uses = el("div", { class: "table-place" });

@@ -1,12 +1,13 @@
 //! What the page's script works on. Everything is capped, so that a page stays small whatever the run was.
 
+mod objects;
+
 use analysis::findings::{
-    Account, Activity, InstructionFinding, Known, ObjectFinding, ObjectKind, Objects, Share, SharedLine,
-    Sharing, SourceLine, Split, SymbolFinding, ThreadFinding,
+    Account, Activity, InstructionFinding, Share, SourceLine, Split, SymbolFinding, ThreadFinding,
 };
-use machine::Bytes;
 use serde::Serialize;
 
+use self::objects::{ObjectRows, object_rows};
 use super::{AnnotatedFunction, RunPage, SourceText};
 use crate::html::{Aggregate, markup::shown, profile::levels_table, tables::DataTable};
 
@@ -102,43 +103,6 @@ struct FunctionRows {
     symbol: usize,
     files: Vec<String>,
     lines: Vec<LineOfCode>,
-}
-
-#[derive(Serialize)]
-struct ObjectRows {
-    objects: Vec<ObjectRow>,
-    lines: Vec<LineRow>,
-}
-
-#[derive(Serialize)]
-struct ObjectRow {
-    name: String,
-    kind: &'static str,
-    size: Option<u64>,
-    size_missing: Option<String>,
-    blocks: u64,
-    samples: u64,
-    loads: [f64; 3],
-    other: f64,
-    pattern: &'static str,
-    readers: Vec<u32>,
-    writers: Vec<u32>,
-    pages: String,
-    site: Option<String>,
-    callers: Vec<String>,
-    /// Symbol, samples, waiting on loads, whether it writes.
-    uses: Vec<(usize, u64, f64, bool)>,
-}
-
-#[derive(Serialize)]
-struct LineRow {
-    address: String,
-    object: Option<usize>,
-    sharing: &'static str,
-    samples: u64,
-    waiting: [f64; 3],
-    /// Thread, offset, symbol, whether it writes, samples.
-    uses: Vec<(u32, u32, usize, bool, u64)>,
 }
 
 pub(super) fn payload<'a>(page: &RunPage<'a>) -> Payload<'a> {
@@ -269,83 +233,6 @@ fn sources(sources: &[SourceText]) -> Vec<SourceText> {
         out.push(SourceText { file: name(&source.file), first_line: source.first_line, lines });
     }
     out
-}
-
-fn object_rows(objects: &Objects) -> ObjectRows {
-    ObjectRows {
-        objects: objects.objects.iter().take(MOST_ROWS).map(object_row).collect(),
-        lines: objects.shared_lines.iter().take(MOST_ROWS).map(line_row).collect(),
-    }
-}
-
-fn object_row(object: &ObjectFinding) -> ObjectRow {
-    const MOST_USES: usize = 100;
-    let site = object.site.as_ref();
-    let at = site.map(|site| match &site.source {
-        Some(SourceLine { file, line }) => format!("{} ({}:{line})", name(&site.function), name(file)),
-        None => format!("{} ({:#x} in {})", name(&site.function), site.address, name(&site.module)),
-    });
-    let uses = object.symbols.iter().take(MOST_USES);
-    ObjectRow {
-        name: name(&object.name),
-        kind: kind(object.kind),
-        size: object.size_bytes.value().copied(),
-        size_missing: object.size_bytes.missing().map(name),
-        blocks: object.blocks,
-        samples: object.samples,
-        loads: ends(&object.load_waiting),
-        other: rounded(object.other_waiting),
-        pattern: object.pattern.label(),
-        readers: object.readers.clone(),
-        writers: object.writers.clone(),
-        pages: pages(object),
-        site: at,
-        callers: site
-            .map(|site| site.callers.iter().map(|caller| name(caller)).collect())
-            .unwrap_or_default(),
-        uses: uses
-            .map(|used| (used.symbol, used.samples, tenths(used.waiting_on_loads), used.writes))
-            .collect(),
-    }
-}
-
-fn pages(object: &ObjectFinding) -> String {
-    let pages = match &object.pages {
-        Known::Value(pages) => pages,
-        Known::Missing(reason) => return format!("not known: {}", name(reason)),
-    };
-    let huge = match pages.huge_bytes {
-        0 => "no huge pages".to_owned(),
-        bytes => format!("{} on huge pages", Bytes(bytes)),
-    };
-    pages.nodes.iter().fold(huge, |text, (node, bytes)| format!("{text}, {} on node {node}", Bytes(*bytes)))
-}
-
-fn kind(kind: ObjectKind) -> &'static str {
-    match kind {
-        ObjectKind::Global => "variable",
-        ObjectKind::Heap => "heap",
-        ObjectKind::Stack => "stack",
-        ObjectKind::File => "mapped file",
-        ObjectKind::Anonymous => "anonymous memory",
-        ObjectKind::Unknown => "unknown",
-    }
-}
-
-fn line_row(line: &SharedLine) -> LineRow {
-    const MOST_USES: usize = 32;
-    let uses = line.uses.iter().take(MOST_USES);
-    LineRow {
-        address: format!("{:#x}", line.address),
-        object: line.object,
-        sharing: match line.sharing {
-            Sharing::False => "false",
-            Sharing::True => "true",
-        },
-        samples: line.samples,
-        waiting: ends(&line.waiting),
-        uses: uses.map(|used| (used.tid, used.offset, used.symbol, used.writes, used.samples)).collect(),
-    }
 }
 
 fn shares(split: &Split) -> [f64; 8] {

@@ -5,7 +5,10 @@ use analysis::findings::{Activity, Confidence, Findings, HeldBack, Known, Share}
 use crate::{
     figures::percent_text,
     html::markup::{Html, element, list, paragraph, section},
-    run::verdict::{ended, look, sentence},
+    run::{
+        timeline::threshold_from,
+        verdict::{ended, look, sentence},
+    },
 };
 
 pub(super) fn html(findings: &Findings) -> Html {
@@ -47,8 +50,9 @@ fn tiles(findings: &Findings) -> Html {
     let intervals = findings.timeline.intervals.len();
     let over_time = (intervals > 1).then(|| {
         let words = format!(
-            "waiting on loads above {} % of their user time",
-            percent_text(findings.timeline.threshold)
+            "waiting on loads above {} % of their user time, {}",
+            percent_text(findings.timeline.threshold),
+            threshold_from(&findings.timeline)
         );
         tile(&format!("{flagged} of {intervals}"), "intervals flagged", &words)
     });

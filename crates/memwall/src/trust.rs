@@ -1,0 +1,48 @@
+//! What was validated of the machine that a command is about.
+
+use analysis::trust::Catalogue;
+use lab::validate::consult::{Kept, consult};
+use machine::{Source, fingerprint::Change, profile::Fingerprint, store::Store};
+
+use crate::{failure::AsChain as _, target::Target};
+
+/// The trust that the indicators of a machine have earned. One that cannot be had is a reason, never a failure: values
+/// without it are untested.
+pub fn of(machine: &Target) -> Catalogue {
+    match machine {
+        Target::Native => of_machine(&Fingerprint::read(&Source::live()), None),
+        Target::Simulated(model) => of_machine(&Fingerprint::of_model(model), Some(&model.name)),
+    }
+}
+
+/// The same by fingerprint; of a simulated machine with the name of its model.
+pub fn of_machine(fingerprint: &Fingerprint, simulated: Option<&str>) -> Catalogue {
+    let kept = match Store::of_user() {
+        Ok(store) => consult(&store, fingerprint, simulated).map_err(|error| error.chain()),
+        Err(error) => Err(error.chain()),
+    };
+    let (machine, same) = match simulated {
+        Some(_) => ("this simulated machine", " with the same --on"),
+        None => ("this machine", ""),
+    };
+    match kept {
+        Ok(Kept::Same(validation)) => Catalogue::of(*validation),
+        Ok(Kept::Other { differs, .. }) => {
+            let differs: Vec<String> = differs.iter().map(Change::to_string).collect();
+            let what = if differs.is_empty() { String::new() } else { format!(" ({})", differs.join("; ")) };
+            Catalogue::missing(format!(
+                "the validation that is kept is not of {machine} as it is now{what}, so it is not used; \
+                 'memwall validate'{same} makes one"
+            ))
+        }
+        Ok(Kept::Nothing) => Catalogue::missing(format!(
+            "{machine} was not validated; 'memwall validate'{same} finds out what can be believed"
+        )),
+        Err(reason) => Catalogue::missing(reason),
+    }
+}
+
+/// Seconds since 1970.
+pub fn now() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,102 @@
+//! Other commands on a simulated machine that was validated.
+
+use serde_json::Value;
+
+use crate::{json, run, tiny, words};
+
+/// Right without prefetchers, wrong with them: broken as a volume.
+const BROKEN: &str = "MEM_LOAD_UOPS_RETIRED.L2_HIT";
+const TRUSTED: &str = "L1D.REPLACEMENT";
+
+fn counting<'a>(events: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    let work = ["count", "--on", "sim:tiny", "--kernel", "load", "--size", "16K", "-e", events];
+    [&work[..], more].concat()
+}
+
+fn event<'a>(counts: &'a Value, name: &str) -> (usize, &'a Value) {
+    let all = counts["events"].as_array().unwrap();
+    let at = all.iter().position(|event| event["name"] == name).unwrap_or_else(|| panic!("{name}"));
+    (at, &all[at])
+}
+
+#[test]
+fn counts_stand_beside_their_trust_and_broken_ones_are_withheld() {
+    let (home, _) = tiny();
+    let events = format!("{TRUSTED},{BROKEN}");
+    let text = words(home.path(), &counting(&events, &[]));
+    assert!(text.contains("trusted, ") && text.contains("withheld") && text.contains("broken"), "{text}");
+    assert!(text.contains("lines the L2 serves to loads"), "the reason: {text}");
+    assert!(text.contains("validation of simulated tiny"), "{text}");
+    let counts = json(home.path(), &counting(&events, &["--json"]));
+    assert_eq!(counts["validation"]["state"], "validated");
+    let (_, trusted) = event(&counts, TRUSTED);
+    assert_eq!(trusted["trust"]["trust"], "trusted");
+    let (at, broken) = event(&counts, BROKEN);
+    assert_eq!(broken["trust"]["trust"], "broken");
+    let values = counts["runs"][0]["counts"].as_array().unwrap();
+    let mine = || values.iter().filter(|count| count["event"] == at);
+    assert!(mine().count() > 0 && mine().all(|count| count["value"]["missing"]["broken"].is_string()));
+}
+
+#[test]
+fn a_broken_value_is_shown_if_asked_for_and_csv_names_its_trust() {
+    let (home, _) = tiny();
+    let counts = json(home.path(), &counting(BROKEN, &["--json", "--even-broken"]));
+    assert!(counts["runs"][0]["counts"][0]["value"]["counted"]["raw"].is_u64(), "{counts}");
+    let table = run(home.path(), &counting(&format!("{TRUSTED},{BROKEN}"), &["--csv"])).stdout;
+    let table = String::from_utf8(table).unwrap();
+    assert!(table.lines().next().unwrap().ends_with(",missing,trust,error"), "{table}");
+    let line = |name: &str| table.lines().find(|line| line.contains(name)).unwrap().to_owned();
+    assert!(line(TRUSTED).contains(",trusted,0."), "{table}");
+    assert!(line(BROKEN).contains("withheld") && line(BROKEN).ends_with(",broken,"), "{table}");
+}
+
+#[test]
+fn a_metric_has_the_trust_of_its_events_or_of_the_whole() {
+    let (home, _) = tiny();
+    let group = |name: &str| {
+        let work = ["count", "--on", "sim:tiny", "--kernel", "load", "--size", "16K", "--json", "-g", name];
+        json(home.path(), &work)
+    };
+    let find = |counts: &Value, name: &str| {
+        let all = counts["metrics"][0]["metrics"].as_array().unwrap().clone();
+        all.into_iter().find(|metric| metric["name"] == name).unwrap_or_else(|| panic!("{name}: {counts}"))
+    };
+    let volume = find(&group("L2"), "L2 to L1 bandwidth");
+    assert_eq!(volume["trust"]["trust"], "trusted", "{volume}");
+    assert_eq!(volume["events"][0], TRUSTED);
+    // Its events are no volumes; as a latency it was judged by itself.
+    let latency = find(&group("LATENCY"), "load-miss real latency");
+    assert_eq!(latency["trust"]["indicator"], "load-miss real latency", "{latency}");
+}
+
+#[test]
+fn events_list_their_trust() {
+    let (home, _) = tiny();
+    let text = words(home.path(), &["events", "--on", "sim:tiny", "MEM_LOAD_UOPS_RETIRED"]);
+    assert!(text.contains("broken for lines the L2 serves to loads"), "{text}");
+    assert!(text.contains("Trust: validation of simulated tiny"), "{text}");
+    let list = json(home.path(), &["events", "--on", "sim:tiny", TRUSTED, "--json"]);
+    assert_eq!(list["events"][0]["trust"]["trust"], "trusted", "{list}");
+    assert_eq!(list["validation"]["quick"], true);
+}
+
+#[test]
+fn the_machine_itself_says_whether_it_was_validated() {
+    let (home, _) = tiny();
+    let text = words(home.path(), &["doctor", "--on", "sim:tiny"]);
+    assert!(text.contains("Trust validation of simulated tiny") && text.contains("--quick"), "{text}");
+    let other = json(home.path(), &["doctor", "--on", "sim:haswell-ep-e5-2680v3", "--json"]);
+    assert_eq!(other["validation"]["state"], "missing");
+    assert!(other["validation"]["reason"].as_str().unwrap().contains("'memwall validate'"), "{other}");
+}
+
+#[test]
+fn an_unknown_name_gets_close_ones() {
+    let (home, _) = tiny();
+    for (typed, meant) in [("L1D.REPLACMENT", "L1D.REPLACEMENT"), ("replacement", "L1D.REPLACEMENT")] {
+        let output = run(home.path(), &["validate", "--on", "sim:tiny", "--explain", typed]);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && text.contains(meant), "{text}");
+    }
+}

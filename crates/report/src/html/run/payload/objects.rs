@@ -1,0 +1,121 @@
+//! Objects and shared lines.
+
+use analysis::findings::{ObjectFinding, ObjectKind, Objects, SharedLine, Sharing, SourceLine};
+use serde::Serialize;
+
+use super::{MOST_ROWS, ends, name, rounded, tenths};
+use crate::run::{code::file_name, objects::pages};
+
+#[derive(Serialize)]
+pub(super) struct ObjectRows {
+    objects: Vec<ObjectRow>,
+    lines: Vec<LineRow>,
+}
+
+#[derive(Serialize)]
+struct ObjectRow {
+    name: String,
+    kind: &'static str,
+    size: Option<u64>,
+    size_missing: Option<String>,
+    blocks: u64,
+    samples: u64,
+    loads: [f64; 3],
+    other: f64,
+    pattern: &'static str,
+    readers: Vec<u32>,
+    writers: Vec<u32>,
+    pages: String,
+    /// Samples whose address is the next one of a chain.
+    next_addresses: u64,
+    /// Function and line.
+    site: Option<String>,
+    /// The whole path of that line's file, or of the module.
+    source: Option<String>,
+    callers: Vec<String>,
+    /// Symbol, samples, waiting on loads, whether it writes.
+    uses: Vec<(usize, u64, f64, bool)>,
+}
+
+#[derive(Serialize)]
+struct LineRow {
+    address: String,
+    object: Option<usize>,
+    sharing: &'static str,
+    samples: u64,
+    waiting: [f64; 3],
+    /// Thread, offset, symbol, whether it writes, samples.
+    uses: Vec<(u32, u32, usize, bool, u64)>,
+}
+
+/// Objects and lines as the tables have them.
+pub(super) fn object_rows(objects: &Objects) -> ObjectRows {
+    ObjectRows {
+        objects: objects.objects.iter().take(MOST_ROWS).map(object_row).collect(),
+        lines: objects.shared_lines.iter().take(MOST_ROWS).map(line_row).collect(),
+    }
+}
+
+fn object_row(object: &ObjectFinding) -> ObjectRow {
+    const MOST_USES: usize = 100;
+    let site = object.site.as_ref();
+    let at = site.map(|site| match &site.source {
+        Some(SourceLine { file, line }) => {
+            format!("{} ({}:{line})", name(&site.function), name(&file_name(file)))
+        }
+        None => {
+            format!("{} ({:#x} in {})", name(&site.function), site.address, name(&file_name(&site.module)))
+        }
+    });
+    let uses = object.symbols.iter().take(MOST_USES);
+    ObjectRow {
+        name: name(&object.name),
+        kind: kind(object.kind),
+        size: object.size_bytes.value().copied(),
+        size_missing: object.size_bytes.missing().map(name),
+        blocks: object.blocks,
+        samples: object.samples,
+        loads: ends(&object.load_waiting),
+        other: rounded(object.other_waiting),
+        pattern: object.pattern.label(),
+        readers: object.readers.clone(),
+        writers: object.writers.clone(),
+        pages: name(&pages(object)),
+        next_addresses: object.next_address_samples,
+        site: at,
+        source: site.map(|site| name(site.source.as_ref().map_or(&site.module, |source| &source.file))),
+        callers: site
+            .map(|site| site.callers.iter().map(|caller| name(caller)).collect())
+            .unwrap_or_default(),
+        uses: uses
+            .map(|used| (used.symbol, used.samples, tenths(used.waiting_on_loads), used.writes))
+            .collect(),
+    }
+}
+
+fn kind(kind: ObjectKind) -> &'static str {
+    match kind {
+        ObjectKind::Global => "variable",
+        ObjectKind::Heap => "heap",
+        ObjectKind::Stack => "stack",
+        ObjectKind::File => "mapped file",
+        ObjectKind::Anonymous => "anonymous memory",
+        ObjectKind::Unknown => "unknown",
+    }
+}
+
+fn line_row(line: &SharedLine) -> LineRow {
+    const MOST_USES: usize = 32;
+    let uses = line.uses.iter().take(MOST_USES);
+    LineRow {
+        address: format!("{:#x}", line.address),
+        object: line.object,
+        sharing: match line.sharing {
+            Sharing::False => "false",
+            Sharing::True => "true",
+        },
+        samples: line.samples,
+        waiting: ends(&line.waiting),
+        uses: uses.map(|used| (used.tid, used.offset, used.symbol, used.writes, used.samples)).collect(),
+    }
+}

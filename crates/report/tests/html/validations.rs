@@ -1,0 +1,119 @@
+//! A hand-made validation.
+
+use machine::{Bytes, profile::Fingerprint};
+use record::{
+    trust::Threshold,
+    validate::{Best, Evidence, Flaw, Judged, Place, Ranked, SCHEMA, Step, Sweep, Trust, Validation},
+};
+
+fn judged(name: &str, quantity: &str, purpose: &str, trust: Trust) -> Judged {
+    Judged {
+        name: name.to_owned(),
+        events: vec![name.to_owned()],
+        purpose: purpose.to_owned(),
+        quantity: quantity.to_owned(),
+        step: "volume".to_owned(),
+        trust,
+        without_prefetch: None,
+        errors: None,
+        sees_owned: Some(true),
+        sees_out: None,
+        remarks: Vec::new(),
+        evidence: vec![Evidence {
+            experiment: "load in L2 (128 KiB)".to_owned(),
+            truth: Some(4096.0),
+            counted: Some(4101.0),
+            note: "1.00 counted per true one".to_owned(),
+        }],
+    }
+}
+
+/// Events per access of an indicator that counts `each` from `from` bytes on.
+fn sweep(kernel: &str, indicator: &str, from: u64, each: f64) -> Sweep {
+    let sizes = (14..28).map(|power| 1_u64 << power);
+    let points = sizes.map(|size| (Bytes(size), if size > from { each } else { 0.0 }));
+    Sweep { kernel: kernel.to_owned(), indicator: indicator.to_owned(), points: points.collect() }
+}
+
+fn broken() -> Trust {
+    Trust::Broken {
+        flaw: Flaw::Prefetch { on: 0.05, off: 1.0 },
+        why: "counts 0.05 of the truth with prefetchers on".to_owned(),
+        shown_by: "load in L2 (128 KiB)".to_owned(),
+    }
+}
+
+/// Of a machine with counters. Text that a page must not take for markup is in it.
+pub fn haswell() -> Validation {
+    let text = |text: &str| text.to_owned();
+    let rough = Trust::Qualitative { tells: text("that <b>requests</b> wait"), misses: text("how long") };
+    Validation {
+        schema: SCHEMA.to_owned(),
+        fingerprint: Fingerprint {
+            id: text("sim-1"),
+            cpu: text("Xeon E5-2680 v3"),
+            microcode: text("1"),
+            topology: text("2 sockets"),
+            kernel: text("none"),
+            hypervisor: text("none"),
+        },
+        simulated: Some(text("haswell-ep-e5-2680v3")),
+        instrument: text("simulated haswell-ep-e5-2680v3"),
+        measured_at: 0,
+        memwall: text("0.1.0"),
+        quick: false,
+        runs: 10,
+        complete: true,
+        steps: vec![
+            Step { name: text("volume"), done: true, experiments: 42, missing: None },
+            Step {
+                name: text("latency"),
+                done: true,
+                experiments: 0,
+                missing: Some(text("left out: quick")),
+            },
+        ],
+        best: vec![Best {
+            level: Place::L2,
+            remote: false,
+            direction: text("read"),
+            cores: 1,
+            lines_per_s: 1.5e9,
+            indicator: Some(text("L1D.REPLACEMENT")),
+            events_per_s: Some(1.5e9),
+            trust: Some(Trust::Trusted { error: 0.004 }),
+            paper: Some(Ranked {
+                indicator: text("L2_TRANS.DEMAND_DATA_RD"),
+                trust: broken(),
+                events_per_s: None,
+            }),
+        }],
+        indicators: vec![
+            judged("L1D.REPLACEMENT", "l1_in", "lines into the L1", Trust::Trusted { error: 0.004 }),
+            judged("L2_TRANS.ALL", "l1_in", "lines into the L1", Trust::Trusted { error: 0.004 }),
+            judged(
+                "MEM_LOAD_UOPS_RETIRED.L2_HIT",
+                "l2_served_read",
+                "lines the L2 serves to loads",
+                broken(),
+            ),
+            judged("L2_LINES_IN.ALL", "l2_in", "lines into the L2", Trust::Trusted { error: 0.02 }),
+            judged("NEVER.COUNTS", "l2_in", "lines into the L2", broken()),
+            judged("RESOURCE_STALLS.SB", "stall", "bandwidth-bound cycles", rough),
+        ],
+        thresholds: vec![Threshold {
+            indicator: text("load-miss real latency"),
+            value: 312.5,
+            unit: text("cycles"),
+            means: text("memory is saturated"),
+            how: text("readers at every pace on one core to all: 0 of 12 experiments on the wrong side"),
+        }],
+        sweeps: vec![
+            sweep("load", "L1D.REPLACEMENT", 32 << 10, 0.5),
+            sweep("load", "L2_TRANS.ALL", 32 << 10, 0.5),
+            sweep("load", "MEM_LOAD_UOPS_RETIRED.L2_HIT", 32 << 10, 0.02),
+            sweep("load", "L2_LINES_IN.ALL", 256 << 10, 0.5),
+            sweep("load", "NEVER.COUNTS", u64::MAX, 0.5),
+        ],
+    }
+}
