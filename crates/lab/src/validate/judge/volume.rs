@@ -205,16 +205,18 @@ fn prefetch(points: &[&Point<'_>]) -> Option<Trust> {
     let off_ratio = median(&off_ratios)?;
     let with_truth: Vec<&Point<'_>> = on.iter().copied().filter(|point| point.ratio().is_some()).collect();
     let on_ratio = furthest(&with_truth).ratio()?;
-    let what = match shown_by.ratio() {
-        Some(ratio) if ratio < 1.0 => "does not see what prefetchers bring",
-        Some(_) => "also counts requests of prefetchers that bring nothing to this level",
-        None => "also counts lines that prefetchers had brought nearer",
+    let compared = || {
+        let (on, off) = (on_ratio * 100.0, off_ratio * 100.0);
+        format!("{on:.0} % of the truth with prefetchers on, {off:.0} % with them off")
     };
-    let why = format!(
-        "{what}: {:.0} % of the truth with prefetchers on, {:.0} % with them off",
-        on_ratio * 100.0,
-        off_ratio * 100.0
-    );
+    let why = match (shown_by.ratio(), shown_by.stray()) {
+        (Some(ratio), _) if ratio < 1.0 => format!("does not see what prefetchers bring: {}", compared()),
+        (None, Some(stray)) => format!(
+            "also counts lines that prefetchers had brought nearer: {stray:.2} per line touched with prefetchers on, \
+             where it should count none"
+        ),
+        _ => format!("also counts requests of prefetchers that bring nothing to this level: {}", compared()),
+    };
     Some(broken(Flaw::Prefetch { on: on_ratio, off: off_ratio }, why, shown_by))
 }
 
