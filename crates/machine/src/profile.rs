@@ -50,8 +50,8 @@ pub struct Profile {
     pub noise: Option<Noise>,
 }
 
-/// What identifies a machine: if any part differs, the profile is of another machine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What identifies a machine: if any part differs, the profile is of another machine. By default that of none.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     /// Short hash of the parts below; the profile's file name.
     pub id: String,

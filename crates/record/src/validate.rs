@@ -316,6 +316,26 @@ pub struct Judged {
     pub evidence: Vec<Evidence>,
 }
 
+impl Judged {
+    /// A verdict on the event of that name, without proof or anything else to be known.
+    pub fn new(name: &str, purpose: &str, quantity: &str, step: &str, trust: Trust) -> Self {
+        Self {
+            name: name.to_owned(),
+            events: vec![name.to_owned()],
+            purpose: purpose.to_owned(),
+            quantity: quantity.to_owned(),
+            step: step.to_owned(),
+            trust,
+            without_prefetch: None,
+            errors: None,
+            sees_owned: None,
+            sees_out: None,
+            remarks: Vec::new(),
+            evidence: Vec::new(),
+        }
+    }
+}
+
 /// The best indicator of a level and direction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Best {

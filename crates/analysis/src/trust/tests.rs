@@ -9,18 +9,9 @@ use super::*;
 
 fn judged(name: &str, events: &[&str], trust: Trust, without_prefetch: Option<Trust>) -> Judged {
     Judged {
-        name: name.to_owned(),
         events: events.iter().map(|event| (*event).to_owned()).collect(),
-        purpose: "lines into the L1".to_owned(),
-        quantity: "l1_in".to_owned(),
-        step: "volume".to_owned(),
-        trust,
         without_prefetch: without_prefetch.map(Box::new),
-        errors: None,
-        sees_owned: None,
-        sees_out: None,
-        remarks: Vec::new(),
-        evidence: Vec::new(),
+        ..Judged::new(name, "lines into the L1", "l1_in", "volume", trust)
     }
 }
 

@@ -4,14 +4,14 @@
 use std::{
     fs,
     path::Path,
-    process::{Child, Command, Stdio},
+    process::{Child, Command},
     thread::sleep,
     time::Duration,
 };
 
-use super::{
-    place::{Recorded, can_sample, eventually, example, findings, functions, memwall},
-    views::children_of,
+use super::place::{
+    Recorded, can_sample, children_of, eventually, example, findings, functions, memwall, signal,
+    start_recording,
 };
 
 /// Runs an odd program watched and not; output and exit code must be the same.
@@ -87,15 +87,7 @@ fn a_crash_is_passed_on_and_said() {
 
 /// A long recording of a program, with the number of that program.
 fn long_recording(file: &Path, program: &str) -> (Child, u32) {
-    let mut command = memwall();
-    command.args(["record", "-o"]).arg(file).arg("--").arg(example(program));
-    let recording = command
-        .args(["--seconds", "60"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("memwall");
-    assert!(eventually(|| children_of(recording.id()).len() == 1), "the program started");
+    let recording = start_recording(file, program, &["--seconds", "60"]);
     let program = children_of(recording.id())[0];
     sleep(Duration::from_millis(1500));
     (recording, program)
@@ -106,7 +98,7 @@ fn a_program_killed_outright_ends_the_recording() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("a.sqlite");
     let (mut recording, program) = long_recording(&file, "multiply");
-    Command::new("kill").args(["-KILL", &program.to_string()]).status().expect("kill starts");
+    signal("-KILL", program);
     assert_eq!(recording.wait().expect("it ends").code(), Some(128 + 9));
     assert_eq!(findings(&file)["about"]["ending"]["signalled"], 9);
     assert!(!is_alive(program));
@@ -120,7 +112,7 @@ fn memwall_killed_outright_leaves_the_program_alone_and_a_readable_recording() {
     recording.kill().expect("killed");
     recording.wait().expect("it ends");
     let goes_on = is_alive(program);
-    Command::new("kill").args(["-KILL", &program.to_string()]).status().expect("kill starts");
+    signal("-KILL", program);
     assert!(goes_on, "the program goes on");
     let found = findings(&file);
     assert_eq!(found["about"]["ending"], "unknown", "{}", found["about"]);
@@ -132,18 +124,10 @@ fn memwall_killed_outright_leaves_the_program_alone_and_a_readable_recording() {
 fn signals_that_the_program_ignores_end_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("a.sqlite");
-    let mut command = memwall();
-    command.args(["record", "-o"]).arg(&file).arg("--").arg(example("odd/ignores_signals"));
-    let mut recording = command
-        .args(["--seconds", "2"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("memwall");
-    assert!(eventually(|| children_of(recording.id()).len() == 1), "the program started");
+    let mut recording = start_recording(&file, "odd/ignores_signals", &["--seconds", "2"]);
     sleep(Duration::from_millis(600));
-    for signal in ["-INT", "-TERM", "-HUP"] {
-        Command::new("kill").args([signal, &recording.id().to_string()]).status().expect("kill starts");
+    for name in ["-INT", "-TERM", "-HUP"] {
+        signal(name, recording.id());
     }
     assert_eq!(recording.wait().expect("it ends").code(), Some(0));
     assert_eq!(findings(&file)["about"]["ending"]["exited"], 0);

@@ -1,8 +1,9 @@
 //! Where the examples are, and how memwall is called.
 
 use std::{
+    fs,
     path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
+    process::{Child, Command, Output, Stdio},
     sync::OnceLock,
     thread::sleep,
     time::{Duration, Instant},
@@ -115,4 +116,26 @@ pub fn eventually(mut done: impl FnMut() -> bool) -> bool {
         sleep(Duration::from_millis(20));
     }
     false
+}
+
+/// A recording of an example that has started.
+pub fn start_recording(file: &Path, program: &str, arguments: &[&str]) -> Child {
+    let mut command = memwall();
+    command.args(["record", "-o"]).arg(file).arg("--").arg(example(program)).args(arguments);
+    let recording = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("memwall");
+    assert!(eventually(|| children_of(recording.id()).len() == 1), "the program started");
+    recording
+}
+
+/// Sends a signal as a user would.
+pub fn signal(name: &str, pid: u32) {
+    let status = Command::new("kill").args([name, &pid.to_string()]).status().expect("kill starts");
+    assert!(status.success(), "kill {name} {pid}");
+}
+
+/// Processes whose parent is `pid`.
+pub fn children_of(pid: u32) -> Vec<u32> {
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    let children = fs::read_to_string(path).unwrap_or_default();
+    children.split_whitespace().filter_map(|child| child.parse().ok()).collect()
 }

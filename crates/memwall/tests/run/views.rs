@@ -8,16 +8,10 @@ use std::{
 
 use serde_json::Value;
 
-use super::place::{Recorded, can_sample, eventually, example, findings, memwall};
+use super::place::{Recorded, can_sample, example, findings, memwall, signal, start_recording};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Sends a signal as a user would.
-fn signal(name: &str, pid: u32) {
-    let status = Command::new("kill").args([name, &pid.to_string()]).status().expect("kill starts");
-    assert!(status.success(), "kill {name} {pid}");
 }
 
 #[test]
@@ -150,15 +144,7 @@ fn a_duration_ends_the_recording_and_not_the_program() {
 fn an_interrupt_keeps_what_was_measured() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("a.sqlite");
-    let mut command = memwall();
-    command.args(["record", "-o"]).arg(&file).arg("--").arg(example("chase")).args(["--size", "L2"]);
-    let mut recording = command
-        .args(["--seconds", "60"])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("memwall");
-    assert!(eventually(|| children_of(recording.id()).len() == 1), "the program started");
+    let mut recording = start_recording(&file, "chase", &["--size", "L2", "--seconds", "60"]);
     std::thread::sleep(std::time::Duration::from_millis(700));
     signal("-INT", recording.id());
     let status = recording.wait().expect("it ends");
@@ -167,13 +153,6 @@ fn an_interrupt_keeps_what_was_measured() {
     let found = findings(&file);
     assert_eq!(found["about"]["ending"]["signalled"], 2, "{}", found["about"]);
     assert!(!can_sample() || found["about"]["samples"].as_u64() > Some(20), "{}", found["about"]);
-}
-
-/// Processes whose parent is `pid`.
-pub fn children_of(pid: u32) -> Vec<u32> {
-    let path = format!("/proc/{pid}/task/{pid}/children");
-    let children = fs::read_to_string(path).unwrap_or_default();
-    children.split_whitespace().filter_map(|child| child.parse().ok()).collect()
 }
 
 #[test]

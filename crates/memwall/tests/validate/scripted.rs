@@ -15,20 +15,7 @@ use crate::{json, words};
 const SHARES: &str = "timer: share of waiting";
 
 fn judged(name: &str, trust: Trust) -> Judged {
-    Judged {
-        name: name.to_owned(),
-        events: vec![name.to_owned()],
-        purpose: "what it says".to_owned(),
-        quantity: "software".to_owned(),
-        step: "software".to_owned(),
-        trust,
-        without_prefetch: None,
-        errors: None,
-        sees_owned: None,
-        sees_out: None,
-        remarks: Vec::new(),
-        evidence: Vec::new(),
-    }
+    Judged::new(name, "what it says", "software", "software", trust)
 }
 
 fn broken() -> Trust {

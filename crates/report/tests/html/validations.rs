@@ -8,23 +8,14 @@ use record::{
 
 fn judged(name: &str, quantity: &str, purpose: &str, trust: Trust) -> Judged {
     Judged {
-        name: name.to_owned(),
-        events: vec![name.to_owned()],
-        purpose: purpose.to_owned(),
-        quantity: quantity.to_owned(),
-        step: "volume".to_owned(),
-        trust,
-        without_prefetch: None,
-        errors: None,
         sees_owned: Some(true),
-        sees_out: None,
-        remarks: Vec::new(),
         evidence: vec![Evidence {
             experiment: "load in L2 (128 KiB)".to_owned(),
             truth: Some(4096.0),
             counted: Some(4101.0),
             note: "1.00 counted per true one".to_owned(),
         }],
+        ..Judged::new(name, purpose, quantity, "volume", trust)
     }
 }
 

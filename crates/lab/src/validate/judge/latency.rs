@@ -169,18 +169,11 @@ pub fn thresholds(formulas: &[Formula], observations: &[Observation]) -> Vec<Thr
 pub fn judge(formula: &Formula, observations: &[Observation]) -> Judged {
     let (on, off) = (readings(formula, observations, true), readings(formula, observations, false));
     Judged {
-        name: formula.name.to_owned(),
         events: formula.above.iter().chain(&formula.below).cloned().collect(),
-        purpose: PURPOSE.to_owned(),
-        quantity: "latency".to_owned(),
-        step: "latency".to_owned(),
-        trust: verdict(&on),
         without_prefetch: (!off.is_empty()).then(|| Box::new(verdict(&off))),
-        errors: None,
-        sees_owned: None,
-        sees_out: None,
         remarks: remarks(observations, &on, &off),
         evidence: on.iter().chain(&off).map(Reading::evidence).collect(),
+        ..Judged::new(formula.name, PURPOSE, "latency", "latency", verdict(&on))
     }
 }
 

@@ -92,18 +92,10 @@ pub fn judge(candidate: &Candidate, observations: &[Observation]) -> Judged {
         remarks.push("Waits for the L1 are not in it.".to_owned());
     }
     Judged {
-        name: candidate.name.clone(),
         events: candidate.events.clone(),
-        purpose: purpose.to_owned(),
-        quantity: "stall".to_owned(),
-        step: "stalls".to_owned(),
-        trust,
-        without_prefetch: None,
-        errors: None,
-        sees_owned: None,
-        sees_out: None,
         remarks,
         evidence: proof(&view),
+        ..Judged::new(&candidate.name, purpose, "stall", "stalls", trust)
     }
 }
 

@@ -36,18 +36,16 @@ pub fn judge(candidate: &Candidate, observations: &[Observation]) -> Judged {
     let Some(quantity) = quantity else { return screen(candidate, observations) };
     let points = points(candidate, quantity, observations);
     let mut judged = Judged {
-        name: candidate.name.clone(),
         events: candidate.events.iter().chain(&candidate.less).cloned().collect(),
-        purpose: quantity.words().to_owned(),
-        quantity: quantity.key().to_owned(),
-        step: "volume".to_owned(),
-        trust: verdict(candidate, quantity, &points, observations),
-        without_prefetch: None,
         errors: errors(&points),
-        sees_owned: None,
-        sees_out: None,
-        remarks: Vec::new(),
         evidence: proof(&points),
+        ..Judged::new(
+            &candidate.name,
+            quantity.words(),
+            quantity.key(),
+            "volume",
+            verdict(candidate, quantity, &points, observations),
+        )
     };
     if matches!(judged.trust, Trust::Broken { flaw: Flaw::Prefetch { .. }, .. }) {
         let off: Vec<&Point<'_>> =
@@ -339,17 +337,8 @@ fn screen(candidate: &Candidate, observations: &[Observation]) -> Judged {
         ),
     };
     Judged {
-        name: candidate.name.clone(),
         events: candidate.events.clone(),
-        purpose,
-        quantity: key,
-        step: "screening".to_owned(),
-        trust,
-        without_prefetch: None,
-        errors: None,
-        sees_owned: None,
-        sees_out: None,
-        remarks: Vec::new(),
         evidence,
+        ..Judged::new(&candidate.name, &purpose, &key, "screening", trust)
     }
 }

@@ -151,20 +151,7 @@ fn one(name: &str, purpose: &str, signal: Signal, work: &dyn Fn() -> Known) -> J
         Err(missing) => (Trust::Untested { missing }, Vec::new()),
         Ok(tries) => verdict(name, purpose, &tries),
     };
-    Judged {
-        name: name.to_owned(),
-        events: vec![name.to_owned()],
-        purpose: purpose.to_owned(),
-        quantity: "software".to_owned(),
-        step: "software".to_owned(),
-        trust,
-        without_prefetch: None,
-        errors: None,
-        sees_owned: None,
-        sees_out: None,
-        remarks: Vec::new(),
-        evidence,
-    }
+    Judged { evidence, ..Judged::new(name, purpose, "software", "software", trust) }
 }
 
 fn counted(event: &Event, work: &dyn Fn() -> Known) -> Result<(Known, f64), String> {

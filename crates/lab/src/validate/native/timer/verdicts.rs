@@ -25,18 +25,9 @@ const NEITHER: f64 = 0.1;
 
 fn judged(name: &str, purpose: &str, trust: Trust, evidence: Vec<Evidence>) -> Judged {
     Judged {
-        name: name.to_owned(),
         events: vec!["cpu-clock".to_owned()],
-        purpose: purpose.to_owned(),
-        quantity: "timer".to_owned(),
-        step: "timer".to_owned(),
-        trust,
-        without_prefetch: None,
-        errors: None,
-        sees_owned: None,
-        sees_out: None,
-        remarks: Vec::new(),
         evidence,
+        ..Judged::new(name, purpose, "timer", "timer", trust)
     }
 }
 
