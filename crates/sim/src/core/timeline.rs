@@ -74,14 +74,9 @@ impl Timeline {
     pub fn reserve(&mut self, ports: u32, from: u64) -> u64 {
         let (mut number, mut shift) = (from >> 6, from & 63);
         let limit = self.limit();
-        let only = ports.is_power_of_two().then_some(ports.trailing_zeros() as usize & (LANES - 1));
         while number < limit {
-            let row = self.row(number);
-            let busy = only.map_or_else(|| all_busy(row, ports), |port| row[port]);
-            let free = !busy & (u64::MAX << shift);
-            if free != 0 {
-                let bit = free.trailing_zeros();
-                let port = only.unwrap_or_else(|| self.choose(number, ports, bit));
+            let (bit, port) = self.first_free(number, ports, shift);
+            if bit < 64 {
                 self.row(number)[port] |= 1 << bit;
                 self.load[port] += 1;
                 return number << 6 | u64::from(bit);
@@ -91,19 +86,22 @@ impl Timeline {
         from.max(limit << 6)
     }
 
+    /// The first cycle of a row, from one on, in which a port of the mask is free, and the least loaded port then; 64 if
+    /// there is none.
     #[inline]
-    fn choose(&self, number: u64, ports: u32, bit: u32) -> usize {
+    fn first_free(&self, number: u64, ports: u32, shift: u64) -> (u32, usize) {
         let row = &self.rows[number as usize & (ROWS - 1)];
-        let (mut best, mut least, mut rest) = (0, u32::MAX, ports);
+        let (mut best, mut least, mut rest) = (0, u64::MAX, ports);
         while rest != 0 {
             let port = rest.trailing_zeros() as usize & (LANES - 1);
             rest &= rest - 1;
-            let load = self.load[port];
-            if row[port] >> bit & 1 == 0 && load < least {
-                (best, least) = (port, load);
+            let free = !row[port] & (u64::MAX << shift);
+            let order = u64::from(free.trailing_zeros()) << 32 | u64::from(self.load[port]);
+            if order < least {
+                (best, least) = (port, order);
             }
         }
-        best
+        ((least >> 32) as u32, best)
     }
 
     /// Takes `cycles` free cycles in a row of any one port in the mask, for an access wider than the port.
@@ -132,12 +130,11 @@ impl Timeline {
             if !self.fits(at, cycles) {
                 return at;
             }
-            let bit = (at & 63) as u32;
-            if all_busy(self.row(at >> 6), ports) >> bit & 1 == 1 {
+            let (bit, port) = self.first_free(at >> 6, ports, at & 63);
+            if u64::from(bit) != at & 63 {
                 from = at + 1;
                 continue;
             }
-            let port = self.choose(at >> 6, ports, bit);
             self.row(at >> 6)[port] |= 1 << bit;
             self.load[port] += 1;
             self.mark(DIVIDER, at, at + cycles);
@@ -279,17 +276,6 @@ impl Timeline {
             stall_l2_miss_pending: count(l2 & !any),
         };
     }
-}
-
-/// The cycles of a row in which every port of the mask is busy.
-#[inline]
-fn all_busy(row: &[u64; LANES], ports: u32) -> u64 {
-    let (mut busy, mut rest) = (u64::MAX, ports);
-    while rest != 0 {
-        busy &= row[rest.trailing_zeros() as usize & (LANES - 1)];
-        rest &= rest - 1;
-    }
-    busy
 }
 
 #[cfg(test)]

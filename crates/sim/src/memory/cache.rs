@@ -9,7 +9,8 @@
 
 use machine::model::{CacheGeometry, Replacement};
 
-use super::huge;
+use super::huge::{self, HostLine};
+use crate::divider::Divider;
 
 /// No line has this number: addresses have 64 bits, lines fewer.
 pub(super) const EMPTY: u64 = u64::MAX;
@@ -19,10 +20,8 @@ const HIGH: u64 = 0x8080_8080_8080_8080;
 /// Byte of a way that does not exist: neither empty nor old.
 const NO_WAY: u64 = 0x7f;
 
-/// A line of the host.
-#[derive(Clone, Debug)]
-#[repr(align(64))]
-struct Row([u64; 8]);
+/// Bits of a slot's number that say the way; the others say the set.
+const WAY_BITS: u32 = 8;
 
 /// A line and what is noted about it, side by side.
 #[derive(Clone, Copy, Debug)]
@@ -37,20 +36,20 @@ pub(super) struct Cache<T = ()> {
     /// By way, then by set.
     slots: Vec<Slot<T>>,
     /// Per set: `words` of bytes that tell lines apart, 0 where empty; then its order.
-    rows: Vec<Row>,
-    sets: u64,
-    /// `sets - 1` where sets are a power of two.
-    mask: Option<u64>,
+    rows: Vec<HostLine>,
+    sets: Divider,
+    /// `sets - 1` where sets are a power of two, else all ones.
+    mask: u64,
     ways: usize,
-    /// Bits of a slot's number that say the way; the others say the set.
-    way_bits: u32,
     /// Words that hold a byte per way.
     words: usize,
-    /// Words from one set to the next.
-    stride: usize,
+    /// From one set to the next are two to this power of words.
+    stride_bits: u32,
     order: Order,
     /// Of a tree, by way: the nodes above it, and those of them that point to the right after a use.
     above: Vec<(u64, u64)>,
+    /// Of a tree of at most eight ways, by its bits: the way not used lately.
+    coldest: Vec<u8>,
     /// Slots without a line.
     empty: usize,
 }
@@ -65,10 +64,10 @@ enum Order {
     Random(u64),
 }
 
-/// Marks the bytes of `word` that equal `byte`, and perhaps others above them.
+/// Marks the bytes of `word` that equal those of `bytes`, and perhaps others above them.
 #[inline]
-fn equal(word: u64, byte: u64) -> u64 {
-    let differ = word ^ (byte * ONES);
+fn equal(word: u64, bytes: u64) -> u64 {
+    let differ = word ^ bytes;
     differ.wrapping_sub(ONES) & !differ & HIGH
 }
 
@@ -94,18 +93,18 @@ impl<T: Copy + Default> Cache<T> {
             Order::Random(_) => words,
         };
         // No set across two rows unless it needs more than one.
-        let stride = if needed > 8 { needed.next_multiple_of(8) } else { needed.next_power_of_two() };
+        let stride_bits = needed.next_power_of_two().trailing_zeros();
         let mut cache = Self {
             slots: huge::table(Slot { line: EMPTY, note: T::default() }, sets as usize * ways),
-            rows: huge::table(Row([0; 8]), (sets as usize * stride).div_ceil(8)),
-            sets,
-            mask: sets.is_power_of_two().then(|| sets - 1),
+            rows: huge::table(HostLine::default(), ((sets as usize) << stride_bits).div_ceil(8)),
+            sets: Divider::new(sets),
+            mask: if sets.is_power_of_two() { sets - 1 } else { u64::MAX },
             ways,
-            way_bits: ways.next_power_of_two().trailing_zeros(),
             words,
-            stride,
+            stride_bits,
             order,
             above: (0..ways).map(|way| above(way, ways)).collect(),
+            coldest: (0..if ways <= 8 { 256 } else { 0 }).map(|bits| coldest(bits, ways) as u8).collect(),
             empty: sets as usize * ways,
         };
         cache.begin();
@@ -114,9 +113,9 @@ impl<T: Copy + Default> Cache<T> {
 
     /// Marks ways that do not exist, and gives those that do an order.
     fn begin(&mut self) {
-        for set in 0..self.sets as usize {
+        for set in 0..self.sets() {
             for way in 0..8 * self.words {
-                let at = set * self.stride + way / 8;
+                let at = (set << self.stride_bits) + way / 8;
                 let shift = way % 8 * 8;
                 if way >= self.ways {
                     *self.word_mut(at) |= NO_WAY << shift;
@@ -137,67 +136,83 @@ impl<T: Copy + Default> Cache<T> {
 
     #[inline]
     fn word(&self, at: usize) -> u64 {
-        self.rows[at / 8].0[at % 8]
+        huge::words(&self.rows)[at]
     }
 
     #[inline]
     fn word_mut(&mut self, at: usize) -> &mut u64 {
-        &mut self.rows[at / 8].0[at % 8]
+        &mut huge::words_mut(&mut self.rows)[at]
+    }
+
+    #[inline]
+    fn sets(&self) -> usize {
+        self.sets.by() as usize
     }
 
     #[inline]
     fn set(&self, index: u64) -> usize {
-        match self.mask {
-            Some(mask) => (index & mask) as usize,
-            None if index < self.sets => index as usize,
-            None => (index % self.sets) as usize,
-        }
+        let index = index & self.mask;
+        (if index < self.sets.by() { index } else { self.sets.rest(index) }) as usize
     }
 
     #[inline]
-    fn number(&self, set: usize, way: usize) -> usize {
-        set << self.way_bits | way
+    fn number(set: usize, way: usize) -> usize {
+        set << WAY_BITS | way
     }
 
     #[inline]
-    fn set_and_way(&self, slot: usize) -> (usize, usize) {
-        (slot >> self.way_bits, slot & ((1 << self.way_bits) - 1))
+    fn set_and_way(slot: usize) -> (usize, usize) {
+        (slot >> WAY_BITS, slot & ((1 << WAY_BITS) - 1))
     }
 
     #[inline]
     fn at(&self, slot: usize) -> usize {
-        let (set, way) = self.set_and_way(slot);
-        way * self.sets as usize + set
+        let (set, way) = Self::set_and_way(slot);
+        way * self.sets() + set
     }
 
     /// The number of the slot that `line` is in; `index` chooses the set.
     #[inline]
     pub fn find(&self, index: u64, line: u64) -> Option<usize> {
-        let (set, byte) = (self.set(index), short(line));
-        for word in 0..self.words {
-            let alike = equal(self.word(set * self.stride + word), byte);
-            if alike != 0 {
-                let way = word * 8 + alike.trailing_zeros() as usize / 8;
-                return match self.slots.get(way * self.sets as usize + set) {
-                    Some(slot) if slot.line == line => Some(self.number(set, way)),
-                    _ => self.find_slowly(set, line),
-                };
-            }
+        let (set, bytes) = (self.set(index), short(line) * ONES);
+        let alike = equal(self.word(set << self.stride_bits), bytes);
+        if alike != 0 {
+            return self.confirm(set, alike.trailing_zeros() as usize / 8, line);
         }
-        None
+        // Most caches have one word of bytes.
+        if self.words == 1 { None } else { self.find_further(set, bytes, line) }
+    }
+
+    /// In the other words than the first.
+    #[inline(never)]
+    fn find_further(&self, set: usize, bytes: u64, line: u64) -> Option<usize> {
+        let first = set << self.stride_bits;
+        let others = &huge::words(&self.rows)[first + 1..first + self.words];
+        let found = others.iter().map(|&word| equal(word, bytes)).enumerate().find(|&(_, alike)| alike != 0);
+        let (word, alike) = found?;
+        self.confirm(set, 8 * (word + 1) + alike.trailing_zeros() as usize / 8, line)
+    }
+
+    /// The byte of a way agrees: is it the line?
+    #[inline]
+    fn confirm(&self, set: usize, way: usize, line: u64) -> Option<usize> {
+        match self.slots.get(way * self.sets() + set) {
+            Some(slot) if slot.line == line => Some(Self::number(set, way)),
+            _ => self.find_slowly(set, line),
+        }
     }
 
     /// For when the first byte that agrees is another line's.
     #[cold]
     fn find_slowly(&self, set: usize, line: u64) -> Option<usize> {
-        let way = (0..self.ways).find(|way| self.slots[way * self.sets as usize + set].line == line)?;
-        Some(self.number(set, way))
+        let way = (0..self.ways).find(|way| self.slots[way * self.sets() + set].line == line)?;
+        Some(Self::number(set, way))
     }
 
     /// Asks the host for what looking `line` up will need: its set.
     #[inline]
     pub fn expect_set(&self, index: u64) {
-        huge::expect(&self.rows[self.set(index) * self.stride / 8]);
+        huge::expect(&self.rows[(self.set(index) << self.stride_bits) / 8]);
     }
 
     /// Asks the host for the slot of the same way `sets` sets on: a stream fills it soon.
@@ -230,27 +245,15 @@ impl<T: Copy + Default> Cache<T> {
     /// Notes a use.
     #[inline]
     pub fn touch(&mut self, slot: usize) {
-        let (set, way) = self.set_and_way(slot);
+        let (set, way) = Self::set_and_way(slot);
         self.touch_way(set, way);
     }
 
     #[inline]
     fn touch_way(&mut self, set: usize, way: usize) {
-        let first = set * self.stride + self.words;
+        let first = (set << self.stride_bits) + self.words;
         match self.order {
-            Order::Lru => {
-                let age = self.word(first + way / 8) >> (way % 8 * 8) & 0xff;
-                if age == 0 {
-                    return;
-                }
-                for word in first..first + self.words {
-                    let ages = self.word_mut(word);
-                    // A byte's high bit stays where its age is not below.
-                    let older = (*ages | HIGH) - age * ONES;
-                    *ages += (!older & HIGH) >> 7;
-                }
-                *self.word_mut(first + way / 8) &= !(0xff << (way % 8 * 8));
-            }
+            Order::Lru => rejuvenate(&mut huge::words_mut(&mut self.rows)[first..first + self.words], way),
             Order::Tree => {
                 let (nodes, right) = self.above[way];
                 let bits = self.word_mut(first);
@@ -260,22 +263,31 @@ impl<T: Copy + Default> Cache<T> {
         }
     }
 
+    /// The first way of a set whose byte, in the words from `from` on, is `byte`.
+    #[inline]
+    fn way_of(&self, set: usize, from: usize, byte: u64) -> Option<usize> {
+        let first = (set << self.stride_bits) + from;
+        let words = &huge::words(&self.rows)[first..first + self.words];
+        // The lowest mark of a word is always a true one.
+        let marked = |(word, &bytes): (usize, &u64)| match equal(bytes, byte * ONES) {
+            0 => None,
+            alike => Some(word * 8 + alike.trailing_zeros() as usize / 8),
+        };
+        words.iter().enumerate().find_map(marked)
+    }
+
     /// The slot for a new line: an empty one, else the victim's.
     #[inline]
     pub fn victim(&mut self, index: u64) -> usize {
         let set = self.set(index);
-        let first = set * self.stride;
-        let search = |cache: &Self, first: usize, byte: u64| {
-            // The lowest mark of a word is always a true one.
-            (0..cache.words).find_map(|word| match equal(cache.word(first + word), byte) {
-                0 => None,
-                alike => Some(word * 8 + alike.trailing_zeros() as usize / 8),
-            })
-        };
-        let free = if self.empty > 0 { search(self, first, 0) } else { None };
+        let free = if self.empty > 0 { self.way_of(set, 0, 0) } else { None };
         let way = free.unwrap_or_else(|| match &mut self.order {
-            Order::Lru => search(self, first + self.words, self.ways as u64 - 1).unwrap_or(0),
-            Order::Tree => coldest(self.word(first + self.words), self.ways),
+            Order::Lru => self.way_of(set, self.words, self.ways as u64 - 1).unwrap_or(0),
+            Order::Tree => {
+                let bits = self.word((set << self.stride_bits) + self.words);
+                // Up to eight ways have all their nodes in a byte.
+                self.coldest.get(bits as usize).map_or_else(|| coldest(bits, self.ways), |&way| way.into())
+            }
             Order::Random(state) => {
                 // Marsaglia's xorshift64: any nonzero state goes round all others.
                 *state ^= *state << 13;
@@ -284,23 +296,24 @@ impl<T: Copy + Default> Cache<T> {
                 ((u128::from(*state) * self.ways as u128) >> 64) as usize
             }
         });
-        self.number(set, way)
+        Self::number(set, way)
     }
 
-    /// Puts `line` into `slot`, as the one just used.
+    /// Puts `line` into `slot`, as the one just used; gives the line that was there, or [`EMPTY`], and its note.
     #[inline]
-    pub fn fill(&mut self, slot: usize, line: u64, note: T) {
-        let ((set, way), at) = (self.set_and_way(slot), self.at(slot));
-        self.empty -= usize::from(self.slots[at].line == EMPTY);
-        self.slots[at] = Slot { line, note };
+    pub fn replace(&mut self, slot: usize, line: u64, note: T) -> (u64, T) {
+        let ((set, way), at) = (Self::set_and_way(slot), self.at(slot));
+        let gone = std::mem::replace(&mut self.slots[at], Slot { line, note });
+        self.empty -= usize::from(gone.line == EMPTY);
         self.set_byte(set, way, short(line));
         self.touch_way(set, way);
+        (gone.line, gone.note)
     }
 
     /// Empties `slot`.
     #[inline]
     pub fn clear(&mut self, slot: usize) {
-        let ((set, way), at) = (self.set_and_way(slot), self.at(slot));
+        let ((set, way), at) = (Self::set_and_way(slot), self.at(slot));
         self.empty += usize::from(self.slots[at].line != EMPTY);
         self.slots[at].line = EMPTY;
         self.set_byte(set, way, 0);
@@ -309,18 +322,35 @@ impl<T: Copy + Default> Cache<T> {
     #[inline]
     fn set_byte(&mut self, set: usize, way: usize, byte: u64) {
         let shift = way % 8 * 8;
-        let word = self.word_mut(set * self.stride + way / 8);
+        let word = self.word_mut((set << self.stride_bits) + way / 8);
         *word = *word & !(0xff << shift) | byte << shift;
     }
 
     /// All slots that hold a line, with it.
     pub fn held(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        let slots = (0..self.sets as usize).flat_map(|set| (0..self.ways).map(move |way| (set, way)));
+        let slots = (0..self.sets()).flat_map(|set| (0..self.ways).map(move |way| (set, way)));
         slots
-            .map(|(set, way)| self.number(set, way))
+            .map(|(set, way)| Self::number(set, way))
             .map(|slot| (slot, self.line(slot)))
             .filter(|&(_, line)| line != EMPTY)
     }
+}
+
+/// Makes a way the youngest of those whose ages are bytes of `ages`.
+#[inline]
+fn rejuvenate(ages: &mut [u64], way: usize) {
+    let shift = way % 8 * 8;
+    let age = ages[way / 8] >> shift & 0xff;
+    if age == 0 {
+        return;
+    }
+    let its = age * ONES;
+    for ages in ages.iter_mut() {
+        // A byte's high bit stays where its age is not below.
+        let older = (*ages | HIGH) - its;
+        *ages += (!older & HIGH) >> 7;
+    }
+    ages[way / 8] &= !(0xff << shift);
 }
 
 /// The nodes above a way of a tree, and those of them that point to the right once it has been used: away from it.
@@ -363,7 +393,7 @@ mod tests {
             }
             None => {
                 let slot = cache.victim(line);
-                cache.fill(slot, line, ());
+                cache.replace(slot, line, ());
                 false
             }
         }

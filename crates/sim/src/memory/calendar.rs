@@ -35,21 +35,29 @@ impl Calendar {
     }
 
     /// Reserves `span` from the first free moment at or after `at`, and returns that moment.
+    #[inline]
     pub fn reserve(&mut self, at: u64, span: u64) -> u64 {
         if span == 0 {
             return at;
         }
-        let mut from = at.max(self.floor);
+        let from = at.max(self.floor);
         if from < self.end {
-            let mut place = self.place(from);
-            while let Some(next) = self.busy.get(place) {
-                if next.from >= from + span {
-                    self.insert(place, Busy { from, until: from + span });
-                    return from;
-                }
-                from = from.max(next.until);
-                place += 1;
+            return self.reserve_between(from, span);
+        }
+        self.append(Busy { from, until: from + span });
+        from
+    }
+
+    /// Before the end of what is reserved, if there is room.
+    fn reserve_between(&mut self, mut from: u64, span: u64) -> u64 {
+        let mut place = self.place(from);
+        while let Some(next) = self.busy.get(place) {
+            if next.from >= from + span {
+                self.insert(place, Busy { from, until: from + span });
+                return from;
             }
+            from = from.max(next.until);
+            place += 1;
         }
         self.append(Busy { from, until: from + span });
         from
@@ -59,20 +67,15 @@ impl Calendar {
     /// what the host's cache has.
     #[inline]
     fn place(&self, from: u64) -> usize {
-        let mut place = self.busy.len();
-        let recent = place.saturating_sub(RECENT);
-        while place > recent && self.busy[place - 1].until > from {
-            place -= 1;
-        }
-        if place > recent || recent == 0 {
-            place
-        } else {
-            self.busy.partition_point(|busy| busy.until <= from)
+        let recent = self.busy.len().saturating_sub(RECENT);
+        let ends_before = |busy: &Busy| busy.until <= from;
+        match self.busy[recent..].iter().rposition(ends_before) {
+            Some(last) => recent + last + 1,
+            None => self.busy[..recent].partition_point(ends_before),
         }
     }
 
     /// A stretch after all others.
-    #[inline]
     fn append(&mut self, new: Busy) {
         match self.busy.last_mut() {
             Some(last) if self.end + self.shortest > new.from => last.until = new.until,
@@ -122,6 +125,7 @@ impl Slots {
     }
 
     /// The buffer that is free first, and when a request of `at` gets it. [`Slots::hold`] must follow.
+    #[inline]
     pub fn acquire(&self, at: u64) -> (usize, u64) {
         let (mut best, mut free) = (0, u64::MAX);
         for (slot, &free_at) in self.free_at.iter().enumerate() {
@@ -136,23 +140,28 @@ impl Slots {
     }
 
     /// A buffer that is free at `at`, if there is one.
+    #[inline]
     pub fn acquire_now(&self, at: u64) -> Option<usize> {
         self.free_at.iter().position(|&free_at| free_at <= at)
     }
 
     /// A buffer that is free at `at`, if there is one, and how many are held.
+    #[inline]
     pub fn look(&self, at: u64) -> (Option<usize>, usize) {
-        let held = self.free_at.iter().map(|&free_at| usize::from(free_at > at)).sum();
+        // The sign of a difference of moments, which are below 2⁶³: the host adds several at once.
+        let held = self.free_at.iter().map(|&free_at| at.wrapping_sub(free_at) >> 63).sum::<u64>() as usize;
         let free = if held == self.free_at.len() { None } else { self.acquire_now(at) };
         (free, held)
     }
 
     /// Holds a buffer until `until`.
+    #[inline]
     pub fn hold(&mut self, slot: usize, until: u64) {
         self.free_at[slot] = until;
     }
 
     /// Holds a buffer for a line, so that [`Slots::holding`] finds it.
+    #[inline]
     pub fn hold_for(&mut self, slot: usize, until: u64, line: u64) {
         self.free_at[slot] = until;
         self.line[slot] = line;
@@ -160,6 +169,10 @@ impl Slots {
 
     /// The buffer that is held for a line at `at`.
     pub fn holding(&self, line: u64, at: u64) -> Option<usize> {
+        // Mostly there is none, and to know that takes less than to find it.
+        if !self.line.iter().fold(false, |any, &held| any | (held == line)) {
+            return None;
+        }
         self.line.iter().zip(&self.free_at).position(|(&held, &free_at)| held == line && free_at > at)
     }
 }

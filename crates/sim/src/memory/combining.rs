@@ -119,7 +119,7 @@ impl MemorySystem {
         // Its own package first: that is where a copy most likely is.
         for step in 0..self.sockets.len() {
             let socket = (own + step) % self.sockets.len();
-            if self.visits.may_hold(line, socket)
+            if self.visits.may_hold(line) >> socket & 1 == 1
                 && self.snoop_package(socket, line, Keep::Nothing, None).0 == Found::Modified
             {
                 self.write_home(socket, line, at);

@@ -31,8 +31,9 @@ impl Visits {
         self.packages[Self::region(line)] |= 1 << package;
     }
 
-    pub fn may_hold(&self, line: u64, package: usize) -> bool {
-        self.packages[Self::region(line)] >> package & 1 == 1
+    /// One bit per package.
+    pub fn may_hold(&self, line: u64) -> u8 {
+        self.packages[Self::region(line)]
     }
 }
 
@@ -106,10 +107,10 @@ impl MemorySystem {
         let home = pages::home(line);
         let keep = if store { Keep::Nothing } else { Keep::Shared };
         let (mut shared, mut confirmed, mut owner) = (false, asked, None);
-        for other in (0..self.sockets.len()).filter(|&other| other != socket) {
-            if !self.visits.may_hold(line, other) {
-                continue;
-            }
+        let mut others = self.visits.may_hold(line) & !(1 << socket);
+        while others != 0 {
+            let other = others.trailing_zeros() as usize;
+            others &= others - 1;
             let (found, looked) = self.snoop_package(other, line, keep, Some(asked));
             match found {
                 Found::Nothing => continue,

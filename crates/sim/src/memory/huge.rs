@@ -3,13 +3,33 @@
 //!
 //! # Safety
 //! One unsafe call advises the kernel about the inside of an allocation that this module has just made and that nothing
-//! else knows of; the other tells the CPU what will be read soon. Neither changes content.
+//! else knows of; one tells the CPU what will be read soon; neither changes content. Two look at lines of the host as
+//! the words they are made of.
 #![allow(unsafe_code)]
 
 use rustix::mm::{Advice, madvise};
 
 /// Size and alignment of a huge page; smaller tables gain nothing.
 const HUGE: usize = 2 << 20;
+
+/// A line of the host.
+#[derive(Clone, Debug, Default)]
+#[repr(C, align(64))]
+pub(super) struct HostLine([u64; 8]);
+
+/// The words of lines, one after the other.
+#[inline]
+pub(super) fn words(lines: &[HostLine]) -> &[u64] {
+    // SAFETY: a line is eight words and nothing else, as large as its alignment: no padding within or between.
+    unsafe { std::slice::from_raw_parts(lines.as_ptr().cast(), 8 * lines.len()) }
+}
+
+/// The same, to be changed.
+#[inline]
+pub(super) fn words_mut(lines: &mut [HostLine]) -> &mut [u64] {
+    // SAFETY: as above; the lines are borrowed for as long as the words, and any word is a valid one.
+    unsafe { std::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), 8 * lines.len()) }
+}
 
 /// A table of `len` times `value`, on huge pages where it is large and the host gives them.
 pub(super) fn table<T: Clone>(value: T, len: usize) -> Vec<T> {
@@ -42,6 +62,14 @@ pub(super) fn expect<T>(item: &T) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_are_words() {
+        let mut lines = vec![HostLine::default(); 3];
+        words_mut(&mut lines).iter_mut().enumerate().for_each(|(at, word)| *word = at as u64);
+        assert_eq!(words(&lines), (0..24).collect::<Vec<u64>>());
+        assert_eq!((lines[1].0[0], lines[2].0[7]), (8, 23));
+    }
 
     #[test]
     fn every_entry_has_the_value() {

@@ -29,11 +29,13 @@ impl Lanes {
     }
 
     /// The first cycle at or after `cycle` at which a load can start.
+    #[inline]
     pub fn load(&mut self, cycle: u64) -> u64 {
-        let loads = self.loads;
+        // Lanes are taken in their order, so the last one tells whether all are.
+        let (last, loads) = (self.loads - 1, self.loads);
         self.take(
             cycle,
-            |lanes, word| lanes[..loads].iter().fold(!0, |all, lane| all & lane[word]),
+            |lanes, word| lanes[last][word],
             |lanes, word, bit| {
                 if let Some(lane) = lanes[..loads].iter_mut().find(|lane| lane[word] & bit == 0) {
                     lane[word] |= bit;
@@ -43,26 +45,42 @@ impl Lanes {
     }
 
     /// The first cycle at or after `cycle` at which a store can write.
+    #[inline]
     pub fn store(&mut self, cycle: u64) -> u64 {
         let store = self.loads;
         self.take(cycle, |lanes, word| lanes[store][word], |lanes, word, bit| lanes[store][word] |= bit)
     }
 
     /// Takes all lanes for `cycles` cycles, not necessarily neighbours, and returns the cycle after the last.
-    pub fn all(&mut self, mut cycle: u64, cycles: u32) -> u64 {
-        for _ in 0..cycles {
-            cycle = 1 + self.take(
-                cycle,
-                |lanes, word| lanes.iter().fold(0, |any, lane| any | lane[word]),
-                |lanes, word, bit| {
-                    lanes.iter_mut().for_each(|lane| lane[word] |= bit);
-                },
-            );
+    pub fn all(&mut self, mut cycle: u64, mut cycles: u32) -> u64 {
+        while cycles > 0 {
+            if cycle < self.base {
+                // Nothing is known: free.
+                (cycle, cycles) = (cycle + 1, cycles - 1);
+                continue;
+            }
+            let word = self.word_of(cycle);
+            // The first lane tells whether a load has taken any.
+            let mut free = !(self.taken[0][word] | self.taken[self.loads][word]) & (!0 << (cycle % 64));
+            let mut mine = 0u64;
+            let first = cycle & !63;
+            cycle = first + 64;
+            while free != 0 && cycles > 0 {
+                let bit = free & free.wrapping_neg();
+                mine |= bit;
+                free ^= bit;
+                cycles -= 1;
+                if cycles == 0 {
+                    cycle = first + u64::from(bit.trailing_zeros()) + 1;
+                }
+            }
+            self.taken.iter_mut().for_each(|lane| lane[word] |= mine);
         }
         cycle
     }
 
     /// Finds the first cycle that `busy` leaves free and marks it. Before the window nothing is known: free.
+    #[inline]
     fn take(
         &mut self,
         cycle: u64,
@@ -72,26 +90,30 @@ impl Lanes {
         if cycle < self.base {
             return cycle;
         }
-        self.advance(cycle);
         let mut first = cycle;
         loop {
-            let word = (first / 64) as usize % WORDS;
+            let word = self.word_of(first);
             let free = !busy(&self.taken, word) & (!0 << (first % 64));
             if free != 0 {
-                let bit = free & free.wrapping_neg();
-                mark(&mut self.taken, word, bit);
-                return (first & !63) + u64::from(bit.trailing_zeros());
+                let bit = free.trailing_zeros();
+                mark(&mut self.taken, word, 1 << bit);
+                return (first & !63) + u64::from(bit);
             }
             first = (first & !63) + 64;
-            self.advance(first);
         }
     }
 
-    /// Moves the window so that it holds `cycle`.
-    fn advance(&mut self, cycle: u64) {
-        if cycle < self.base + CYCLES {
-            return;
+    /// The word of a cycle, which the window then holds.
+    #[inline]
+    fn word_of(&mut self, cycle: u64) -> usize {
+        if cycle >= self.base + CYCLES {
+            self.advance(cycle);
         }
+        (cycle / 64) as usize % WORDS
+    }
+
+    /// Moves the window so that it holds `cycle`, which lies after it.
+    fn advance(&mut self, cycle: u64) {
         let base = (cycle & !63) + 64 - CYCLES;
         let words = ((base - self.base) / 64).min(WORDS as u64);
         for word in 0..words {

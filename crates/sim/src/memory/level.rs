@@ -89,9 +89,8 @@ impl Level {
     /// Puts a line in and returns the one that had to go.
     pub fn put(&mut self, line: u64, state: u8, ready: u64) -> Option<Gone> {
         let slot = self.cache.victim(line);
-        let gone = Gone { line: self.cache.line(slot), state: self.entry(slot).state() };
-        self.cache.fill(slot, line, Entry::new(ready, state));
-        (gone.line != EMPTY).then_some(gone)
+        let (line, entry) = self.cache.replace(slot, line, Entry::new(ready, state));
+        (line != EMPTY).then(|| Gone { line, state: entry.state() })
     }
 
     /// Takes a line away, if it is here.

@@ -18,6 +18,8 @@ const INSTRUCTIONS: usize = 256;
 const CONFIDENT: u8 = 2;
 /// Accesses in a row that turn a stream of the streamer.
 const AGAINST: u8 = 3;
+/// Page of an entry that follows none.
+const NO_PAGE: u64 = u64::MAX;
 /// Longest stride it follows: half a page.
 const LONGEST: i64 = 2048;
 
@@ -69,13 +71,21 @@ impl Strides {
     }
 }
 
+/// Places of a table from pages to entries.
+const PLACES: usize = 256;
+
 /// Memory of the streamer.
 #[derive(Clone, Debug)]
 pub(super) struct Streams {
     model: Option<Streamer>,
-    /// The page of each entry, apart from the rest: they are searched with every access.
+    /// The page of each entry and when it was used, apart from the rest: they are searched.
     pages: Vec<u64>,
+    used: Vec<u64>,
     entries: Vec<Stream>,
+    /// Where pages were found last, by their low bits: mostly where they still are.
+    found: [usize; PLACES],
+    /// How many pages share each place, so that most that are not followed need no search.
+    sharing: [u16; PLACES],
     clock: u64,
 }
 
@@ -92,12 +102,11 @@ struct Stream {
     against: u8,
     /// Line within the page that is to be prefetched next.
     next: i64,
-    used: u64,
 }
 
 impl Stream {
-    fn new(place: i64, used: u64) -> Self {
-        Self { last: place, head: place, direction: 0, against: 0, next: place, used }
+    fn new(place: i64) -> Self {
+        Self { last: place, head: place, direction: 0, against: 0, next: place }
     }
 
     /// Notes an access; whether it belongs to a stream. A core out of order sends the accesses of a stream not quite
@@ -141,7 +150,42 @@ pub(super) struct Plan {
 impl Streams {
     pub fn new(model: Option<Streamer>) -> Self {
         let streams = model.map_or(0, |model| model.streams.clamp(1, 4096)) as usize;
-        Self { model, pages: vec![u64::MAX; streams], entries: vec![Stream::new(0, 0); streams], clock: 0 }
+        Self {
+            model,
+            pages: vec![NO_PAGE; streams],
+            used: vec![0; streams],
+            entries: vec![Stream::new(0); streams],
+            found: [0; PLACES],
+            sharing: [0; PLACES],
+            clock: 0,
+        }
+    }
+
+    /// The entry that follows a page.
+    fn entry_of(&mut self, page: u64) -> Option<usize> {
+        let place = page as usize % PLACES;
+        if self.sharing[place] == 0 {
+            return None;
+        }
+        let found = self.found[place];
+        if self.pages.get(found) == Some(&page) {
+            return Some(found);
+        }
+        let found = self.pages.iter().position(|&followed| followed == page)?;
+        self.found[place] = found;
+        Some(found)
+    }
+
+    /// Follows a page instead of the one not used for longest.
+    fn follow(&mut self, page: u64, place: i64) {
+        let Some((oldest, _)) = self.used.iter().enumerate().min_by_key(|&(_, used)| used) else { return };
+        let gone = std::mem::replace(&mut self.pages[oldest], page);
+        if gone != NO_PAGE {
+            self.sharing[gone as usize % PLACES] -= 1;
+        }
+        self.sharing[page as usize % PLACES] += 1;
+        self.found[page as usize % PLACES] = oldest;
+        (self.used[oldest], self.entries[oldest]) = (self.clock, Stream::new(place));
     }
 
     /// Notes an access of the L2 and says what to prefetch for it. The second access of a page in one direction,
@@ -150,15 +194,12 @@ impl Streams {
         let model = self.model?;
         let (page, place) = (line / SMALL_LINES, (line % SMALL_LINES) as i64);
         self.clock += 1;
-        let Some(entry) = self.pages.iter().position(|&followed| followed == page) else {
-            let (oldest, stream) =
-                self.entries.iter_mut().enumerate().min_by_key(|(_, stream)| stream.used)?;
-            *stream = Stream::new(place, self.clock);
-            self.pages[oldest] = page;
+        let Some(entry) = self.entry_of(page) else {
+            self.follow(page, place);
             return None;
         };
         let stream = &mut self.entries[entry];
-        stream.used = self.clock;
+        self.used[entry] = self.clock;
         let distance = i64::from(model.distance);
         if !stream.follow(place, distance) {
             return None;

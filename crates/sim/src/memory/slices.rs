@@ -126,10 +126,11 @@ impl Slices {
         self.cache.find(at.set, at.line)
     }
 
-    /// Neighbours of `line` follow soon: asks the host for what they will need.
+    /// Neighbours of a line follow soon: asks the host for what they will need. Their sets are the next ones, if not in
+    /// their order.
     #[inline]
-    pub fn expect_after(&self, line: u64) {
-        self.cache.expect_set(self.locate(line + AHEAD).set);
+    pub fn expect_after(&self, at: Located) {
+        self.cache.expect_set(at.set + AHEAD);
     }
 
     #[inline]
@@ -151,25 +152,19 @@ impl Slices {
         self.arrays[line.slice].reserve(at, self.slice_fs)
     }
 
-    /// Puts a line in; returns its slot, and the line that had to go.
-    pub fn put(&mut self, at: Located, flags: u8, holders: u64, ready: u64) -> (usize, Option<Left>) {
+    /// Puts a line in; returns the line that had to go.
+    pub fn put(&mut self, at: Located, flags: u8, holders: u64, ready: u64) -> Option<Left> {
         let slot = self.cache.victim(at.set);
         self.cache.expect_beside(slot, AHEAD);
-        let left = self.left(slot);
-        self.cache.fill(slot, at.line, Entry { stamp: Stamp::new(ready, flags), holders });
-        (slot, (left.line != EMPTY).then_some(left))
-    }
-
-    fn left(&self, slot: usize) -> Left {
-        let entry = self.cache.note(slot);
-        Left { line: self.cache.line(slot), flags: entry.flags(), holders: entry.holders }
+        let (line, entry) =
+            self.cache.replace(slot, at.line, Entry { stamp: Stamp::new(ready, flags), holders });
+        let left = Left { line, flags: entry.flags(), holders: entry.holders };
+        (line != EMPTY).then_some(left)
     }
 
     /// Takes the line of a slot away.
-    pub fn take(&mut self, slot: usize) -> Left {
-        let left = self.left(slot);
+    pub fn take(&mut self, slot: usize) {
         self.cache.clear(slot);
-        left
     }
 
     /// All slots that hold a line, with it.

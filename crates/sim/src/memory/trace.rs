@@ -103,7 +103,7 @@ fn misses(cache: &mut Cache, line: u64) -> bool {
         }
         None => {
             let slot = cache.victim(line);
-            cache.fill(slot, line, ());
+            cache.replace(slot, line, ());
             true
         }
     }

@@ -293,11 +293,11 @@ impl MemorySystem {
     pub(super) fn install(&mut self, socket: usize, line: Located, flags: u8, holders: u64, at: u64) -> u64 {
         let package = &mut self.sockets[socket];
         let Some(l3) = &mut package.l3 else { return at };
-        l3.expect_after(line.line);
+        l3.expect_after(line);
         package.stats.fills += 1;
         match l3.put(line, flags, holders, at) {
-            (_, Some(left)) => self.leave(socket, left, at),
-            _ => at,
+            Some(left) => self.leave(socket, left, at),
+            None => at,
         }
     }
 
@@ -350,8 +350,8 @@ impl MemorySystem {
         let Some(l3) = &mut package.l3 else {
             return self.write_home(socket, line, at);
         };
-        l3.expect_after(line);
         let located = l3.locate(line);
+        l3.expect_after(located);
         let at = l3.serve(located, at + there);
         if self.watcher.is_active() {
             self.watcher.count(Unit::Slice, socket, located.slice, BoxSignal::LookupWriteBacks, at);

@@ -57,9 +57,7 @@ type Store = Cache<Note>;
 
 /// Puts a line into a slot; the line that had to go, and what was known of it.
 fn put(store: &mut Store, slot: usize, line: u64, note: Note) -> Option<(u64, Note)> {
-    let gone = (store.line(slot), *store.note(slot));
-    store.fill(slot, line, note);
-    (gone.0 != EMPTY).then_some(gone)
+    Some(store.replace(slot, line, note)).filter(|&(line, _)| line != EMPTY)
 }
 
 /// Takes a line out; whether it was there and dirty.
