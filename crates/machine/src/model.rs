@@ -11,6 +11,7 @@ mod latency;
 mod parse;
 mod scale;
 mod size_text;
+mod switches;
 
 pub use builtin::UnknownModel;
 pub use check::InvalidModel;
@@ -18,6 +19,7 @@ pub use execution::{OpClass, Operation, Port};
 pub use latency::IdleLatencies;
 pub use parse::ModelFileError;
 pub use scale::ScaleError;
+pub use switches::{Prefetcher, SwitchError};
 
 use serde::{Deserialize, Serialize};
 

@@ -18,6 +18,11 @@ pub struct Choice {
     /// Simulate the machine of a model file of your own; implies --on sim
     #[arg(long, global = true, value_name = "FILE")]
     model_file: Option<PathBuf>,
+    /// Prefetchers that are on in a simulated machine: none, or some of l1-next-line,l1-stride,l2-adjacent,l2-streamer
+    ///
+    /// Without this all are on that the machine has. What is calibrated or validated so is kept apart.
+    #[arg(long, global = true, value_name = "LIST")]
+    prefetchers: Option<String>,
 }
 
 /// A machine.
@@ -29,8 +34,25 @@ pub enum Target {
 }
 
 impl Choice {
-    /// Finds the model, if one was asked for.
+    /// Finds the model, if one was asked for, and switches its prefetchers.
     pub fn target(&self) -> Result<Target, Failure> {
+        match (self.machine()?, &self.prefetchers) {
+            (machine, None) => Ok(machine),
+            (Target::Simulated(model), Some(names)) => {
+                let model = model.with_prefetchers(names).map_err(|error| {
+                    Failure::Usage(format!("--prefetchers {names}: {error}"))
+                })?;
+                Ok(Target::Simulated(Box::new(model)))
+            }
+            (Target::Native, Some(_)) => Err(Failure::Usage(
+                "--prefetchers switches those of a simulated machine; add --on sim:NAME. On this machine the firmware's \
+                 settings or its registers do"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    fn machine(&self) -> Result<Target, Failure> {
         match (self.on.as_str(), &self.model_file) {
             ("native", None) => Ok(Target::Native),
             ("native" | "sim", Some(path)) => Ok(Target::Simulated(Box::new(model_file(path)?))),

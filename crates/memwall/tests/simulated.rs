@@ -50,6 +50,41 @@ fn bench_repeats_to_the_bit_and_is_marked() {
 }
 
 #[test]
+fn prefetchers_can_be_switched_and_their_machine_is_another() {
+    let home = home();
+    let time = |switches: &[&str]| {
+        let command =
+            "--on sim:tiny bench load --size 256K --json".split(' ').chain(switches.iter().copied());
+        let output = memwall(&home).args(command).assert().success().get_output().stdout.clone();
+        let found = json(&String::from_utf8(output).expect("text"));
+        let name = found["simulated"].as_str().expect("a name").to_owned();
+        (name, found["points"][0]["time_ns"]["value"].as_f64().expect("ns"))
+    };
+    let (all, with) = time(&[]);
+    let (none, without) = time(&["--prefetchers", "none"]);
+    let (some, streamed) = time(&["--prefetchers", "l2-streamer"]);
+    assert_eq!(
+        [all, none, some],
+        ["tiny", "tiny+prefetchers=none", "tiny+prefetchers=l2-streamer"].map(str::to_owned)
+    );
+    assert!(with < streamed && streamed < without, "{with} {streamed} {without}");
+    memwall(&home)
+        .args(["--on", "sim:tiny", "--prefetchers", "none", "calibrate", "--quick"])
+        .assert()
+        .success();
+    memwall(&home).args(["--on", "sim:tiny", "profile"]).assert().failure().stderr(contains("calibrate"));
+    let profile = memwall(&home).args(["--on", "sim:tiny", "--prefetchers", "none", "profile"]).assert();
+    profile.success().stdout(contains("tiny+prefetchers=none"));
+    for (arguments, said) in [
+        ("--prefetchers none doctor", "add --on sim:NAME"),
+        ("--on sim:tiny --prefetchers l3 bench load", "l1-next-line,l1-stride,l2-adjacent,l2-streamer"),
+        ("--on sim:tiny --prefetchers  bench load", "no prefetcher is called ''"),
+    ] {
+        memwall(&home).args(arguments.split(' ')).assert().code(2).stderr(contains(said));
+    }
+}
+
+#[test]
 fn a_bench_is_read_without_statistics_it_does_not_have() {
     let home = home();
     let text = memwall(&home).args(["bench", "triad", "--on", "sim:tiny"]).assert().success();
