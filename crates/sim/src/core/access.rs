@@ -5,7 +5,7 @@ use super::{
     operation::Kind,
     stores::{Found, Port},
     table::Op,
-    thread::{Thread, start_on_port},
+    thread::Thread,
     timeline::Pending,
 };
 use crate::{
@@ -15,10 +15,12 @@ use crate::{
 
 /// Where and for whom memory is touched.
 #[derive(Clone, Copy)]
-struct Place {
-    address: u64,
-    bytes: u64,
-    instruction: u64,
+pub(super) struct Place {
+    pub address: u64,
+    pub bytes: u64,
+    pub instruction: u64,
+    /// It touches two lines.
+    pub crosses: bool,
 }
 
 /// What became of a load.
@@ -30,54 +32,48 @@ struct Answer {
 }
 
 impl Thread {
-    /// A µop that touches or orders memory; gives the cycle in which it is complete.
+    /// A µop that has an address and started at `at`, its sources there at `ready`; gives the cycle in which it is
+    /// complete.
+    #[inline]
     pub(super) fn access<M: Memory, const WATCHED: bool>(
         &mut self,
         op: &Op,
-        address: u64,
-        instruction: u64,
+        place: Place,
         ready: u64,
+        at: u64,
         hardware: &mut Hardware,
         port: &mut Port<'_, M>,
     ) -> u64 {
-        let place = Place { address, bytes: op.bytes.into(), instruction };
         match op.kind {
-            Kind::Load => self.load::<M, WATCHED>(op, place, ready, hardware, port),
+            Kind::Load => self.load::<M, WATCHED>(op, place, ready, at, hardware, port),
             Kind::StoreAddress => {
-                let at = self.start::<WATCHED>(op, ready, hardware);
-                let split = u64::from(port.crosses(address, place.bytes));
-                self.statistics.stores_split += split;
+                self.statistics.stores_split += u64::from(place.crosses);
                 if WATCHED && let Some(probe) = &mut self.probe {
-                    probe.pulse(CoreSignal::StoresSplit, at, split);
+                    probe.pulse(CoreSignal::StoresSplit, at, place.crosses.into());
                 }
                 let known = at + u64::from(op.latency);
-                self.stores.begin(address, place.bytes, instruction, op.non_temporal, known);
+                self.stores.begin(place, op.non_temporal, known);
                 known
-            }
-            Kind::StoreData => {
-                let at = self.start::<WATCHED>(op, ready, hardware);
-                let known = at + u64::from(op.latency);
-                self.stores.data(ready, known);
-                known
-            }
-            Kind::Prefetch => {
-                let at = self.start::<WATCHED>(op, ready.max(self.barrier), hardware);
-                port.ask(RequestKind::Prefetch, address, at, instruction);
-                at + 1
             }
             _ => {
-                let drained = ready.max(self.retired()).max(self.stores.drain(port));
-                self.barrier = port.drain_write_combining(drained) + 1;
-                self.barrier
+                port.ask(RequestKind::Prefetch, place.address, at, place.instruction);
+                at + 1
             }
         }
     }
 
-    #[inline]
-    fn start<const WATCHED: bool>(&mut self, op: &Op, ready: u64, hardware: &mut Hardware) -> u64 {
-        let at = start_on_port(op, ready, hardware);
-        self.started::<WATCHED>(at);
-        at
+    /// Waits for everything before it; loads and stores behind it wait for it.
+    #[cold]
+    pub(super) fn fence<M: Memory>(&mut self, ready: u64, port: &mut Port<'_, M>) -> u64 {
+        let drained = self.alone(ready, port);
+        self.barrier = port.drain_write_combining(drained) + 1;
+        self.barrier
+    }
+
+    /// When an operation can run that must be the oldest one, with the store buffer empty: a fence, an atomic one.
+    #[cold]
+    pub(super) fn alone<M: Memory>(&mut self, ready: u64, port: &mut Port<'_, M>) -> u64 {
+        ready.max(self.retired()).max(self.stores.drain(port))
     }
 
     #[inline]
@@ -86,18 +82,13 @@ impl Thread {
         op: &Op,
         place: Place,
         ready: u64,
+        at: u64,
         hardware: &mut Hardware,
         port: &mut Port<'_, M>,
     ) -> u64 {
-        let mut ready = ready.max(self.barrier);
-        if op.locked {
-            // An atomic operation runs as the oldest one, with the store buffer empty.
-            ready = ready.max(self.retired()).max(self.stores.drain(port));
-        }
-        let at = self.start::<WATCHED>(op, ready, hardware);
         self.stores.send_until(at, port);
         let mut forwarded = false;
-        let answer = match self.stores.find(place.address, place.bytes, at) {
+        let answer = match self.stores.find(place, at) {
             Found::Nothing => self.read::<M, WATCHED>(op, place, at, hardware, port),
             Found::Forward { ready: data, value } => {
                 self.statistics.loads_forwarded += 1;
@@ -153,10 +144,10 @@ impl Thread {
         let (cycles, response) = port.ask(RequestKind::Load, place.address, at, place.instruction);
         let mut answer =
             Answer { complete: at + cycles, supplier: response.supplier, translation: response.translation };
-        if port.crosses(place.address, place.bytes) {
+        if place.crosses {
             self.statistics.loads_split += 1;
             let second = port.second_line(place.address);
-            let again = hardware.timeline.reserve(op.ports.into(), at + 1);
+            let again = hardware.timeline.reserve(op.ports, at + 1);
             let (cycles, response) = port.ask(RequestKind::Load, second, again, place.instruction);
             if again + cycles > answer.complete {
                 (answer.complete, answer.supplier) = (again + cycles, response.supplier);

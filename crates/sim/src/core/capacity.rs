@@ -5,17 +5,19 @@
 pub(crate) struct Capacity {
     freed: Box<[u64]>,
     next: usize,
+    /// When the oldest is freed.
+    room: u64,
 }
 
 impl Capacity {
     pub fn new(entries: u32) -> Self {
-        Self { freed: vec![0; entries.max(1) as usize].into_boxed_slice(), next: 0 }
+        Self { freed: vec![0; entries.max(1) as usize].into_boxed_slice(), next: 0, room: 0 }
     }
 
     /// When there is room for another entry.
     #[inline]
     pub fn room_at(&self) -> u64 {
-        self.freed[self.next]
+        self.room
     }
 
     /// Another entry that is freed at `time`; times do not go back.
@@ -23,9 +25,10 @@ impl Capacity {
     pub fn push(&mut self, time: u64) {
         self.freed[self.next] = time;
         self.next += 1;
-        if self.next == self.freed.len() {
+        if self.next >= self.freed.len() {
             self.next = 0;
         }
+        self.room = self.freed[self.next];
     }
 
     /// Entries free at `time`.

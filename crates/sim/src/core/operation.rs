@@ -9,22 +9,30 @@ use super::{CoreError, timeline::MAX_PORTS};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
-    /// Takes a slot only: nops and zeroing idioms.
-    Free,
     /// One or a few cycles of a port.
     Execute,
-    /// A port, and the divider for long.
-    Divide,
+    /// Data of a store.
+    StoreData,
+    /// Address of a store.
+    StoreAddress,
     /// Reads memory.
     Load,
     /// Asks for a line and waits for nothing.
     Prefetch,
-    /// Address of a store.
-    StoreAddress,
-    /// Data of a store.
-    StoreData,
+    /// A port, and the divider for long.
+    Divide,
+    /// Takes a slot only: nops and zeroing idioms.
+    Free,
     /// Waits for everything before it; loads and stores behind it wait for it.
     Fence,
+}
+
+impl Kind {
+    /// Whether it is more, or less, than one start on a port.
+    #[inline]
+    pub fn is_special(self) -> bool {
+        matches!(self, Self::Divide | Self::Free | Self::Fence)
+    }
 }
 
 /// Ports, latency and repeat time of a µop.

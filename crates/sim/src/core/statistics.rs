@@ -1,7 +1,5 @@
 //! What a core did, counted where it happens. Performance events are in [`crate::pmu`].
 
-use std::ops::AddAssign;
-
 /// Kinds of supplier, see [`crate::access::Supplier`].
 pub const SUPPLIERS: usize = 9;
 
@@ -112,20 +110,5 @@ impl Activity {
     /// Cycles in which no port was busy.
     pub fn without_execution(&self) -> u64 {
         self.cycles.saturating_sub(self.executing[0])
-    }
-}
-
-impl AddAssign for Activity {
-    fn add_assign(&mut self, other: Self) {
-        self.cycles += other.cycles;
-        for (sum, more) in self.executing.iter_mut().zip(other.executing) {
-            *sum += more;
-        }
-        self.load_pending += other.load_pending;
-        self.l1_miss_pending += other.l1_miss_pending;
-        self.l2_miss_pending += other.l2_miss_pending;
-        self.stall_load_pending += other.stall_load_pending;
-        self.stall_l1_miss_pending += other.stall_l1_miss_pending;
-        self.stall_l2_miss_pending += other.stall_l2_miss_pending;
     }
 }

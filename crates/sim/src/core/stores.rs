@@ -8,7 +8,7 @@
 //! and all behind it commit later: it has to ask again when it is the oldest. A load is forwarded its data meanwhile
 //! and needs no line, so a core notices the loss of a line only when its buffer is full.
 
-use super::clock::Clock;
+use super::{access::Place, clock::Clock};
 use crate::access::{Memory, Request, RequestKind, Response};
 
 /// Buckets of the table from lines to stores.
@@ -121,6 +121,8 @@ pub(crate) struct StoreBuffer {
     entries: u64,
     /// Number of the next store.
     next: u64,
+    /// Number of the oldest store that can still be in the buffer.
+    oldest: u64,
     /// Number of the next store to retire.
     retiring: u64,
     /// Number of the next store to be sent.
@@ -153,6 +155,7 @@ impl StoreBuffer {
             stores: vec![empty; (2 * entries).next_power_of_two() as usize].into_boxed_slice(),
             entries,
             next: 0,
+            oldest: 0,
             retiring: 0,
             unsent: 0,
             due: UNKNOWN,
@@ -170,8 +173,9 @@ impl StoreBuffer {
     }
 
     fn bucket(&self, address: u64) -> usize {
+        // Lines that follow each other, and arrays a round number of lines apart, go to buckets far apart.
         let line = address >> self.line_shift;
-        (line ^ line >> 8) as usize & (BUCKETS - 1)
+        (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - BUCKETS.ilog2())) as usize
     }
 
     /// When there is room for one more store.
@@ -184,10 +188,13 @@ impl StoreBuffer {
     }
 
     /// A store whose address is known at `ready`.
-    pub fn begin(&mut self, address: u64, bytes: u64, instruction: u64, non_temporal: bool, ready: u64) {
+    pub fn begin(&mut self, place: Place, non_temporal: bool, ready: u64) {
+        let Place { address, bytes, instruction, crosses } = place;
         let number = self.next;
         self.next += 1;
-        let buckets = [self.bucket(address), self.bucket(address + bytes.max(1) - 1)];
+        self.oldest = self.next.saturating_sub(self.entries);
+        let first = self.bucket(address);
+        let buckets = [first, if crosses { self.bucket(address + bytes - 1) } else { first }];
         let before = buckets.map(|bucket| self.buckets[bucket]);
         let (retired, commit) = (UNKNOWN, UNKNOWN);
         *self.store(number) =
@@ -242,21 +249,22 @@ impl StoreBuffer {
         self.last_commit
     }
 
+    #[inline(never)]
     fn send<M: Memory>(&mut self, port: &mut Port<'_, M>) {
-        let store = *self.store(self.unsent);
-        let kind = if store.non_temporal { RequestKind::StoreNonTemporal } else { RequestKind::Store };
-        let (cycles, _) = port.ask(kind, store.address, store.retired, store.instruction);
-        let mut done = store.retired + cycles;
-        if port.crosses(store.address, store.bytes) {
-            let second = port.second_line(store.address);
-            let (cycles, _) = port.ask(kind, second, store.retired + 1, store.instruction);
-            done = done.max(store.retired + 1 + cycles) + port.split_penalty;
+        let number = self.unsent;
+        let Store { address, bytes, instruction, non_temporal, retired, .. } = *self.store(number);
+        let kind = if non_temporal { RequestKind::StoreNonTemporal } else { RequestKind::Store };
+        let (cycles, _) = port.ask(kind, address, retired, instruction);
+        let mut done = retired + cycles;
+        if port.crosses(address, bytes) {
+            let second = port.second_line(address);
+            let (cycles, _) = port.ask(kind, second, retired + 1, instruction);
+            done = done.max(retired + 1 + cycles) + port.split_penalty;
         }
         let mut commit = done.max(self.last_commit + 1);
         if self.taken > 0 {
-            commit = store.own_at(commit, port);
+            commit = self.store(number).own_at(commit, port);
         }
-        let number = self.unsent;
         self.store(number).commit = commit;
         self.last_commit = commit;
         self.unsent += 1;
@@ -289,20 +297,30 @@ impl StoreBuffer {
 
     /// The youngest store that overlaps a load which starts at `cycle`.
     #[inline]
-    pub fn find(&self, address: u64, bytes: u64, cycle: u64) -> Found {
-        let found = self.find_in(self.bucket(address), address, bytes, cycle);
-        if found != Found::Nothing || (address & ((1 << self.line_shift) - 1)) + bytes <= 1 << self.line_shift
-        {
+    pub fn find(&self, place: Place, cycle: u64) -> Found {
+        let Place { address, bytes, crosses, .. } = place;
+        let bucket = self.bucket(address);
+        // Most loads find their bucket empty.
+        match self.buckets[bucket] > self.oldest || crosses {
+            true => self.search(bucket, address, bytes, cycle),
+            false => Found::Nothing,
+        }
+    }
+
+    #[inline(never)]
+    fn search(&self, bucket: usize, address: u64, bytes: u64, cycle: u64) -> Found {
+        let found = self.find_in(bucket, address, bytes, cycle);
+        let last = self.bucket(address + bytes.max(1) - 1);
+        if found != Found::Nothing || last == bucket {
             return found;
         }
-        self.find_in(self.bucket(address + bytes - 1), address, bytes, cycle)
+        self.find_in(last, address, bytes, cycle)
     }
 
     #[inline]
     fn find_in(&self, bucket: usize, address: u64, bytes: u64, cycle: u64) -> Found {
-        let oldest = self.next.saturating_sub(self.entries);
         let mut link = self.buckets[bucket];
-        while link > oldest {
+        while link > self.oldest {
             let number = link - 1;
             let store = &self.stores[number as usize & (self.stores.len() - 1)];
             // Commits are in order: whatever is older has drained too.

@@ -10,12 +10,12 @@ use super::{
 };
 use crate::pmu::Retirement;
 
-/// Registers with the two below.
-pub(crate) const REGISTERS: usize = 128;
+/// Registers with the two below, and more: any byte is one, so that none needs to be checked.
+pub(crate) const REGISTERS: usize = 256;
 /// A register that is always ready: stands for a missing source.
-const NO_SOURCE: u8 = Reg::COUNT as u8;
+pub(crate) const NO_SOURCE: u8 = Reg::COUNT as u8;
 /// A register nobody reads: stands for a missing destination.
-const NO_DESTINATION: u8 = Reg::COUNT as u8 + 1;
+pub(crate) const NO_DESTINATION: u8 = Reg::COUNT as u8 + 1;
 /// Bytes assumed where an operand's size is known only when it runs.
 const UNSIZED_BYTES: u16 = 8;
 
@@ -28,6 +28,8 @@ pub(crate) struct Op {
     pub locked: bool,
     pub non_temporal: bool,
     pub is_branch: bool,
+    /// The first of its block.
+    pub opens: bool,
     /// Begins a slot of dispatch and window.
     pub begins: bool,
     /// Ends it.
@@ -131,6 +133,9 @@ impl Table {
             }
         }
         let ops = first..self.ops.len();
+        if let Some(op) = self.ops.get_mut(first) {
+            op.opens = true;
+        }
         close_slots(&mut self.ops[first..]);
         retirement::close_slots(&self.ops[first..], &mut self.retirements[first..]);
         self.blocks.push(BlockTable {
@@ -185,6 +190,7 @@ fn make(block: &Block, instruction: &Instruction, uop: &Uop, units: &Units) -> R
         locked: uop.is_locked(),
         non_temporal: uop.is_non_temporal(),
         is_branch: uop.class() == UopClass::Branch,
+        opens: false,
         begins: true,
         ends: true,
         scheduled: 0,

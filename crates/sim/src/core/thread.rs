@@ -2,6 +2,7 @@
 
 use super::{
     Statistics,
+    access::Place,
     branch::History,
     capacity::Capacity,
     fetch::UopCache,
@@ -11,7 +12,7 @@ use super::{
     path::{BranchTimes, Expected},
     scheduler::Scheduler,
     stores::{Port, StoreBuffer},
-    table::{BlockTable, Op, REGISTERS, Table},
+    table::{BlockTable, NO_DESTINATION, NO_SOURCE, Op, REGISTERS, Table},
 };
 use crate::{
     access::Memory,
@@ -40,6 +41,8 @@ pub(crate) struct Thread {
     pub(super) front_started: u64,
     pub(super) history: History,
     pub(super) expected: Option<Expected>,
+    /// Of the block being executed.
+    branch: BranchTimes,
     pub(super) uop_cache: UopCache,
     pub(super) statistics: Statistics,
     /// Watches it during a run, if anything is counted.
@@ -66,6 +69,7 @@ impl Thread {
             front_started: 0,
             history: History::default(),
             expected: None,
+            branch: BranchTimes::default(),
             uop_cache: UopCache::new(&model.front_end, sharing),
             statistics: Statistics::default(),
             probe: None,
@@ -182,6 +186,7 @@ impl Thread {
         }
     }
 
+    #[inline(never)]
     fn execute_block<M: Memory, const WATCHED: bool>(
         &mut self,
         table: &Table,
@@ -199,23 +204,28 @@ impl Thread {
         self.stores.follow_lines(self.dispatch.cycle, &mut port);
         self.check_target(block.address, hardware);
         let (start, decoded) = self.fetch(execution.block, table, hardware, &mut port);
-        let (mut dispatched, mut done, mut branch) = (0, 0, BranchTimes::default());
+        let (mut dispatched, mut done) = (0, 0);
+        self.branch = BranchTimes::default();
         for (position, op) in table.ops[block.ops.clone()].iter().enumerate() {
             if op.begins {
                 let fetched = if decoded { start + u64::from(op.decode_at) } else { start };
                 dispatched = self.dispatch::<M, WATCHED>(op, fetched, hardware, &mut port);
                 done = dispatched + 1;
-                if position == 0 {
+                if op.opens {
                     self.front_started = dispatched;
                 }
             }
             let complete = self.complete::<M, WATCHED>(op, block, execution, dispatched, hardware, &mut port);
-            for destination in op.destinations {
-                self.registers[usize::from(destination) & (REGISTERS - 1)] = complete;
+            let [first, second, third, fourth] = op.destinations.map(usize::from);
+            self.registers[first] = complete;
+            self.registers[second] = complete;
+            if op.destinations[2] != NO_DESTINATION {
+                self.registers[third] = complete;
+                self.registers[fourth] = complete;
             }
             done = done.max(complete);
             if op.is_branch {
-                branch = BranchTimes { dispatched, resolved: complete };
+                self.branch = BranchTimes { dispatched, resolved: complete };
             }
             if op.ends {
                 self.retire(op, done, &mut port);
@@ -226,7 +236,7 @@ impl Thread {
             }
         }
         self.count(block);
-        self.leave(block, execution.taken, branch, hardware);
+        self.leave(block, execution.taken, self.branch, hardware);
         self.stores.send_until(self.dispatch.cycle, &mut port);
         self.scheduler.follow(self.dispatch.cycle);
         if WATCHED && let Some(probe) = &mut self.probe {
@@ -250,36 +260,69 @@ impl Thread {
         hardware: &mut Hardware,
         port: &mut Port<'_, M>,
     ) -> u64 {
-        let mut ready = dispatched + 1;
-        for source in op.sources {
-            ready = ready.max(self.registers[usize::from(source) & (REGISTERS - 1)]);
+        let [first, second, third, fourth] = op.sources.map(usize::from);
+        let mut ready = (dispatched + 1).max(self.registers[first]).max(self.registers[second]);
+        if op.sources[2] != NO_SOURCE {
+            ready = ready.max(self.registers[third]).max(self.registers[fourth]);
         }
-        match op.kind {
-            Kind::Free => dispatched,
-            Kind::Execute => {
-                let at = start_on_port(op, ready, hardware);
-                self.started::<WATCHED>(at);
-                at + u64::from(op.latency)
+        if matches!(op.kind, Kind::Load | Kind::Prefetch) {
+            ready = ready.max(self.barrier);
+            if op.locked {
+                ready = self.alone(ready, port);
             }
+        }
+        if op.kind.is_special() {
+            return self.complete_special::<M, WATCHED>(op, dispatched, ready, hardware, port);
+        }
+        let at = match op.busy <= 1 {
+            true => hardware.timeline.reserve(op.ports, ready),
+            false => hardware.timeline.reserve_run(op.ports, ready, op.busy.into()),
+        };
+        self.started::<WATCHED>(at);
+        match op.kind {
+            Kind::Load | Kind::Prefetch | Kind::StoreAddress => {
+                let address = execution.addresses.get(op.memory as usize).copied().unwrap_or(0);
+                let instruction = block.address + u64::from(op.offset);
+                let bytes = op.bytes.into();
+                let place = Place { address, bytes, instruction, crosses: port.crosses(address, bytes) };
+                self.access::<M, WATCHED>(op, place, ready, at, hardware, port)
+            }
+            Kind::StoreData => {
+                let known = at + u64::from(op.latency);
+                self.stores.data(ready, known);
+                known
+            }
+            _ => at + u64::from(op.latency),
+        }
+    }
+
+    /// The same for a µop that is more, or less, than one start on a port.
+    #[inline(never)]
+    fn complete_special<M: Memory, const WATCHED: bool>(
+        &mut self,
+        op: &Op,
+        dispatched: u64,
+        ready: u64,
+        hardware: &mut Hardware,
+        port: &mut Port<'_, M>,
+    ) -> u64 {
+        match op.kind {
             Kind::Divide => {
-                let at = hardware.timeline.reserve_divider(op.ports.into(), ready, op.busy.into());
+                let at = hardware.timeline.reserve_divider(op.ports, ready, op.busy.into());
                 self.started::<WATCHED>(at);
                 if WATCHED && let Some(probe) = &mut self.probe {
                     probe.span(CoreSignal::DividerBusy, at, at + u64::from(op.busy));
                 }
                 at + u64::from(op.latency)
             }
-            _ => {
-                let address = execution.addresses.get(op.memory as usize).copied().unwrap_or(0);
-                let instruction = block.address + u64::from(op.offset);
-                self.access::<M, WATCHED>(op, address, instruction, ready, hardware, port)
-            }
+            Kind::Fence => self.fence(ready, port),
+            _ => dispatched,
         }
     }
 
     /// A µop of the slot just dispatched starts on its port.
     #[inline]
-    pub(super) fn started<const WATCHED: bool>(&mut self, at: u64) {
+    fn started<const WATCHED: bool>(&mut self, at: u64) {
         self.scheduler.start(at);
         if WATCHED && let Some(probe) = &mut self.probe {
             probe.start(self.dispatch.cycle, at);
@@ -363,7 +406,7 @@ impl Thread {
         at
     }
 
-    #[inline]
+    #[inline(always)]
     fn retire<M: Memory>(&mut self, op: &Op, done: u64, port: &mut Port<'_, M>) {
         let at = done.max(self.retirement.next(self.limits.retire_width));
         self.retirement.take(at);
@@ -374,24 +417,20 @@ impl Thread {
         for _ in 0..op.stores_retired {
             self.stores.retire(at);
             if op.locked {
-                let drained = self.stores.drain(port);
-                self.barrier = port.drain_write_combining(drained);
+                self.finish_locked(port);
             }
         }
+    }
+
+    /// Loads and stores behind an atomic operation wait until its store is everywhere.
+    #[cold]
+    fn finish_locked<M: Memory>(&mut self, port: &mut Port<'_, M>) {
+        let drained = self.stores.drain(port);
+        self.barrier = port.drain_write_combining(drained);
     }
 
     /// The cycle after which everything so far has retired.
     pub(super) fn retired(&self) -> u64 {
         self.retirement.cycle
-    }
-}
-
-/// Takes a port for the cycles a µop needs it.
-#[inline]
-pub(super) fn start_on_port(op: &Op, ready: u64, hardware: &mut Hardware) -> u64 {
-    if op.busy <= 1 {
-        hardware.timeline.reserve(op.ports.into(), ready)
-    } else {
-        hardware.timeline.reserve_run(op.ports.into(), ready, op.busy.into())
     }
 }

@@ -14,6 +14,10 @@ const DIVIDER: usize = 12;
 const LANES: usize = 16;
 /// Rows of 64 cycles. What lies further ahead takes no port.
 const ROWS: usize = 1024;
+/// The lane of loads that missed the L2.
+const L2_MISS: usize = Pending::L2Miss as usize;
+/// Cycles of the ring.
+const RING: u64 = ROWS as u64 * 64;
 
 /// What a load in flight is marked as; each includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,20 +32,35 @@ pub enum Pending {
 
 /// The busy cycles of a core.
 pub struct Timeline {
-    rows: Box<[[u64; LANES]]>,
+    rows: Box<[[u64; LANES]; ROWS]>,
     /// All cycles before are counted; their rows are clear.
     accounted: u64,
+    /// The first cycle that has no place in the ring.
+    end: u64,
     /// µops of each port that are not yet counted.
     load: [u32; LANES],
     /// The last span marked as pending, by how deep the loads missed.
     pended: [(u64, u64); 3],
-    activity: Activity,
+    /// Cycles counted since the beginning.
+    cycles: u64,
+    /// Of these with at least one, two, three, four ports busy.
+    executing: [u64; 4],
+    /// With loads pending, by how deep they missed; then those of them in which no port was busy.
+    pending: [u64; 6],
 }
 
 impl Default for Timeline {
     fn default() -> Self {
-        let rows = vec![[0; LANES]; ROWS].into_boxed_slice();
-        Self { rows, accounted: 0, load: [0; LANES], pended: [(0, 0); 3], activity: Activity::default() }
+        Self {
+            rows: Box::new([[0; LANES]; ROWS]),
+            accounted: 0,
+            end: RING,
+            load: [0; LANES],
+            pended: [(0, 0); 3],
+            cycles: 0,
+            executing: [0; 4],
+            pending: [0; 6],
+        }
     }
 }
 
@@ -53,62 +72,82 @@ impl Timeline {
 
     /// The counts up to there.
     pub fn activity(&self) -> Activity {
-        self.activity
-    }
-
-    /// The first row that has no place in the ring.
-    #[inline]
-    fn limit(&self) -> u64 {
-        (self.accounted >> 6) + ROWS as u64
+        let [load, l1, l2, stall_load, stall_l1, stall_l2] = self.pending;
+        Activity {
+            cycles: self.cycles,
+            executing: self.executing,
+            load_pending: load,
+            l1_miss_pending: l1,
+            l2_miss_pending: l2,
+            stall_load_pending: stall_load,
+            stall_l1_miss_pending: stall_l1,
+            stall_l2_miss_pending: stall_l2,
+        }
     }
 
     #[inline]
     fn row(&mut self, row: u64) -> &mut [u64; LANES] {
-        // The ring has a power of two of rows, so the mask is below its length.
-        &mut self.rows[row as usize & (ROWS - 1)]
+        &mut self.rows[row as usize % ROWS]
     }
 
     /// Takes the first free cycle of any port in the mask at or after `from`; of several free ports the least
     /// loaded one.
     #[inline]
-    pub fn reserve(&mut self, ports: u32, from: u64) -> u64 {
-        let (mut number, mut shift) = (from >> 6, from & 63);
-        let limit = self.limit();
-        while number < limit {
-            let (bit, port) = self.first_free(number, ports, shift);
-            if bit < 64 {
-                self.row(number)[port] |= 1 << bit;
-                self.load[port] += 1;
-                return number << 6 | u64::from(bit);
-            }
-            (number, shift) = (number + 1, 0);
-        }
-        from.max(limit << 6)
+    pub fn reserve(&mut self, ports: u16, from: u64) -> u64 {
+        // Most find a port free at once.
+        if from >= self.end || self.take(ports, from) { from } else { self.reserve_later(ports, from + 1) }
     }
 
-    /// The first cycle of a row, from one on, in which a port of the mask is free, and the least loaded port then; 64 if
-    /// there is none.
+    #[inline(never)]
+    fn reserve_later(&mut self, ports: u16, from: u64) -> u64 {
+        if from >= self.end || self.take(ports, from) {
+            return from;
+        }
+        let mut from = from + 1;
+        while from < self.end {
+            let row = &self.rows[(from >> 6) as usize % ROWS];
+            let (mut busy, mut rest) = (u64::MAX, ports);
+            while rest != 0 {
+                busy &= row[rest.trailing_zeros() as usize % LANES];
+                rest &= rest - 1;
+            }
+            let free = !busy & (u64::MAX << (from & 63));
+            if free != 0 {
+                let at = from & !63 | u64::from(free.trailing_zeros());
+                self.take(ports, at);
+                return at;
+            }
+            from = (from | 63) + 1;
+        }
+        from
+    }
+
+    /// Takes a cycle of the least loaded port of the mask that is free then; false if none is.
     #[inline]
-    fn first_free(&self, number: u64, ports: u32, shift: u64) -> (u32, usize) {
-        let row = &self.rows[number as usize & (ROWS - 1)];
-        let (mut best, mut least, mut rest) = (0, u64::MAX, ports);
+    fn take(&mut self, ports: u16, at: u64) -> bool {
+        let row = &mut self.rows[(at >> 6) as usize % ROWS];
+        let bit = 1 << (at & 63);
+        let (mut best, mut least, mut rest) = (0, u32::MAX, ports);
         while rest != 0 {
-            let port = rest.trailing_zeros() as usize & (LANES - 1);
+            let port = rest.trailing_zeros() as usize % LANES;
             rest &= rest - 1;
-            let free = !row[port] & (u64::MAX << shift);
-            let order = u64::from(free.trailing_zeros()) << 32 | u64::from(self.load[port]);
-            if order < least {
-                (best, least) = (port, order);
+            if row[port] & bit == 0 && self.load[port] < least {
+                (best, least) = (port, self.load[port]);
             }
         }
-        ((least >> 32) as u32, best)
+        if least == u32::MAX {
+            return false;
+        }
+        row[best] |= bit;
+        self.load[best] += 1;
+        true
     }
 
     /// Takes `cycles` free cycles in a row of any one port in the mask, for an access wider than the port.
-    pub fn reserve_run(&mut self, ports: u32, from: u64, cycles: u64) -> u64 {
+    pub fn reserve_run(&mut self, ports: u16, from: u64, cycles: u64) -> u64 {
         let (mut best, mut start, mut rest) = (0, u64::MAX, ports);
         while rest != 0 {
-            let port = rest.trailing_zeros() as usize & (LANES - 1);
+            let port = rest.trailing_zeros() as usize % LANES;
             rest &= rest - 1;
             let at = self.first_run(port, from, cycles);
             if at < start || at == start && self.load[port] < self.load[best] {
@@ -123,35 +162,30 @@ impl Timeline {
     }
 
     /// Takes one cycle of a port in the mask and `cycles` of the divider.
-    pub fn reserve_divider(&mut self, ports: u32, from: u64, cycles: u64) -> u64 {
+    pub fn reserve_divider(&mut self, ports: u16, from: u64, cycles: u64) -> u64 {
         let mut from = from;
         loop {
             let at = self.first_run(DIVIDER, from, cycles);
             if !self.fits(at, cycles) {
                 return at;
             }
-            let (bit, port) = self.first_free(at >> 6, ports, at & 63);
-            if u64::from(bit) != at & 63 {
-                from = at + 1;
-                continue;
+            if self.take(ports, at) {
+                self.mark(DIVIDER, at, at + cycles);
+                return at;
             }
-            self.row(at >> 6)[port] |= 1 << bit;
-            self.load[port] += 1;
-            self.mark(DIVIDER, at, at + cycles);
-            return at;
+            from = at + 1;
         }
     }
 
     fn fits(&self, at: u64, cycles: u64) -> bool {
-        (at + cycles) >> 6 < self.limit()
+        at + cycles < self.end
     }
 
     /// The first of `cycles` free cycles in a row of a lane.
     fn first_run(&self, lane: usize, from: u64, cycles: u64) -> u64 {
         let (mut start, mut cycle) = (from, from);
-        let limit = self.limit() << 6;
-        while cycle < start + cycles && cycle < limit {
-            let word = self.rows[(cycle >> 6) as usize & (ROWS - 1)][lane] >> (cycle & 63);
+        while cycle < start + cycles && cycle < self.end {
+            let word = self.rows[(cycle >> 6) as usize % ROWS][lane] >> (cycle & 63);
             let left = 64 - (cycle & 63);
             if word & 1 == 1 {
                 cycle += u64::from((!word).trailing_zeros()).min(left);
@@ -166,22 +200,17 @@ impl Timeline {
     /// Marks a load in flight.
     #[inline]
     pub fn pend(&mut self, pending: Pending, from: u64, to: u64) {
-        let to = to.min(self.limit() << 6);
+        // Loads in flight overlap: most of the span, or all of it, is marked already.
         let depth = pending as usize - Pending::Load as usize;
-        // Loads in flight overlap: most of the span is marked already.
         let (first, end) = self.pended[depth];
+        if first <= from && to <= end {
+            return;
+        }
+        let to = to.min(self.end);
         let known = first <= from && from <= end;
         let start = if known { from.max(end) } else { from };
         self.pended[depth] = if known { (first, end.max(to)) } else { (from, from.max(to)) };
-        let mut cycle = start;
-        while cycle < to {
-            let shift = cycle & 63;
-            let count = (64 - shift).min(to - cycle);
-            let bits = (u64::MAX >> (64 - count)) << shift;
-            let row = self.row(cycle >> 6);
-            row[Pending::Load as usize..=pending as usize].iter_mut().for_each(|lane| *lane |= bits);
-            cycle += count;
-        }
+        self.mark(pending as usize, start, to);
     }
 
     /// Sets the bits of a lane from one cycle up to another; both lie within the ring.
@@ -206,75 +235,95 @@ impl Timeline {
 
     /// Counts all cycles before `upto`.
     pub fn account(&mut self, upto: u64) {
-        let ring = ROWS as u64 * 64;
-        while self.accounted < upto {
-            let shift = self.accounted & 63;
-            let count = (64 - shift).min(upto - self.accounted);
-            self.count_row(self.accounted >> 6, (u64::MAX >> (64 - count)) << shift);
-            self.accounted += count;
-            if shift + count == 64 {
-                self.clear(self.accounted / 64 - 1);
-            }
-            if shift == 0 && upto - self.accounted > 2 * ring {
-                self.skip_idle_rounds(upto, ring);
-            }
+        let begin = self.accounted;
+        if upto <= begin {
+            return;
         }
-    }
-
-    /// After a whole round all rows are clear: only the number of cycles is left to count.
-    fn skip_idle_rounds(&mut self, upto: u64, ring: u64) {
-        for row in 0..ROWS as u64 {
-            let number = (self.accounted >> 6) + row;
-            self.count_row(number, u64::MAX);
-            self.clear(number);
+        self.cycles += upto - begin;
+        self.accounted = upto;
+        self.end = (upto & !63) + RING;
+        // After a whole round all rows are clear: only the number of cycles is left to count.
+        let upto = upto.min((begin & !63) + RING);
+        let (mut cycle, mut waits) = (begin, 0);
+        while cycle < upto {
+            let shift = cycle & 63;
+            let count = (64 - shift).min(upto - cycle);
+            let row = &mut self.rows[(cycle >> 6) as usize % ROWS];
+            if count == 64 && row[L2_MISS] == u64::MAX && !executes(row) {
+                // Long waits are made of such rows.
+                row[MAX_PORTS..].fill(0);
+                waits += 64;
+            } else {
+                self.count_row(cycle >> 6, (u64::MAX >> (64 - count)) << shift, shift + count == 64);
+            }
+            cycle += count;
         }
-        let rest = (upto - self.accounted - ring) & !63;
-        self.activity.cycles += rest;
-        self.accounted += ring + rest;
+        self.pending.iter_mut().for_each(|cycles| *cycles += waits);
     }
 
     /// Begins anew at `cycle`, not before what is accounted: counts are zero.
     pub fn begin(&mut self, cycle: u64) {
         self.account(cycle);
-        self.activity = Activity::default();
+        (self.cycles, self.executing, self.pending) = (0, [0; 4], [0; 6]);
     }
 
-    fn clear(&mut self, number: u64) {
-        let words = std::mem::take(self.row(number));
-        for (load, word) in self.load.iter_mut().zip(words).take(MAX_PORTS).filter(|(_, word)| *word != 0) {
-            *load = load.saturating_sub(word.count_ones());
-        }
-    }
-
-    fn count_row(&mut self, number: u64, mask: u64) {
-        let row = *self.row(number);
+    /// Counts the cycles of a row that are in the mask, and clears it if it is over.
+    fn count_row(&mut self, number: u64, mask: u64, over: bool) {
+        let row = &mut self.rows[number as usize % ROWS];
         let [mut ones, mut twos, mut more] = [0u64; 3];
-        for word in &row[..MAX_PORTS] {
-            // Adds one bit to 64 counters at once; from four on they only remember that.
-            let carry = ones & word;
-            ones ^= word;
-            more |= twos & carry;
-            twos ^= carry;
+        for (words, loads) in row[..MAX_PORTS].chunks_exact(4).zip(self.load.chunks_exact_mut(4)) {
+            // Few ports are used at a time.
+            if words.iter().fold(0, |any, word| any | word) == 0 {
+                continue;
+            }
+            for word in words {
+                // Adds one bit to 64 counters at once; from four on they only remember that.
+                let carry = ones & word;
+                ones ^= word;
+                more |= twos & carry;
+                twos ^= carry;
+            }
+            if over {
+                for (load, word) in loads.iter_mut().zip(words) {
+                    *load -= word.count_ones();
+                }
+            }
         }
-        let [load, l1, l2] =
-            [Pending::Load, Pending::L1Miss, Pending::L2Miss].map(|lane| row[lane as usize] & mask);
-        let any = ones | twos | more;
-        // Long waits are made of empty and full words: worth a branch where counting bits takes a dozen steps.
-        let count = |word: u64| match word & mask {
-            0 => 0,
-            u64::MAX => 64,
-            some => u64::from(some.count_ones()),
-        };
-        self.activity += Activity {
-            cycles: count(u64::MAX),
-            executing: [count(any), count(twos | more), count(ones & twos | more), count(more)],
-            load_pending: count(load),
-            l1_miss_pending: count(l1),
-            l2_miss_pending: count(l2),
-            stall_load_pending: count(load & !any),
-            stall_l1_miss_pending: count(l1 & !any),
-            stall_l2_miss_pending: count(l2 & !any),
-        };
+        let any = (ones | twos | more) & mask;
+        let executing = u64::from(any.count_ones());
+        self.executing[0] += executing;
+        if twos | more != 0 {
+            let [_, two, three, four] = &mut self.executing;
+            add([two, three, four], [twos | more, ones & twos | more, more].map(|word| word & mask));
+        }
+        let l2 = row[L2_MISS] & mask;
+        if l2 == mask {
+            let cycles = u64::from(mask.count_ones());
+            let (pending, stalls) = self.pending.split_at_mut(3);
+            pending.iter_mut().for_each(|sum| *sum += cycles);
+            stalls.iter_mut().for_each(|sum| *sum += cycles - executing);
+        } else {
+            let l1 = row[Pending::L1Miss as usize] & mask | l2;
+            let load = row[Pending::Load as usize] & mask | l1;
+            add(self.pending.each_mut(), [load, l1, l2, load & !any, l1 & !any, l2 & !any]);
+        }
+        if over {
+            *row = [0; LANES];
+        }
+    }
+}
+
+/// Whether a port is busy in a row.
+#[inline]
+fn executes(row: &[u64; LANES]) -> bool {
+    row[..MAX_PORTS].iter().fold(0, |any, word| any | word) != 0
+}
+
+/// Adds the bits of words to as many counts: several at once on the host.
+#[inline]
+fn add<const N: usize>(counts: [&mut u64; N], words: [u64; N]) {
+    for (count, word) in counts.into_iter().zip(words) {
+        *count += u64::from(word.count_ones());
     }
 }
 
@@ -284,8 +333,8 @@ mod tests {
     use proptest::prelude::*;
 
     /// A port reservation: which ports, from when, for how long.
-    fn requests() -> impl Strategy<Value = Vec<(u32, u64, u64)>> {
-        prop::collection::vec((1u32..8, 0u64..200, 1u64..4), 1..120)
+    fn requests() -> impl Strategy<Value = Vec<(u16, u64, u64)>> {
+        prop::collection::vec((1u16..8, 0u64..200, 1u64..4), 1..120)
     }
 
     proptest! {
@@ -305,7 +354,7 @@ mod tests {
                     _ => timeline.reserve_run(ports, from, cycles),
                 };
                 prop_assert_eq!(at, expected);
-                let set = |rows: &[[u64; LANES]], cycle: u64, port: usize| rows[(cycle / 64) as usize][port] >> (cycle % 64) & 1;
+                let set = |rows: &[[u64; LANES]; ROWS], cycle: u64, port: usize| rows[(cycle / 64) as usize][port] >> (cycle % 64) & 1;
                 let port = (0..3).find(|&port| set(&before, at, port) != set(&timeline.rows, at, port)).expect("a port");
                 prop_assert!(free(at, port, &busy));
                 (at..at + cycles).for_each(|cycle| busy[cycle as usize][port] = true);
@@ -315,7 +364,7 @@ mod tests {
         /// However the accounting is cut into pieces, it counts the same, and idle stretches longer than the ring.
         #[test]
         fn accounts_every_cycle_once(
-            starts in prop::collection::vec((0u32..3, 0u64..3000), 0..200),
+            starts in prop::collection::vec((0u16..3, 0u64..3000), 0..200),
             pending in (0u64..2000, 1u64..1000),
             mut cuts in prop::collection::vec(3000u64..300_000, 0..5),
         ) {
@@ -335,6 +384,8 @@ mod tests {
             prop_assert_eq!(whole.activity(), pieces.activity());
             prop_assert_eq!(whole.activity().cycles, 400_000);
             prop_assert_eq!(whole.activity().l2_miss_pending, pending.1);
+            prop_assert_eq!(whole.activity().l1_miss_pending, pending.1);
+            prop_assert_eq!(whole.activity().load_pending, pending.1);
             let busy: std::collections::BTreeMap<u64, u32> = busy_cycles(&starts);
             prop_assert_eq!(whole.activity().executing[0], busy.len() as u64);
             prop_assert_eq!(whole.activity().executing[1], busy.values().filter(|&&ports| ports > 1).count() as u64);
@@ -344,7 +395,7 @@ mod tests {
     }
 
     /// How many ports are busy in each cycle.
-    fn busy_cycles(starts: &[(u32, u64)]) -> std::collections::BTreeMap<u64, u32> {
+    fn busy_cycles(starts: &[(u16, u64)]) -> std::collections::BTreeMap<u64, u32> {
         let mut taken = std::collections::BTreeSet::new();
         for &(port, from) in starts {
             let at = (from..).find(|&at| !taken.contains(&(port, at))).expect("a free cycle");
@@ -369,7 +420,7 @@ mod tests {
     #[test]
     fn what_lies_beyond_the_ring_takes_no_port() {
         let mut timeline = Timeline::default();
-        let far = ROWS as u64 * 64 + 5;
+        let far = RING + 5;
         assert_eq!((timeline.reserve(1, far), timeline.reserve(1, far)), (far, far));
         timeline.account(64);
         assert_eq!((timeline.reserve(1, far), timeline.reserve(1, far)), (far, far + 1));
