@@ -27,7 +27,7 @@ struct Case {
     wanted_millions_per_s: f64,
 }
 
-const CASES: [Case; 4] = [
+const CASES: [Case; 5] = [
     Case {
         name: "triad in L1",
         kernel: "triad",
@@ -38,6 +38,14 @@ const CASES: [Case; 4] = [
     Case {
         name: "copy in DRAM",
         kernel: "copy",
+        size: Bytes::mib(64),
+        passes: 1,
+        wanted_millions_per_s: 5.0,
+    },
+    // Few µops per line: the hardest of streams.
+    Case {
+        name: "load in DRAM",
+        kernel: "load",
         size: Bytes::mib(64),
         passes: 1,
         wanted_millions_per_s: 5.0,

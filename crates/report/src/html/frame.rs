@@ -135,16 +135,24 @@ mod tests {
         0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
     }
 
-    #[test]
-    fn text_stands_out_from_what_is_behind_it() {
-        for text in ["text", "quiet", "link", "bad", "warn", "good"] {
-            for behind in ["back", "panel"] {
-                for (text_form, behind_form) in colours(text).into_iter().zip(colours(behind)) {
-                    let (a, b) = (luminance(text_form) + 0.05, luminance(behind_form) + 0.05);
-                    let contrast = (a / b).max(b / a);
-                    assert!(contrast >= 4.5, "{text} on {behind}: {contrast:.2}");
-                }
+    /// The page's two themes have at least this contrast between colours and what may be behind them.
+    fn stands_out(colour: &str, least: f64) {
+        for behind in ["back", "panel"] {
+            for (form, behind_form) in colours(colour).into_iter().zip(colours(behind)) {
+                let (a, b) = (luminance(form) + 0.05, luminance(behind_form) + 0.05);
+                let contrast = (a / b).max(b / a);
+                assert!(contrast >= least, "{colour} on {behind}: {contrast:.2}");
             }
+        }
+    }
+
+    #[test]
+    fn text_and_bars_stand_out_from_what_is_behind_them() {
+        for text in ["text", "quiet", "link", "bad", "warn", "good"] {
+            stands_out(text, 4.5);
+        }
+        for bar in ["loads", "stores", "atomics", "divides", "chains", "branches", "executing", "undecided"] {
+            stands_out(bar, 3.0);
         }
     }
 
