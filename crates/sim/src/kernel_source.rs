@@ -22,6 +22,7 @@ use kernels::{
 use machine::{Bytes, Width};
 
 use crate::{
+    memory::expect,
     source::{Execution, Source, Step},
     time::Time,
 };
@@ -275,7 +276,10 @@ fn data(
             let shift = stride.ilog2();
             let follow = move |pointer: u64| {
                 let slot = pointer.wrapping_sub(base) >> shift;
-                base + next.get(slot as usize).map_or(0, |&next| spacing.offset(next))
+                let Some(&slot) = next.get(slot as usize) else { return base };
+                // The cycle is too large for the host's caches, and this one is followed soon.
+                next.get(slot as usize).inspect(|&next| expect(next));
+                base + spacing.offset(slot)
             };
             Ok((None, Box::new(follow)))
         }

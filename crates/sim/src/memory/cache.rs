@@ -48,8 +48,8 @@ pub(super) struct Cache<T = ()> {
     order: Order,
     /// Of a tree, by way: the nodes above it, and those of them that point to the right after a use.
     above: Vec<(u64, u64)>,
-    /// Of a tree of at most eight ways, by its bits: the way not used lately.
-    coldest: Vec<u8>,
+    /// Of a tree of at most eight ways, by its bits: the way not used lately, and the bits after its use.
+    coldest: Option<Box<[(u8, u8); 256]>>,
     /// Slots without a line.
     empty: usize,
 }
@@ -71,10 +71,24 @@ fn equal(word: u64, bytes: u64) -> u64 {
     differ.wrapping_sub(ONES) & !differ & HIGH
 }
 
+/// 1 in each byte of `word` that is below that of `bytes`; none has its high bit set.
+#[inline]
+fn below(word: u64, bytes: u64) -> u64 {
+    // A byte's high bit stays where it is not below.
+    (!((word | HIGH) - bytes) & HIGH) >> 7
+}
+
 /// The byte that stands for a line: never 0.
 #[inline]
 fn short(line: u64) -> u64 {
     (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56).max(1)
+}
+
+/// A word with another byte at `place`.
+#[inline]
+fn with_byte(word: u64, place: usize, byte: u64) -> u64 {
+    let shift = place * 8;
+    word & !(0xff << shift) | byte << shift
 }
 
 impl<T: Copy + Default> Cache<T> {
@@ -94,6 +108,14 @@ impl<T: Copy + Default> Cache<T> {
         };
         // No set across two rows unless it needs more than one.
         let stride_bits = needed.next_power_of_two().trailing_zeros();
+        let above: Vec<(u64, u64)> = (0..ways).map(|way| above(way, ways)).collect();
+        let coldest = (matches!(order, Order::Tree) && ways <= 8).then(|| {
+            Box::new(std::array::from_fn(|bits| {
+                let way = coldest(bits as u64, ways);
+                let (nodes, right) = above[way];
+                (way as u8, (bits as u64 & !nodes | right) as u8)
+            }))
+        });
         let mut cache = Self {
             slots: huge::table(Slot { line: EMPTY, note: T::default() }, sets as usize * ways),
             rows: huge::table(HostLine::default(), ((sets as usize) << stride_bits).div_ceil(8)),
@@ -103,8 +125,8 @@ impl<T: Copy + Default> Cache<T> {
             words,
             stride_bits,
             order,
-            above: (0..ways).map(|way| above(way, ways)).collect(),
-            coldest: (0..if ways <= 8 { 256 } else { 0 }).map(|bits| coldest(bits, ways) as u8).collect(),
+            above,
+            coldest,
             empty: sets as usize * ways,
         };
         cache.begin();
@@ -215,14 +237,6 @@ impl<T: Copy + Default> Cache<T> {
         huge::expect(&self.rows[(self.set(index) << self.stride_bits) / 8]);
     }
 
-    /// Asks the host for the slot of the same way `sets` sets on: a stream fills it soon.
-    #[inline]
-    pub fn expect_beside(&self, slot: usize, sets: u64) {
-        if let Some(beside) = self.slots.get(self.at(slot) + sets as usize) {
-            huge::expect(beside);
-        }
-    }
-
     /// The line in a slot, or [`EMPTY`].
     #[inline]
     pub fn line(&self, slot: usize) -> u64 {
@@ -242,6 +256,15 @@ impl<T: Copy + Default> Cache<T> {
         &mut self.slots[at].note
     }
 
+    /// Notes a use, and gives what is noted about the line.
+    #[inline]
+    pub fn touched(&mut self, slot: usize) -> &mut T {
+        let (set, way) = Self::set_and_way(slot);
+        self.touch_way(set, way);
+        let at = way * self.sets() + set;
+        &mut self.slots[at].note
+    }
+
     /// Notes a use.
     #[inline]
     pub fn touch(&mut self, slot: usize) {
@@ -251,29 +274,36 @@ impl<T: Copy + Default> Cache<T> {
 
     #[inline]
     fn touch_way(&mut self, set: usize, way: usize) {
-        let first = (set << self.stride_bits) + self.words;
         match self.order {
-            Order::Lru => rejuvenate(&mut huge::words_mut(&mut self.rows)[first..first + self.words], way),
+            Order::Lru => self.touch_lru(set, way),
             Order::Tree => {
                 let (nodes, right) = self.above[way];
-                let bits = self.word_mut(first);
+                let bits = self.word_mut((set << self.stride_bits) + self.words);
                 *bits = *bits & !nodes | right;
             }
             Order::Random(_) => {}
         }
     }
 
+    #[inline(never)]
+    fn touch_lru(&mut self, set: usize, way: usize) {
+        let first = (set << self.stride_bits) + self.words;
+        rejuvenate(&mut huge::words_mut(&mut self.rows)[first..first + self.words], way);
+    }
+
     /// The first way of a set whose byte, in the words from `from` on, is `byte`.
-    #[inline]
+    #[inline(never)]
     fn way_of(&self, set: usize, from: usize, byte: u64) -> Option<usize> {
         let first = (set << self.stride_bits) + from;
         let words = &huge::words(&self.rows)[first..first + self.words];
-        // The lowest mark of a word is always a true one.
-        let marked = |(word, &bytes): (usize, &u64)| match equal(bytes, byte * ONES) {
-            0 => None,
-            alike => Some(word * 8 + alike.trailing_zeros() as usize / 8),
-        };
-        words.iter().enumerate().find_map(marked)
+        // The lowest mark of a word is always a true one. All words are looked at: which has it cannot be foretold.
+        let mut way = usize::MAX;
+        for (word, &bytes) in words.iter().enumerate().rev() {
+            let alike = equal(bytes, byte * ONES);
+            let first = word * 8 + alike.trailing_zeros() as usize / 8;
+            way = if alike == 0 { way } else { first };
+        }
+        (way != usize::MAX).then_some(way)
     }
 
     /// The slot for a new line: an empty one, else the victim's.
@@ -283,11 +313,7 @@ impl<T: Copy + Default> Cache<T> {
         let free = if self.empty > 0 { self.way_of(set, 0, 0) } else { None };
         let way = free.unwrap_or_else(|| match &mut self.order {
             Order::Lru => self.way_of(set, self.words, self.ways as u64 - 1).unwrap_or(0),
-            Order::Tree => {
-                let bits = self.word((set << self.stride_bits) + self.words);
-                // Up to eight ways have all their nodes in a byte.
-                self.coldest.get(bits as usize).map_or_else(|| coldest(bits, self.ways), |&way| way.into())
-            }
+            Order::Tree => coldest(self.word((set << self.stride_bits) + self.words), self.ways),
             Order::Random(state) => {
                 // Marsaglia's xorshift64: any nonzero state goes round all others.
                 *state ^= *state << 13;
@@ -297,6 +323,61 @@ impl<T: Copy + Default> Cache<T> {
             }
         });
         Self::number(set, way)
+    }
+
+    /// Puts `line` into an empty slot, else the victim's, as [`Cache::replace`] does. Lines of the next `ahead` sets
+    /// follow soon: asks the host for the slot of the last of them.
+    #[inline]
+    pub fn put(&mut self, index: u64, line: u64, note: T, ahead: usize) -> (u64, T) {
+        if self.empty > 0 {
+            let slot = self.victim(index);
+            return self.replace(slot, line, note);
+        }
+        let set = self.set(index);
+        let way = match (&self.order, &self.coldest) {
+            (Order::Lru, _) => {
+                let way = self.renew_oldest(set);
+                self.set_byte(set, way, short(line));
+                way
+            }
+            (Order::Tree, Some(coldest)) => {
+                // Up to eight ways have their bytes in a word and all nodes in a byte of the next.
+                let [bytes, bits] = &mut huge::words_mut(&mut self.rows).as_chunks_mut().0[set];
+                let (way, after) = coldest[*bits as usize % 256];
+                *bits = after.into();
+                *bytes = with_byte(*bytes, way.into(), short(line));
+                way.into()
+            }
+            _ => {
+                let slot = self.victim(index);
+                return self.replace(slot, line, note);
+            }
+        };
+        let at = way * self.sets() + set;
+        if ahead > 0
+            && let Some(beside) = self.slots.get(at + ahead)
+        {
+            huge::expect(beside);
+        }
+        let gone = std::mem::replace(&mut self.slots[at], Slot { line, note });
+        (gone.line, gone.note)
+    }
+
+    /// Makes the way of a set that was not used for longest the one used last.
+    #[inline]
+    fn renew_oldest(&mut self, set: usize) -> usize {
+        let first = (set << self.stride_bits) + self.words;
+        let ages = &mut huge::words_mut(&mut self.rows)[first..first + self.words];
+        let oldest = (self.ways as u64 - 1) * ONES;
+        let mut way = 0;
+        for (word, ages) in ages.iter_mut().enumerate() {
+            // Which word has it cannot be foretold: no branch. The lowest mark is a true one.
+            let alike = equal(*ages, oldest);
+            way = if alike == 0 { way } else { 8 * word + alike.trailing_zeros() as usize / 8 };
+            *ages += below(*ages, oldest);
+        }
+        ages[way / 8] = with_byte(ages[way / 8], way % 8, 0);
+        way
     }
 
     /// Puts `line` into `slot`, as the one just used; gives the line that was there, or [`EMPTY`], and its note.
@@ -321,9 +402,8 @@ impl<T: Copy + Default> Cache<T> {
 
     #[inline]
     fn set_byte(&mut self, set: usize, way: usize, byte: u64) {
-        let shift = way % 8 * 8;
         let word = self.word_mut((set << self.stride_bits) + way / 8);
-        *word = *word & !(0xff << shift) | byte << shift;
+        *word = with_byte(*word, way % 8, byte);
     }
 
     /// All slots that hold a line, with it.
@@ -346,9 +426,7 @@ fn rejuvenate(ages: &mut [u64], way: usize) {
     }
     let its = age * ONES;
     for ages in ages.iter_mut() {
-        // A byte's high bit stays where its age is not below.
-        let older = (*ages | HIGH) - its;
-        *ages += (!older & HIGH) >> 7;
+        *ages += below(*ages, its);
     }
     ages[way / 8] &= !(0xff << shift);
 }
@@ -392,8 +470,7 @@ mod tests {
                 true
             }
             None => {
-                let slot = cache.victim(line);
-                cache.replace(slot, line, ());
+                cache.put(line, line, (), 0);
                 false
             }
         }
@@ -432,6 +509,30 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn to_put_is_to_replace_the_victim(
+            ways in 1u32..24,
+            replacement in prop::sample::select(vec![Replacement::Lru, Replacement::TreePlru, Replacement::Random]),
+            lines in prop::collection::vec((0u64..200, any::<bool>()), 1..400),
+        ) {
+            let mut cache = Cache::<u64>::new(4, ways, replacement, 1);
+            let mut other = cache.clone();
+            for (line, clear) in lines {
+                let found = cache.find(line, line);
+                prop_assert_eq!(found, other.find(line, line));
+                match found {
+                    Some(slot) if clear => [&mut cache, &mut other].map(|cache| cache.clear(slot)).len(),
+                    Some(slot) => [&mut cache, &mut other].map(|cache| cache.touch(slot)).len(),
+                    None => {
+                        let slot = other.victim(line);
+                        prop_assert_eq!(cache.put(line, line, line, 0), other.replace(slot, line, line));
+                        1
+                    }
+                };
+            }
+            prop_assert!(cache.held().eq(other.held()));
+        }
+
         /// Against a list per set, most recent first.
         #[test]
         fn lru_is_lru(sets in 1u64..5, ways in 1u32..12, lines in prop::collection::vec(0u64..60, 1..400)) {

@@ -73,17 +73,18 @@ impl MemorySystem {
         until: Option<u64>,
     ) -> (Found, u64) {
         let first = self.sockets[socket].clusters.start;
-        let (mut found, mut having, mut left) = (Found::Nothing, 0, bits);
+        let (mut found, mut having, mut left, mut asked) = (Found::Nothing, 0, bits, 0);
         while left != 0 {
             let bit = left & left.wrapping_neg();
             left ^= bit;
+            asked += 1;
             let one = self.snoop(first + bit.trailing_zeros() as usize, line, keep, until);
             if one != Found::Nothing {
                 having |= bit;
             }
             found = found.max(one);
         }
-        self.sockets[socket].stats.snoops += u64::from(bits.count_ones());
+        self.sockets[socket].stats.snoops += asked;
         (found, having)
     }
 
@@ -139,11 +140,11 @@ impl MemorySystem {
         (found, at.unwrap_or(0))
     }
 
-    /// Tells the snoop filter, if there is one, that a cluster has dropped the last copy of a line.
+    /// Tells the snoop filter that a cluster has dropped the last copy of a line.
+    #[inline(never)]
     pub(super) fn forget_if_gone(&mut self, core: usize, line: u64) {
         let number = self.cores[core].cluster;
-        let socket = self.clusters[number].socket;
-        if self.sockets[socket].filter.is_some() && !self.cluster_holds(number, line) {
+        if !self.cluster_holds(number, line) {
             self.forget(number, line);
         }
     }

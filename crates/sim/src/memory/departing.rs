@@ -9,7 +9,7 @@
 use super::{
     level::{SHARED, STATE},
     pages::line_in,
-    system::{MemorySystem, Origin, Served},
+    system::{CoreSide, MemorySystem, Served},
 };
 use crate::access::Supplier;
 
@@ -63,28 +63,22 @@ impl Departing {
     }
 }
 
-impl MemorySystem {
-    /// A load or store of a line that is about to go.
+impl CoreSide {
+    /// A load or store, of `cycles`, of a line that is about to go.
     #[inline]
-    pub(super) fn use_departing(
-        &mut self,
-        core: usize,
-        line: u64,
-        start: u64,
-        origin: Origin,
-    ) -> Option<Served> {
-        let side = &mut self.cores[core];
-        let from = side.departing.find(line, start)?;
-        let cycles = if origin == Origin::Store { 1 } else { u64::from(self.l1.latency) };
+    pub fn use_departing(&mut self, line: u64, start: u64, cycles: u64) -> Option<Served> {
+        let from = self.departing.find(line, start)?;
         let supplier = if from > start { Supplier::FillBuffer } else { Supplier::L1 };
         if from > start {
-            side.stats.l1.demand_pending += 1;
+            self.stats.l1.demand_pending += 1;
         } else {
-            side.stats.l1.demand_hits += 1;
+            self.stats.l1.demand_hits += 1;
         }
-        Some(Served { ready: from.max(start + cycles * side.cycle_fs), accepted: start, supplier })
+        Some(Served { ready: from.max(start + cycles * self.cycle_fs), accepted: start, supplier })
     }
+}
 
+impl MemorySystem {
     /// The first moment from `at` on at which a core can write a line without asking for it.
     pub(super) fn writable_from(&mut self, core: usize, address: u64, at: u64) -> Option<u64> {
         let package = self.package_of(core);

@@ -27,8 +27,11 @@ impl Visits {
         pages::mix(line / pages::SMALL_LINES) as usize % REGIONS
     }
 
-    pub fn note(&mut self, line: u64, package: usize) {
-        self.packages[Self::region(line)] |= 1 << package;
+    /// Notes that a package asks; one bit for each other that did.
+    pub fn note(&mut self, line: u64, package: usize) -> u8 {
+        let packages = &mut self.packages[Self::region(line)];
+        *packages |= 1 << package;
+        *packages & !(1 << package)
     }
 
     /// One bit per package.
@@ -60,6 +63,36 @@ impl MemorySystem {
         prefetch: bool,
     ) -> FromHome {
         let home = pages::home(line);
+        let others = self.visits.note(line, socket);
+        if home == socket && others == 0 {
+            self.tell_home(home, BoxSignal::HomeReadsLocal, at);
+            self.tell_home(home, BoxSignal::DirectoryNoSnoops, at);
+            let at = self.read_home(home, line, at, prefetch);
+            return FromHome { at, shared: false, modified: false, supplier: Supplier::LocalMemory };
+        }
+        self.ask_home_and_others(socket, line, at, store, prefetch)
+    }
+
+    #[inline(always)]
+    fn read_home(&mut self, home: usize, line: u64, at: u64, prefetch: bool) -> u64 {
+        let memory = &mut self.sockets[home].memory;
+        let read = memory.read(line, at);
+        memory.stats.reads_prefetch += u64::from(prefetch);
+        self.tell_channel(home, line, BoxSignal::ChannelReads, at);
+        read
+    }
+
+    /// Where the home is another package, or others may have the line.
+    #[inline(never)]
+    fn ask_home_and_others(
+        &mut self,
+        socket: usize,
+        line: u64,
+        at: u64,
+        store: bool,
+        prefetch: bool,
+    ) -> FromHome {
+        let home = pages::home(line);
         let (slot, left) = match home == socket {
             true => (None, at),
             false => {
@@ -68,7 +101,6 @@ impl MemorySystem {
             }
         };
         let asked = self.send(socket, home, line, Load::Message, left);
-        self.visits.note(line, socket);
         let local = home == socket;
         let asks = if local { BoxSignal::HomeReadsLocal } else { BoxSignal::HomeReadsRemote };
         self.tell_home(home, asks, asked);
@@ -79,11 +111,8 @@ impl MemorySystem {
         let from = match owner {
             Some((owner, looked)) => self.fetch_from_cache(socket, owner, line, looked, store),
             None => {
-                let memory = &mut self.sockets[home].memory;
-                let read = memory.read(line, asked);
-                memory.stats.reads_prefetch += u64::from(prefetch);
-                memory.stats.reads_remote += u64::from(home != socket);
-                self.tell_channel(home, line, BoxSignal::ChannelReads, asked);
+                let read = self.read_home(home, line, asked, prefetch);
+                self.sockets[home].memory.stats.reads_remote += u64::from(home != socket);
                 let supplier = if local { Supplier::LocalMemory } else { Supplier::RemoteMemory };
                 let at = self.send(home, socket, line, Load::Line, read);
                 FromHome { at, shared, modified: false, supplier }

@@ -47,7 +47,7 @@ pub(super) fn table<T: Clone>(value: T, len: usize) -> Vec<T> {
 
 /// Asks the host for the memory of `item`, which will be needed soon. Changes nothing but time.
 #[inline]
-pub(super) fn expect<T>(item: &T) {
+pub(crate) fn expect<T>(item: &T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch reads nothing a program can see, and the address is that of a reference.
     unsafe {

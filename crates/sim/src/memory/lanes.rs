@@ -8,8 +8,8 @@ const CYCLES: u64 = WORDS as u64 * 64;
 /// Lanes of one cache in a window of cycles that moves with time.
 #[derive(Clone, Debug)]
 pub(super) struct Lanes {
-    /// One bitmap of cycles per lane: load lanes, then the store lane.
-    taken: Vec<[u64; WORDS]>,
+    /// By word of cycles, then by lane: load lanes, then the store lane. A bit per cycle.
+    taken: Vec<u64>,
     loads: usize,
     /// First cycle of the window, a multiple of 64.
     base: u64,
@@ -19,12 +19,12 @@ impl Lanes {
     /// `loads` load lanes and one store lane.
     pub fn new(loads: usize) -> Self {
         let loads = loads.max(1);
-        Self { taken: vec![[0; WORDS]; loads + 1], loads, base: 0 }
+        Self { taken: vec![0; (loads + 1) * WORDS], loads, base: 0 }
     }
 
     /// Forgets all; for when the clock changes and cycles get new numbers.
     pub fn clear(&mut self) {
-        self.taken.iter_mut().for_each(|lane| lane.fill(0));
+        self.taken.fill(0);
         self.base = 0;
     }
 
@@ -32,94 +32,82 @@ impl Lanes {
     #[inline]
     pub fn load(&mut self, cycle: u64) -> u64 {
         // Lanes are taken in their order, so the last one tells whether all are.
-        let (last, loads) = (self.loads - 1, self.loads);
-        self.take(
-            cycle,
-            |lanes, word| lanes[last][word],
-            |lanes, word, bit| {
-                if let Some(lane) = lanes[..loads].iter_mut().find(|lane| lane[word] & bit == 0) {
-                    lane[word] |= bit;
-                }
-            },
-        )
+        self.take(cycle, self.loads - 1, |lanes, bit| {
+            if let Some(lane) = lanes.iter_mut().find(|lane| **lane & bit == 0) {
+                *lane |= bit;
+            }
+        })
     }
 
     /// The first cycle at or after `cycle` at which a store can write.
     #[inline]
     pub fn store(&mut self, cycle: u64) -> u64 {
         let store = self.loads;
-        self.take(cycle, |lanes, word| lanes[store][word], |lanes, word, bit| lanes[store][word] |= bit)
+        self.take(cycle, store, |lanes, bit| lanes[store] |= bit)
     }
 
     /// Takes all lanes for `cycles` cycles, not necessarily neighbours, and returns the cycle after the last.
     pub fn all(&mut self, mut cycle: u64, mut cycles: u32) -> u64 {
+        while cycle < self.base && cycles > 0 {
+            // Nothing is known: free.
+            (cycle, cycles) = (cycle + 1, cycles - 1);
+        }
         while cycles > 0 {
-            if cycle < self.base {
-                // Nothing is known: free.
-                (cycle, cycles) = (cycle + 1, cycles - 1);
-                continue;
-            }
-            let word = self.word_of(cycle);
+            let loads = self.loads;
+            let lanes = self.lanes_at(cycle);
             // The first lane tells whether a load has taken any.
-            let mut free = !(self.taken[0][word] | self.taken[self.loads][word]) & (!0 << (cycle % 64));
-            let mut mine = 0u64;
-            let first = cycle & !63;
+            let free = !(lanes[0] | lanes[loads]) & (!0 << (cycle % 64));
+            let (mut left, first) = (free, cycle & !63);
             cycle = first + 64;
-            while free != 0 && cycles > 0 {
-                let bit = free & free.wrapping_neg();
-                mine |= bit;
-                free ^= bit;
+            while left != 0 && cycles > 0 {
+                cycle = first + u64::from(left.trailing_zeros()) + 1;
+                left &= left - 1;
                 cycles -= 1;
-                if cycles == 0 {
-                    cycle = first + u64::from(bit.trailing_zeros()) + 1;
-                }
             }
-            self.taken.iter_mut().for_each(|lane| lane[word] |= mine);
+            lanes.iter_mut().for_each(|lane| *lane |= free ^ left);
+            cycle = if cycles > 0 { first + 64 } else { cycle };
         }
         cycle
     }
 
-    /// Finds the first cycle that `busy` leaves free and marks it. Before the window nothing is known: free.
+    /// Finds the first cycle at which `lane` is free and marks it. Before the window nothing is known: free.
     #[inline]
-    fn take(
-        &mut self,
-        cycle: u64,
-        busy: impl Fn(&[[u64; WORDS]], usize) -> u64,
-        mark: impl FnOnce(&mut [[u64; WORDS]], usize, u64),
-    ) -> u64 {
+    fn take(&mut self, cycle: u64, lane: usize, mark: impl FnOnce(&mut [u64], u64)) -> u64 {
         if cycle < self.base {
             return cycle;
         }
         let mut first = cycle;
         loop {
-            let word = self.word_of(first);
-            let free = !busy(&self.taken, word) & (!0 << (first % 64));
+            let lanes = self.lanes_at(first);
+            let free = !lanes[lane] & (!0 << (first % 64));
             if free != 0 {
                 let bit = free.trailing_zeros();
-                mark(&mut self.taken, word, 1 << bit);
+                mark(lanes, 1 << bit);
                 return (first & !63) + u64::from(bit);
             }
             first = (first & !63) + 64;
         }
     }
 
-    /// The word of a cycle, which the window then holds.
+    /// The words of a cycle, which the window then holds.
     #[inline]
-    fn word_of(&mut self, cycle: u64) -> usize {
+    fn lanes_at(&mut self, cycle: u64) -> &mut [u64] {
         if cycle >= self.base + CYCLES {
             self.advance(cycle);
         }
-        (cycle / 64) as usize % WORDS
+        let (lanes, word) = (self.loads + 1, (cycle / 64) as usize % WORDS);
+        &mut self.taken[word * lanes..][..lanes]
     }
 
     /// Moves the window so that it holds `cycle`, which lies after it.
+    #[inline(never)]
     fn advance(&mut self, cycle: u64) {
         let base = (cycle & !63) + 64 - CYCLES;
-        let words = ((base - self.base) / 64).min(WORDS as u64);
-        for word in 0..words {
-            let word = ((self.base / 64 + word) % WORDS as u64) as usize;
-            self.taken.iter_mut().for_each(|lane| lane[word] = 0);
-        }
+        let words = ((base - self.base) / 64).min(WORDS as u64) as usize;
+        let (lanes, first) = (self.loads + 1, (self.base / 64) as usize % WORDS);
+        let end = first + words;
+        self.taken[first * lanes..end.min(WORDS) * lanes].fill(0);
+        self.taken[..end.saturating_sub(WORDS) * lanes].fill(0);
         self.base = base;
     }
 }

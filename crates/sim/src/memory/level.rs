@@ -80,16 +80,16 @@ impl Level {
         self.cache.note_mut(slot)
     }
 
-    /// Notes a use.
+    /// Notes a use, and gives what is known of the line.
     #[inline]
-    pub fn touch(&mut self, slot: usize) {
-        self.cache.touch(slot);
+    pub fn touched(&mut self, slot: usize) -> &mut Entry {
+        self.cache.touched(slot)
     }
 
     /// Puts a line in and returns the one that had to go.
+    #[inline(always)]
     pub fn put(&mut self, line: u64, state: u8, ready: u64) -> Option<Gone> {
-        let slot = self.cache.victim(line);
-        let (line, entry) = self.cache.replace(slot, line, Entry::new(ready, state));
+        let (line, entry) = self.cache.put(line, line, Entry::new(ready, state), 0);
         (line != EMPTY).then(|| Gone { line, state: entry.state() })
     }
 

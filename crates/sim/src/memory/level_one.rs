@@ -29,18 +29,18 @@ impl MemorySystem {
         let store = origin == Origin::Store;
         let start = if store { side.lanes.store(asked) } else { side.lanes.load(asked) };
         let start = at.max(start * cycle);
-        if let Some(served) = self.use_departing(core, line, start, origin) {
+        let cycles = if store { 1 } else { u64::from(self.l1.latency) };
+        if let Some(served) = side.use_departing(line, start, cycles) {
             return served;
         }
-        let side = &mut self.cores[core];
         let Some(slot) = side.l1.find(line) else {
             side.stats.l1.demand_misses += 1;
             return self.miss(core, line, start, origin, false);
         };
-        side.l1.touch(slot);
-        let (state, arrives) = (side.l1.entry(slot).state(), side.l1.entry(slot).ready());
+        let entry = side.l1.touched(slot);
+        let (state, arrives) = (entry.state(), entry.ready());
         if state & PREFETCHED != 0 {
-            side.l1.entry_mut(slot).set_state(state & STATE);
+            entry.set_state(state & STATE);
             side.stats.l1.prefetch_used += 1;
             side.next_line.used_prefetched = true;
             if origin == Origin::Load && arrives > start {
@@ -53,18 +53,15 @@ impl MemorySystem {
         } else {
             side.stats.l1.demand_hits += 1;
         }
-        let span = if store {
+        if store {
             if state & STATE == SHARED {
                 side.stats.upgrades += 1;
                 return self.miss(core, line, start, origin, true);
             }
-            side.l1.entry_mut(slot).set_state(MODIFIED);
-            cycle
-        } else {
-            u64::from(self.l1.latency) * cycle
-        };
+            entry.set_state(MODIFIED);
+        }
         let supplier = if arrives > start { Supplier::FillBuffer } else { Supplier::L1 };
-        Served { ready: arrives.max(start + span), accepted: start, supplier }
+        Served { ready: arrives.max(start + cycles * cycle), accepted: start, supplier }
     }
 
     /// Takes a fill buffer and goes to the L2, for the line or (`upgrade`) only for the right to write it.
@@ -126,6 +123,7 @@ impl MemorySystem {
     }
 
     /// Puts a line into the L1 when its data comes; returns when the cache is done with it.
+    #[inline(always)]
     fn fill_level_one(&mut self, core: usize, line: u64, state: u8, ready: u64) -> u64 {
         let side = &mut self.cores[core];
         // The line is written when it arrives; a load has its data a hit's latency after that.
@@ -149,7 +147,9 @@ impl MemorySystem {
             return until.max(sent);
         }
         side.stats.l1.evictions_clean += 1;
-        self.forget_if_gone(core, gone.line);
+        if self.filtered {
+            self.forget_if_gone(core, gone.line);
+        }
         until
     }
 

@@ -3,13 +3,29 @@
 use super::{
     level::{EXCLUSIVE, MODIFIED, PREFETCHED, SHARED, STATE},
     level_one::Below,
-    system::{MemorySystem, Origin, Served},
+    system::{CoreSide, MemorySystem, Origin, Served},
     telling::Left,
 };
 use crate::{
     access::Supplier,
     pmu::signal::{CoreSignal, OffcoreRequest},
 };
+
+impl CoreSide {
+    /// When an L2 of its own drops a line, the L1 keeps it and takes over its state (`None`); else the state to send on is
+    /// returned.
+    #[inline]
+    fn take_over(&mut self, line: u64, state: u8) -> Option<u8> {
+        let Some(slot) = self.l1.find(line) else {
+            return Some(state);
+        };
+        if state == MODIFIED {
+            let entry = self.l1.entry_mut(slot);
+            entry.set_state(entry.state() & PREFETCHED | MODIFIED);
+        }
+        None
+    }
+}
 
 impl MemorySystem {
     /// Instruction bytes that the core's own cache has not.
@@ -31,13 +47,15 @@ impl MemorySystem {
     ) -> Below {
         let number = self.cores[core].cluster;
         let cluster = &mut self.clusters[number];
-        let start = cluster.array.reserve(at, u64::from(self.l2.serve_cycles) * cluster.cycle_fs);
-        let answered = start + u64::from(self.l2.latency) * cluster.cycle_fs;
+        let answered = cluster.array.reserve(at, cluster.spans.serve) + cluster.spans.latency;
         let store = origin == Origin::Store;
-        let (sibling, answered) = self.ask_siblings(core, line, store, answered);
-        let found = self.clusters[number].l2.find(line);
-        let usable =
-            found.filter(|&slot| !store || self.clusters[number].l2.entry(slot).state() & STATE != SHARED);
+        let (sibling, answered) = match cluster.shared {
+            true => self.ask_siblings(core, line, store, answered),
+            false => (0, answered),
+        };
+        let l2 = &self.clusters[number].l2;
+        let found = l2.find(line);
+        let usable = found.filter(|&slot| !store || l2.entry(slot).state() & STATE != SHARED);
         self.tell_lookup(core, origin, usable.is_some(), answered);
         let mut below = match usable {
             Some(slot) => self.hit_level_two(core, slot, answered, origin),
@@ -58,11 +76,11 @@ impl MemorySystem {
     fn hit_level_two(&mut self, core: usize, slot: usize, answered: u64, origin: Origin) -> Below {
         let side = &mut self.cores[core];
         let l2 = &mut self.clusters[side.cluster].l2;
-        l2.touch(slot);
-        let (state, arrives) = (l2.entry(slot).state(), l2.entry(slot).ready());
+        let entry = l2.touched(slot);
+        let (state, arrives) = (entry.state(), entry.ready());
         if !origin.is_prefetch() {
             if state & PREFETCHED != 0 {
-                l2.entry_mut(slot).set_state(state & STATE);
+                entry.set_state(state & STATE);
                 side.stats.l2.prefetch_used += 1;
             }
             if arrives > answered {
@@ -91,10 +109,12 @@ impl MemorySystem {
     ) -> Below {
         let side = &mut self.cores[core];
         let number = side.cluster;
-        let queue = &self.clusters[number].queue;
+        let queue = &mut self.clusters[number].queue;
         // A prefetch for the L3 that is still on its way becomes this request; its entry serves both.
-        let merged = queue.holding(line, at).map(|entry| (entry, at));
-        let (entry, left) = merged.unwrap_or_else(|| queue.acquire(at));
+        let (entry, left) = match queue.holding(line, at) {
+            Some(entry) => (entry, at),
+            None => queue.acquire(at),
+        };
         let stats = &mut side.stats;
         if left > at {
             stats.superqueue_waits += 1;
@@ -172,22 +192,25 @@ impl MemorySystem {
         let number = self.cores[core].cluster;
         let cluster = &mut self.clusters[number];
         // A line passes the array on its way up; a load has its data a hit's latency after that.
-        let passes = ready.saturating_sub(u64::from(self.l2.latency) * cluster.cycle_fs);
-        cluster.array.reserve(passes, u64::from(self.l2.fill_cycles) * cluster.cycle_fs);
-        self.cores[core].stats.l2.fills += 1;
+        let passes = ready.saturating_sub(cluster.spans.latency);
+        cluster.array.reserve(passes, cluster.spans.fill);
+        let side = &mut self.cores[core];
+        side.stats.l2.fills += 1;
         self.watcher.note(core, CoreSignal::L2LinesIn, ready);
         let Some(gone) = cluster.l2.put(line, state, ready) else {
             return ready;
         };
-        let stats = &mut self.cores[core].stats.l2;
-        stats.prefetch_unused += u64::from(gone.state & PREFETCHED != 0);
-        let above = self.take_over(number, gone.line, gone.state & STATE);
+        side.stats.l2.prefetch_unused += u64::from(gone.state & PREFETCHED != 0);
+        let above = match cluster.shared {
+            true => Some(self.take_away_above(number, gone.line, gone.state & STATE)),
+            false => side.take_over(gone.line, gone.state & STATE),
+        };
         let state = above.unwrap_or(0);
         let stats = &mut self.cores[core].stats;
         if state != MODIFIED {
             stats.l2.evictions_clean += 1;
             self.watcher.note(core, CoreSignal::L2OutClean, ready);
-            if state != 0 {
+            if self.filtered && state != 0 {
                 self.drop_out(number, gone.line, ready);
             }
             return ready;
@@ -197,33 +220,21 @@ impl MemorySystem {
         self.watcher.note(core, CoreSignal::L2OutModified, ready);
         self.tell_sent(core, OffcoreRequest::WriteBack, ready, ready);
         let cluster = &mut self.clusters[number];
-        cluster.array.reserve(passes, u64::from(self.l2.evict_cycles) * cluster.cycle_fs);
+        cluster.array.reserve(passes, cluster.spans.evict);
         self.write_out(number, gone.line, ready)
     }
 
-    /// What happens above when the L2 drops a line: the L1 of an unshared L2 keeps it and takes over its state
-    /// (`None`); the L1s of a shared one give it up, and the state to send on is returned.
-    fn take_over(&mut self, number: usize, line: u64, mut state: u8) -> Option<u8> {
-        let cores = self.clusters[number].cores.clone();
-        if cores.len() == 1 {
-            let l1 = &mut self.cores[cores.start].l1;
-            let Some(slot) = l1.find(line) else {
-                return Some(state);
-            };
-            if state == MODIFIED {
-                let entry = l1.entry_mut(slot);
-                entry.set_state(entry.state() & PREFETCHED | MODIFIED);
-            }
-            return None;
-        }
-        for core in cores {
+    /// When a shared L2 drops a line, the L1s above give it up; returns the state to send on.
+    #[inline(never)]
+    fn take_away_above(&mut self, number: usize, line: u64, mut state: u8) -> u8 {
+        for core in self.clusters[number].cores.clone() {
             let side = &mut self.cores[core];
             if let Some(gone) = side.l1.take(line) {
                 side.stats.l1.invalidations += 1;
                 state = state.max(gone.state & STATE);
             }
         }
-        Some(state)
+        state
     }
 
     /// A modified line that leaves an L1.
@@ -231,9 +242,8 @@ impl MemorySystem {
         let cluster = &mut self.clusters[self.cores[core].cluster];
         match cluster.l2.find(line) {
             Some(slot) => {
-                cluster.array.reserve(at, u64::from(self.l2.fill_cycles) * cluster.cycle_fs);
-                cluster.l2.entry_mut(slot).set_state(MODIFIED);
-                cluster.l2.touch(slot);
+                cluster.array.reserve(at, cluster.spans.fill);
+                cluster.l2.touched(slot).set_state(MODIFIED);
             }
             None => _ = self.fill_level_two(core, line, MODIFIED, at),
         }
@@ -241,11 +251,9 @@ impl MemorySystem {
 
     /// What the other L1s above a shared L2 have of a line: a state, or 0; and when they have answered. They give up the
     /// right to write it, and for a `store` the line itself; modified data goes to the L2.
+    #[inline(never)]
     fn ask_siblings(&mut self, core: usize, line: u64, store: bool, at: u64) -> (u8, u64) {
         let cores = self.clusters[self.cores[core].cluster].cores.clone();
-        if cores.len() == 1 {
-            return (0, at);
-        }
         let (mut strongest, mut answered) = (0, at);
         for sibling in cores.filter(|&sibling| sibling != core) {
             let side = &mut self.cores[sibling];

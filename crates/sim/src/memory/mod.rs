@@ -59,6 +59,7 @@ mod uncore;
 mod walk;
 
 pub use fault::ModelFault;
+pub(crate) use huge::expect;
 pub use options::{
     Disturbance, Frames, HUGE_PAGE_BYTES, Options, PageSize, Placement, PrefetchSwitches, SMALL_PAGE_BYTES,
 };

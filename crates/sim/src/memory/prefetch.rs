@@ -21,7 +21,7 @@ const AGAINST: u8 = 3;
 /// Page of an entry that follows none.
 const NO_PAGE: u64 = u64::MAX;
 /// Longest stride it follows: half a page.
-const LONGEST: i64 = 2048;
+const LONGEST: u64 = 2048;
 
 /// Memory of the next-line prefetcher.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +35,7 @@ pub(super) struct NextLine {
 /// Memory of the stride prefetcher.
 #[derive(Clone, Debug)]
 pub(super) struct Strides {
-    entries: Vec<Stride>,
+    entries: Box<[Stride; INSTRUCTIONS]>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,7 +48,7 @@ struct Stride {
 
 impl Default for Strides {
     fn default() -> Self {
-        Self { entries: vec![Stride::default(); INSTRUCTIONS] }
+        Self { entries: Box::new([Stride::default(); INSTRUCTIONS]) }
     }
 }
 
@@ -66,8 +66,10 @@ impl Strides {
             (entry.stride, entry.equal) = (stride, 0);
             return None;
         }
-        entry.equal = (entry.equal + 1).min(CONFIDENT);
-        (entry.equal == CONFIDENT && stride != 0 && stride.abs() <= LONGEST).then_some(stride)
+        if entry.equal < CONFIDENT {
+            entry.equal += 1;
+        }
+        (entry.equal == CONFIDENT && stride != 0 && stride.unsigned_abs() <= LONGEST).then_some(stride)
     }
 }
 
@@ -78,15 +80,16 @@ const PLACES: usize = 256;
 #[derive(Clone, Debug)]
 pub(super) struct Streams {
     model: Option<Streamer>,
-    /// The page of each entry and when it was used, apart from the rest: they are searched.
+    /// The page of each entry, apart from the rest: they are searched.
     pages: Vec<u64>,
-    used: Vec<u64>,
+    /// By entry, and one more that begins and ends the ring: those used next before and next after it.
+    older: Vec<usize>,
+    newer: Vec<usize>,
     entries: Vec<Stream>,
     /// Where pages were found last, by their low bits: mostly where they still are.
     found: [usize; PLACES],
     /// How many pages share each place, so that most that are not followed need no search.
     sharing: [u16; PLACES],
-    clock: u64,
 }
 
 /// The accesses to a page, and their direction.
@@ -153,11 +156,11 @@ impl Streams {
         Self {
             model,
             pages: vec![NO_PAGE; streams],
-            used: vec![0; streams],
+            older: (0..=streams).map(|entry| (entry + streams) % (streams + 1)).collect(),
+            newer: (0..=streams).map(|entry| (entry + 1) % (streams + 1)).collect(),
             entries: vec![Stream::new(0); streams],
             found: [0; PLACES],
             sharing: [0; PLACES],
-            clock: 0,
         }
     }
 
@@ -178,14 +181,29 @@ impl Streams {
 
     /// Follows a page instead of the one not used for longest.
     fn follow(&mut self, page: u64, place: i64) {
-        let Some((oldest, _)) = self.used.iter().enumerate().min_by_key(|&(_, used)| used) else { return };
+        let oldest = self.newer[self.entries.len()];
         let gone = std::mem::replace(&mut self.pages[oldest], page);
         if gone != NO_PAGE {
             self.sharing[gone as usize % PLACES] -= 1;
         }
         self.sharing[page as usize % PLACES] += 1;
         self.found[page as usize % PLACES] = oldest;
-        (self.used[oldest], self.entries[oldest]) = (self.clock, Stream::new(place));
+        self.entries[oldest] = Stream::new(place);
+        self.note_use(oldest);
+    }
+
+    /// Makes an entry the newest.
+    #[inline]
+    fn note_use(&mut self, entry: usize) {
+        let ends = self.entries.len();
+        let newest = self.older[ends];
+        if entry == newest {
+            return;
+        }
+        let (older, newer) = (self.older[entry], self.newer[entry]);
+        (self.newer[older], self.older[newer]) = (newer, older);
+        (self.older[entry], self.newer[entry]) = (newest, ends);
+        (self.newer[newest], self.older[ends]) = (entry, entry);
     }
 
     /// Notes an access of the L2 and says what to prefetch for it. The second access of a page in one direction,
@@ -193,13 +211,12 @@ impl Streams {
     fn observe(&mut self, line: u64) -> Option<Plan> {
         let model = self.model?;
         let (page, place) = (line / SMALL_LINES, (line % SMALL_LINES) as i64);
-        self.clock += 1;
         let Some(entry) = self.entry_of(page) else {
             self.follow(page, place);
             return None;
         };
+        self.note_use(entry);
         let stream = &mut self.entries[entry];
-        self.used[entry] = self.clock;
         let distance = i64::from(model.distance);
         if !stream.follow(place, distance) {
             return None;
@@ -213,10 +230,12 @@ impl Streams {
 }
 
 impl MemorySystem {
-    /// After a load: the prefetchers of the L1.
+    /// After a load: counts it, and lets the prefetchers of the L1 know.
     #[inline]
     pub(super) fn train_level_one(&mut self, core: usize, line: u64, request: &Request, served: &Served) {
         let side = &mut self.cores[core];
+        side.stats.loads_by_supplier[served.supplier as usize] += 1;
+        let mut ahead = None;
         let fresh =
             !matches!(served.supplier, Supplier::L1 | Supplier::FillBuffer) || side.next_line.used_prefetched;
         side.next_line.used_prefetched = false;
@@ -226,18 +245,22 @@ impl MemorySystem {
         {
             let moved = (request.address.wrapping_add_signed(stride) / 64).wrapping_sub(request.address / 64);
             let target = line.wrapping_add(moved);
-            if moved != 0 && target / SMALL_LINES == line / SMALL_LINES {
-                self.prefetch_level_one(core, target, served.accepted);
+            if moved != 0 && (target ^ line) < SMALL_LINES {
+                ahead = Some(target);
             }
         }
-        let side = &mut self.cores[core];
+        let mut next = false;
         if fresh && side.switches.l1_next_line {
             let ascends = side.next_line.recent.contains(&line.wrapping_sub(1));
             side.next_line.recent[side.next_line.place] = line;
             side.next_line.place = (side.next_line.place + 1) % RECENT;
-            if ascends && !(line + 1).is_multiple_of(SMALL_LINES) {
-                self.prefetch_level_one(core, line + 1, served.accepted);
-            }
+            next = ascends && !(line + 1).is_multiple_of(SMALL_LINES);
+        }
+        if let Some(target) = ahead {
+            self.prefetch_level_one(core, target, served.accepted);
+        }
+        if next {
+            self.prefetch_level_one(core, line + 1, served.accepted);
         }
     }
 
@@ -269,6 +292,27 @@ impl MemorySystem {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against a list of pages, the one used last at the end.
+        #[test]
+        fn the_page_unused_for_longest_goes(pages in prop::collection::vec(0u64..12, 1..200)) {
+            let mut streams =
+                Streams::new(Some(Streamer { streams: 4, distance: 8, degree: 2, l3_only_above: 10 }));
+            let mut list = vec![NO_PAGE; 4];
+            for page in pages {
+                let place = list.iter().position(|&followed| followed == page).unwrap_or(0);
+                list.remove(place);
+                list.push(page);
+                streams.observe(page * SMALL_LINES);
+                let mut followed = (streams.pages.clone(), list.clone());
+                followed.0.sort_unstable();
+                followed.1.sort_unstable();
+                prop_assert_eq!(followed.0, followed.1);
+            }
+        }
+    }
 
     fn streams() -> Streams {
         Streams::new(Some(Streamer { streams: 2, distance: 8, degree: 2, l3_only_above: 10 }))

@@ -148,16 +148,16 @@ impl Slices {
     }
 
     /// When a request that reaches its slice at `at` gets the array.
+    #[inline]
     pub fn serve(&mut self, line: Located, at: u64) -> u64 {
         self.arrays[line.slice].reserve(at, self.slice_fs)
     }
 
     /// Puts a line in; returns the line that had to go.
+    #[inline]
     pub fn put(&mut self, at: Located, flags: u8, holders: u64, ready: u64) -> Option<Left> {
-        let slot = self.cache.victim(at.set);
-        self.cache.expect_beside(slot, AHEAD);
-        let (line, entry) =
-            self.cache.replace(slot, at.line, Entry { stamp: Stamp::new(ready, flags), holders });
+        let entry = Entry { stamp: Stamp::new(ready, flags), holders };
+        let (line, entry) = self.cache.put(at.set, at.line, entry, AHEAD as usize);
         let left = Left { line, flags: entry.flags(), holders: entry.holders };
         (line != EMPTY).then_some(left)
     }

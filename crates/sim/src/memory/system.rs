@@ -23,6 +23,7 @@ use super::{
     slices::Slices,
     stats::{CoreStats, LinkStats, MemoryStats, SharedStats},
     tlb::Tlb,
+    walk::Translated,
 };
 use crate::{
     access::{Memory, Request, RequestKind, Response, Supplier, Translation},
@@ -87,11 +88,26 @@ pub(super) struct Cluster {
     /// Its bit in the directory of its package.
     pub bit: u64,
     pub cores: Range<usize>,
+    /// By several cores.
+    pub shared: bool,
     pub cycle_fs: u64,
+    pub spans: Spans,
     pub l2: Level,
     pub array: Calendar,
     pub queue: Slots,
     pub streams: Streams,
+}
+
+/// What takes an L2 how long, at its present clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spans {
+    pub serve: u64,
+    pub latency: u64,
+    pub fill: u64,
+    pub evict: u64,
+    /// To a slice of its package.
+    pub there: u64,
+    pub back: u64,
 }
 
 /// A package.
@@ -129,6 +145,8 @@ pub struct MemorySystem {
     pub(super) links: Links,
     pub(super) visits: Visits,
     pub(super) pages: Pages,
+    /// Packages have snoop filters: their shared caches do not hold everything.
+    pub(super) filtered: bool,
     pub(super) any_small: bool,
     pub(super) any_huge: bool,
     pub(super) uncore_fs: u64,
@@ -166,6 +184,7 @@ impl MemorySystem {
             l2_streamer: model.prefetch.l2_streamer.is_some(),
         };
         let mut system = Self {
+            filtered: sockets.iter().any(|socket| socket.filter.is_some()),
             l1: model.l1d,
             l2: model.l2,
             tlb: model.tlb,
@@ -185,6 +204,7 @@ impl MemorySystem {
         for core in 0..system.cores.len() {
             system.set_prefetchers(core, options.prefetchers);
         }
+        (0..system.clusters.len()).for_each(|number| system.set_spans(number));
         Ok(system)
     }
 
@@ -219,7 +239,24 @@ impl MemorySystem {
         core.cycle_fs = cycle_fs;
         core.cycles = Divider::new(cycle_fs);
         core.lanes.clear();
-        self.clusters[core.cluster].cycle_fs = cycle_fs;
+        let number = core.cluster;
+        self.clusters[number].cycle_fs = cycle_fs;
+        self.set_spans(number);
+    }
+
+    fn set_spans(&mut self, number: usize) {
+        let cluster = &mut self.clusters[number];
+        let of = |cycles: u32| u64::from(cycles) * cluster.cycle_fs;
+        let l3 = &self.sockets[cluster.socket].l3;
+        let way = l3.as_ref().map_or(0, |l3| l3.core_latency * cluster.cycle_fs + l3.latency_fs);
+        cluster.spans = Spans {
+            serve: of(self.l2.serve_cycles),
+            latency: of(self.l2.latency),
+            fill: of(self.l2.fill_cycles),
+            evict: of(self.l2.evict_cycles),
+            there: way / 2,
+            back: way - way / 2,
+        };
     }
 
     /// Switches the prefetchers of a core; of an L2 that cores share, both follow the last call.
@@ -260,49 +297,54 @@ impl MemorySystem {
     }
 }
 
-impl Memory for MemorySystem {
+impl MemorySystem {
     #[inline]
-    fn access(&mut self, request: &Request) -> Response {
+    fn load(&mut self, request: &Request) -> Response {
         let (core, at) = (request.core, request.at.0);
-        let stats = &mut self.cores[core].stats;
-        let origin = match request.kind {
-            RequestKind::Load => {
-                stats.loads += 1;
-                Origin::Load
-            }
-            RequestKind::Store | RequestKind::StoreNonTemporal => {
-                stats.stores += 1;
-                Origin::Store
-            }
-            RequestKind::StoreAgain => {
-                stats.stores_again += 1;
-                Origin::Store
-            }
-            RequestKind::Prefetch => {
-                stats.software_prefetches += 1;
-                Origin::SoftwarePrefetch
-            }
-            RequestKind::Fetch => {
-                stats.fetches += 1;
-                Origin::Fetch
-            }
+        let side = &mut self.cores[core];
+        side.stats.loads += 1;
+        let translated = match side.line_in_last_page(request.address) {
+            Some(line) => Translated { line, at, how: Translation::L1 },
+            None => self.translate(core, request.address, at, Origin::Load),
         };
-        let translated = self.translate(core, request.address, at, origin);
+        let served = self.data(core, translated.line, translated.at, Origin::Load);
+        self.train_level_one(core, translated.line, request, &served);
+        Self::response(request, &translated, &served)
+    }
+
+    #[inline(never)]
+    fn access_otherwise(&mut self, request: &Request) -> Response {
+        let (core, at) = (request.core, request.at.0);
+        let side = &mut self.cores[core];
+        let (count, origin) = match request.kind {
+            RequestKind::Load => (&mut side.stats.loads, Origin::Load),
+            RequestKind::Store | RequestKind::StoreNonTemporal => (&mut side.stats.stores, Origin::Store),
+            RequestKind::StoreAgain => (&mut side.stats.stores_again, Origin::Store),
+            RequestKind::Prefetch => (&mut side.stats.software_prefetches, Origin::SoftwarePrefetch),
+            RequestKind::Fetch => (&mut side.stats.fetches, Origin::Fetch),
+        };
+        *count += 1;
+        let translated = match side.line_in_last_page(request.address) {
+            Some(line) if origin != Origin::Fetch => Translated { line, at, how: Translation::L1 },
+            _ => self.translate(core, request.address, at, origin),
+        };
         let line = translated.line;
         let served = match request.kind {
             RequestKind::StoreNonTemporal => self.store_past(core, line, request.address, translated.at),
             RequestKind::Fetch => self.instructions(core, line, translated.at),
             _ => self.data(core, line, translated.at, origin),
         };
-        if origin == Origin::Load {
-            self.cores[core].stats.loads_by_supplier[served.supplier as usize] += 1;
-            self.train_level_one(core, line, request, &served);
-        } else if origin == Origin::Store && request.kind != RequestKind::StoreAgain {
+        if origin == Origin::Store && request.kind != RequestKind::StoreAgain {
             self.cores[core].stats.stores_by_supplier[served.supplier as usize] += 1;
             if translated.how == Translation::Walk {
                 self.watcher.note(core, CoreSignal::StoresWalked, translated.at);
             }
         }
+        Self::response(request, &translated, &served)
+    }
+
+    #[inline]
+    fn response(request: &Request, translated: &Translated, served: &Served) -> Response {
         let waited = served.accepted > translated.at;
         Response {
             ready: Time(served.ready),
@@ -311,10 +353,20 @@ impl Memory for MemorySystem {
             translation: translated.how,
         }
     }
+}
+
+impl Memory for MemorySystem {
+    #[inline]
+    fn access(&mut self, request: &Request) -> Response {
+        if request.kind == RequestKind::Load {
+            return self.load(request);
+        }
+        self.access_otherwise(request)
+    }
 
     fn translate_code(&mut self, core: usize, address: u64, at: Time) -> Time {
         self.cores[core].stats.itlb_misses += 1;
-        Time(self.translate_further(core, address, at.0, Origin::Fetch).at)
+        Time(self.translate_further(core, address, at.0, Origin::Fetch).0.at)
     }
 
     fn drain_write_combining(&mut self, core: usize, at: Time) -> Time {
@@ -382,8 +434,10 @@ impl Cluster {
         Self {
             socket,
             bit: 1 << local,
+            shared: cores.len() > 1,
             cores,
             cycle_fs,
+            spans: Spans::default(),
             l2: Level::new(&model.l2.geometry, seed),
             array: Calendar::new(cycle_fs),
             queue: Slots::new(model.l2.misses_in_flight),

@@ -55,7 +55,7 @@ impl Tlb {
     /// Holds a translation in place of the one unused for longest.
     pub fn fill(&mut self, key: u64, page: Page, ready: u64) {
         let set = self.set(key);
-        set.rotate_right(1);
+        set.copy_within(..set.len() - 1, 1);
         set[0] = Entry { key, page, ready };
     }
 }

@@ -9,7 +9,7 @@ use super::{
     level::{EXCLUSIVE, MODIFIED, SHARED},
     level_one::Below,
     slices::{DIRTY, ELSEWHERE, Entry, Left, Located, OWNED, PREFETCHED},
-    system::{MemorySystem, Origin},
+    system::{Cluster, MemorySystem, Origin, Spans},
 };
 use crate::{access::Supplier, pmu::signal::BoxSignal};
 
@@ -47,18 +47,13 @@ struct Answer {
 impl MemorySystem {
     /// Times from an L2 to a slice of its package and back.
     pub(super) fn way(&self, number: usize) -> (u64, u64) {
-        let cluster = &self.clusters[number];
-        let Some(l3) = &self.sockets[cluster.socket].l3 else {
-            return (0, 0);
-        };
-        let whole = l3.core_latency * cluster.cycle_fs + l3.latency_fs;
-        (whole / 2, whole - whole / 2)
+        let spans = &self.clusters[number].spans;
+        (spans.there, spans.back)
     }
 
     /// A request that leaves an L2 at `at`. With `holds` the cluster has the line and wants to own it.
     pub(super) fn uncore(&mut self, number: usize, line: u64, at: u64, origin: Origin, holds: bool) -> Below {
-        let (socket, bit) = (self.clusters[number].socket, self.clusters[number].bit);
-        let (there, back) = self.way(number);
+        let Cluster { socket, bit, spans: Spans { there, back, .. }, .. } = self.clusters[number];
         self.disturb(socket, at);
         let package = &mut self.sockets[socket];
         let store = origin == Origin::Store;
@@ -76,10 +71,9 @@ impl MemorySystem {
         };
         let prefetch = origin.is_prefetch();
         let asked = Asked { socket, bit, line, located, start, store, prefetch, holds };
-        let filtered = package.filter.is_some();
         let signal = if store { BoxSignal::LookupRfos } else { BoxSignal::LookupReads };
         self.tell_slice(socket, line, signal, start);
-        let answer = match filtered {
+        let answer = match self.filtered {
             true => self.answer_by_filter(&asked),
             false => self.answer_inclusive(&asked),
         };
@@ -139,6 +133,7 @@ impl MemorySystem {
     }
 
     /// A victim cache or none: the filter says who has what.
+    #[inline(never)]
     fn answer_by_filter(&mut self, asked: &Asked) -> Answer {
         let Asked { socket, line, store, start, .. } = *asked;
         let package = &mut self.sockets[socket];
@@ -238,7 +233,7 @@ impl MemorySystem {
         package.stats.misses += 1;
         package.stats.prefetch_misses += u64::from(asked.prefetch);
         let slice = asked.located.slice;
-        let entry = package.l3.as_ref().map(|l3| l3.misses[slice].acquire(asked.start));
+        let entry = package.l3.as_mut().map(|l3| l3.misses[slice].acquire(asked.start));
         let left = entry.map_or(asked.start, |(_, left)| left);
         package.stats.miss_waits += u64::from(left > asked.start);
         let from = self.ask_home(asked.socket, asked.line, left, asked.store, asked.prefetch);
@@ -253,6 +248,7 @@ impl MemorySystem {
 
     /// Puts a line that missed into the shared cache. Its entry also sees to a modified line that goes, until its home
     /// has it.
+    #[inline]
     fn install_missed(&mut self, asked: &Asked, missed: &Missed, flags: u8, holders: u64) {
         let free = self.install(asked.socket, asked.located, flags, holders, missed.from.at);
         if let (Some(entry), Some(l3)) = (missed.entry, &mut self.sockets[asked.socket].l3) {
@@ -263,8 +259,7 @@ impl MemorySystem {
     /// A prefetch into the shared cache only, which leaves the L2 at `at`; returns when the L2 hears that the slice has
     /// taken it on. No data will come, so there is nothing else to wait for.
     pub(super) fn prefetch_shared(&mut self, number: usize, line: u64, at: u64) -> u64 {
-        let (socket, bit) = (self.clusters[number].socket, self.clusters[number].bit);
-        let (there, back) = self.way(number);
+        let Cluster { socket, bit, spans: Spans { there, back, .. }, .. } = self.clusters[number];
         self.disturb(socket, at);
         let package = &mut self.sockets[socket];
         let Some(l3) = &mut package.l3 else { return at };
@@ -372,11 +367,9 @@ impl MemorySystem {
     }
 
     /// An unmodified line that leaves an L2: only a victim cache hears of it.
+    #[inline(never)]
     pub(super) fn drop_out(&mut self, number: usize, line: u64, at: u64) {
         let socket = self.clusters[number].socket;
-        if self.sockets[socket].filter.is_none() {
-            return;
-        }
         let held = self.forget(number, line);
         let (there, _) = self.way(number);
         if let (0, Some(l3)) = (held.by, &mut self.sockets[socket].l3) {

@@ -3,7 +3,7 @@
 use super::{
     options::{PageSize, SMALL_PAGE_BYTES},
     pages::{self, Page, line_in, page_key},
-    system::{MemorySystem, Origin},
+    system::{CoreSide, MemorySystem, Origin},
 };
 use crate::{access::Translation, pmu::signal::CoreSignal};
 
@@ -16,22 +16,25 @@ pub(super) struct Translated {
     pub how: Translation,
 }
 
-impl MemorySystem {
-    /// Translates for a request made at `at`. The core has translated what it fetches: see
-    /// [`Memory::translate_code`](crate::access::Memory::translate_code).
+impl CoreSide {
+    /// The line of an address in the page translated last.
     #[inline]
+    pub fn line_in_last_page(&self, address: u64) -> Option<u64> {
+        let (number, first) = self.last_page;
+        (address / SMALL_PAGE_BYTES == number).then(|| first + (address / 64) % pages::SMALL_LINES)
+    }
+}
+
+impl MemorySystem {
+    /// Translates for a request made at `at`, not in the page translated last. The core has translated what it fetches: see
+    /// [`Memory::translate_code`](crate::access::Memory::translate_code).
     pub(super) fn translate(&mut self, core: usize, address: u64, at: u64, origin: Origin) -> Translated {
         if origin == Origin::Fetch {
             let package = self.package_of(core);
             let line = line_in(self.pages.page(address, package), address);
             return Translated { line, at, how: Translation::L1 };
         }
-        let number = address / SMALL_PAGE_BYTES;
         let side = &mut self.cores[core];
-        if side.last_page.0 == number {
-            let line = side.last_page.1 + (address / 64) % pages::SMALL_LINES;
-            return Translated { line, at, how: Translation::L1 };
-        }
         let mut found = None;
         if self.any_small {
             let key = page_key(address, PageSize::Small);
@@ -48,21 +51,19 @@ impl MemorySystem {
         if entry.ready > at {
             return Translated { line, at: entry.ready, how: Translation::Walk };
         }
-        side.last_page = (number, line - (address / 64) % pages::SMALL_LINES);
+        side.last_page = (address / SMALL_PAGE_BYTES, line - (address / 64) % pages::SMALL_LINES);
         Translated { line, at, how: Translation::L1 }
     }
 
     /// After a miss in the first level for data.
     fn translate_data(&mut self, core: usize, address: u64, at: u64, origin: Origin) -> Translated {
         self.cores[core].stats.dtlb_misses += 1;
-        let translated = self.translate_further(core, address, at, origin);
+        let (translated, page) = self.translate_further(core, address, at, origin);
         if translated.how == Translation::L2 {
             let load = origin != Origin::Store;
             let signal = if load { CoreSignal::LoadSecondLevelTlb } else { CoreSignal::StoreSecondLevelTlb };
             self.watcher.note(core, signal, translated.at);
         }
-        let package = self.package_of(core);
-        let page = self.pages.page(address, package);
         let side = &mut self.cores[core];
         let first_level = match page.size {
             PageSize::Small => &mut side.dtlb_small,
@@ -79,7 +80,7 @@ impl MemorySystem {
         address: u64,
         at: u64,
         origin: Origin,
-    ) -> Translated {
+    ) -> (Translated, Page) {
         let package = self.package_of(core);
         let page = self.pages.page(address, package);
         let key = page_key(address, page.size);
@@ -101,7 +102,7 @@ impl MemorySystem {
                 (done, Translation::Walk)
             }
         };
-        Translated { line: line_in(page, address), at: done, how }
+        (Translated { line: line_in(page, address), at: done, how }, page)
     }
 
     /// Reads the page-table entries that no structure cache has, outermost first; returns when the last is known.
