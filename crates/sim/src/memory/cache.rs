@@ -259,10 +259,8 @@ impl<T: Copy + Default> Cache<T> {
     /// Notes a use, and gives what is noted about the line.
     #[inline]
     pub fn touched(&mut self, slot: usize) -> &mut T {
-        let (set, way) = Self::set_and_way(slot);
-        self.touch_way(set, way);
-        let at = way * self.sets() + set;
-        &mut self.slots[at].note
+        self.touch(slot);
+        self.note_mut(slot)
     }
 
     /// Notes a use.
@@ -329,18 +327,14 @@ impl<T: Copy + Default> Cache<T> {
     /// follow soon: asks the host for the slot of the last of them.
     #[inline]
     pub fn put(&mut self, index: u64, line: u64, note: T, ahead: usize) -> (u64, T) {
-        if self.empty > 0 {
-            let slot = self.victim(index);
-            return self.replace(slot, line, note);
-        }
-        let set = self.set(index);
+        let (set, full) = (self.set(index), self.empty == 0);
         let way = match (&self.order, &self.coldest) {
-            (Order::Lru, _) => {
+            (Order::Lru, _) if full => {
                 let way = self.renew_oldest(set);
                 self.set_byte(set, way, short(line));
                 way
             }
-            (Order::Tree, Some(coldest)) => {
+            (Order::Tree, Some(coldest)) if full => {
                 // Up to eight ways have their bytes in a word and all nodes in a byte of the next.
                 let [bytes, bits] = &mut huge::words_mut(&mut self.rows).as_chunks_mut().0[set];
                 let (way, after) = coldest[*bits as usize % 256];

@@ -73,7 +73,8 @@ impl Calendar {
             from = from.max(next.until);
             place += 1;
         }
-        self.append(Busy { from, until: from + span })
+        // After all others.
+        self.reserve(from, span)
     }
 
     /// The first stretch that ends after `from`, as the latest does. Most requests are later than nearly all others: what
@@ -91,17 +92,7 @@ impl Calendar {
         before.partition_point(|busy| busy.until <= from)
     }
 
-    /// A stretch after all others. This and what follows returns when it begins.
-    #[inline(never)]
-    fn append(&mut self, new: Busy) -> u64 {
-        match self.busy.last_mut() {
-            Some(last) if last.until + self.shortest > new.from => last.until = new.until,
-            _ => self.push(new),
-        }
-        new.from
-    }
-
-    /// A stretch before the one at `place`.
+    /// A stretch before the one at `place`. This and what follows returns when it begins.
     #[inline]
     fn insert(&mut self, place: usize, new: Busy) -> u64 {
         let joins_next = self.busy[place].from < new.until + self.shortest;

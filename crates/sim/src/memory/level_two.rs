@@ -49,7 +49,7 @@ impl MemorySystem {
         let cluster = &mut self.clusters[number];
         let answered = cluster.array.reserve(at, cluster.spans.serve) + cluster.spans.latency;
         let store = origin == Origin::Store;
-        let (sibling, answered) = match cluster.shared {
+        let (sibling, answered) = match cluster.is_shared() {
             true => self.ask_siblings(core, line, store, answered),
             false => (0, answered),
         };
@@ -201,7 +201,7 @@ impl MemorySystem {
             return ready;
         };
         side.stats.l2.prefetch_unused += u64::from(gone.state & PREFETCHED != 0);
-        let above = match cluster.shared {
+        let above = match cluster.is_shared() {
             true => Some(self.take_away_above(number, gone.line, gone.state & STATE)),
             false => side.take_over(gone.line, gone.state & STATE),
         };

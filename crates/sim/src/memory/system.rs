@@ -18,7 +18,7 @@ use super::{
     level::Level,
     link::Links,
     options::{Options, PageSize, PrefetchSwitches},
-    pages::{Pages, mix},
+    pages::{Pages, line_in, mix},
     prefetch::{NextLine, Streams, Strides},
     slices::Slices,
     stats::{CoreStats, LinkStats, MemoryStats, SharedStats},
@@ -88,8 +88,6 @@ pub(super) struct Cluster {
     /// Its bit in the directory of its package.
     pub bit: u64,
     pub cores: Range<usize>,
-    /// By several cores.
-    pub shared: bool,
     pub cycle_fs: u64,
     pub spans: Spans,
     pub l2: Level,
@@ -300,47 +298,51 @@ impl MemorySystem {
 impl MemorySystem {
     #[inline]
     fn load(&mut self, request: &Request) -> Response {
-        let (core, at) = (request.core, request.at.0);
-        let side = &mut self.cores[core];
-        side.stats.loads += 1;
-        let translated = match side.line_in_last_page(request.address) {
-            Some(line) => Translated { line, at, how: Translation::L1 },
-            None => self.translate(core, request.address, at, Origin::Load),
-        };
+        let core = request.core;
+        self.cores[core].stats.loads += 1;
+        let translated = self.translate(core, request.address, request.at.0, Origin::Load);
         let served = self.data(core, translated.line, translated.at, Origin::Load);
         self.train_level_one(core, translated.line, request, &served);
         Self::response(request, &translated, &served)
     }
 
     #[inline(never)]
-    fn access_otherwise(&mut self, request: &Request) -> Response {
-        let (core, at) = (request.core, request.at.0);
-        let side = &mut self.cores[core];
-        let (count, origin) = match request.kind {
-            RequestKind::Load => (&mut side.stats.loads, Origin::Load),
-            RequestKind::Store | RequestKind::StoreNonTemporal => (&mut side.stats.stores, Origin::Store),
-            RequestKind::StoreAgain => (&mut side.stats.stores_again, Origin::Store),
-            RequestKind::Prefetch => (&mut side.stats.software_prefetches, Origin::SoftwarePrefetch),
-            RequestKind::Fetch => (&mut side.stats.fetches, Origin::Fetch),
-        };
-        *count += 1;
-        let translated = match side.line_in_last_page(request.address) {
-            Some(line) if origin != Origin::Fetch => Translated { line, at, how: Translation::L1 },
-            _ => self.translate(core, request.address, at, origin),
-        };
-        let line = translated.line;
+    fn store(&mut self, request: &Request) -> Response {
+        let core = request.core;
+        let again = request.kind == RequestKind::StoreAgain;
+        let stats = &mut self.cores[core].stats;
+        *(if again { &mut stats.stores_again } else { &mut stats.stores }) += 1;
+        let translated = self.translate(core, request.address, request.at.0, Origin::Store);
+        let (line, at) = (translated.line, translated.at);
         let served = match request.kind {
-            RequestKind::StoreNonTemporal => self.store_past(core, line, request.address, translated.at),
-            RequestKind::Fetch => self.instructions(core, line, translated.at),
-            _ => self.data(core, line, translated.at, origin),
+            RequestKind::StoreNonTemporal => self.store_past(core, line, request.address, at),
+            _ => self.data(core, line, at, Origin::Store),
         };
-        if origin == Origin::Store && request.kind != RequestKind::StoreAgain {
+        if !again {
             self.cores[core].stats.stores_by_supplier[served.supplier as usize] += 1;
             if translated.how == Translation::Walk {
-                self.watcher.note(core, CoreSignal::StoresWalked, translated.at);
+                self.watcher.note(core, CoreSignal::StoresWalked, at);
             }
         }
         Self::response(request, &translated, &served)
+    }
+
+    fn prefetch(&mut self, request: &Request) -> Response {
+        let core = request.core;
+        self.cores[core].stats.software_prefetches += 1;
+        let translated = self.translate(core, request.address, request.at.0, Origin::SoftwarePrefetch);
+        let served = self.data(core, translated.line, translated.at, Origin::SoftwarePrefetch);
+        Self::response(request, &translated, &served)
+    }
+
+    /// The core has translated what it fetches: see [`Memory::translate_code`].
+    fn fetch(&mut self, request: &Request) -> Response {
+        let (core, at) = (request.core, request.at.0);
+        self.cores[core].stats.fetches += 1;
+        let package = self.package_of(core);
+        let line = line_in(self.pages.page(request.address, package), request.address);
+        let served = self.instructions(core, line, at);
+        Self::response(request, &Translated { line, at, how: Translation::L1 }, &served)
     }
 
     #[inline]
@@ -358,10 +360,14 @@ impl MemorySystem {
 impl Memory for MemorySystem {
     #[inline]
     fn access(&mut self, request: &Request) -> Response {
-        if request.kind == RequestKind::Load {
-            return self.load(request);
+        match request.kind {
+            RequestKind::Load => self.load(request),
+            RequestKind::Store | RequestKind::StoreAgain | RequestKind::StoreNonTemporal => {
+                self.store(request)
+            }
+            RequestKind::Prefetch => self.prefetch(request),
+            RequestKind::Fetch => self.fetch(request),
         }
-        self.access_otherwise(request)
     }
 
     fn translate_code(&mut self, core: usize, address: u64, at: Time) -> Time {
@@ -429,12 +435,17 @@ impl CoreSide {
 }
 
 impl Cluster {
+    /// By several cores.
+    #[inline]
+    pub fn is_shared(&self) -> bool {
+        self.cores.len() > 1
+    }
+
     fn new(model: &Model, socket: usize, local: usize, cores: Range<usize>, seed: u64) -> Self {
         let cycle_fs = Time::cycle_of(model.clock.core_hz).0;
         Self {
             socket,
             bit: 1 << local,
-            shared: cores.len() > 1,
             cores,
             cycle_fs,
             spans: Spans::default(),

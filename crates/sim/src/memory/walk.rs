@@ -3,7 +3,7 @@
 use super::{
     options::{PageSize, SMALL_PAGE_BYTES},
     pages::{self, Page, line_in, page_key},
-    system::{CoreSide, MemorySystem, Origin},
+    system::{MemorySystem, Origin},
 };
 use crate::{access::Translation, pmu::signal::CoreSignal};
 
@@ -16,24 +16,20 @@ pub(super) struct Translated {
     pub how: Translation,
 }
 
-impl CoreSide {
-    /// The line of an address in the page translated last.
-    #[inline]
-    pub fn line_in_last_page(&self, address: u64) -> Option<u64> {
-        let (number, first) = self.last_page;
-        (address / SMALL_PAGE_BYTES == number).then(|| first + (address / 64) % pages::SMALL_LINES)
-    }
-}
-
 impl MemorySystem {
-    /// Translates for a request made at `at`, not in the page translated last. The core has translated what it fetches: see
-    /// [`Memory::translate_code`](crate::access::Memory::translate_code).
+    /// Translates for a request made at `at`.
+    #[inline]
     pub(super) fn translate(&mut self, core: usize, address: u64, at: u64, origin: Origin) -> Translated {
-        if origin == Origin::Fetch {
-            let package = self.package_of(core);
-            let line = line_in(self.pages.page(address, package), address);
+        let (number, first) = self.cores[core].last_page;
+        if address / SMALL_PAGE_BYTES == number {
+            let line = first + (address / 64) % pages::SMALL_LINES;
             return Translated { line, at, how: Translation::L1 };
         }
+        self.translate_elsewhere(core, address, at, origin)
+    }
+
+    /// Not in the page translated last.
+    fn translate_elsewhere(&mut self, core: usize, address: u64, at: u64, origin: Origin) -> Translated {
         let side = &mut self.cores[core];
         let mut found = None;
         if self.any_small {
