@@ -262,7 +262,7 @@ fn a_full_disk_stops_the_recording_and_not_the_program() {
     let blocks = fs::metadata(place.file()).unwrap().len() / 512 + 1024;
     let (recorder, file) = (recorder(), place.file());
     let script = format!(
-        "trap '' XFSZ; ulimit -f {blocks}; exec {} {} --rate 20000 -- {} 2500",
+        "ulimit -f {blocks}; exec {} {} --rate 20000 -- {} 2500",
         recorder.display(),
         file.display(),
         spin.display()

@@ -10,6 +10,7 @@ pub mod fingerprint;
 mod gaps;
 pub mod isa;
 pub mod model;
+pub mod private;
 pub mod profile;
 mod read;
 pub mod source;

@@ -237,7 +237,7 @@ impl Watch<'_> {
         while let Some(arrival) = self.signals.next() {
             stops |= STOPS.contains(&arrival.signal);
             // The terminal sends its own to the child as well.
-            if let Some(pid) = child.filter(|_| !arrival.from_terminal) {
+            if let Some(pid) = child.filter(|_| !arrival.reached_program) {
                 signals::send(pid, arrival.signal);
             }
         }

@@ -16,34 +16,69 @@ use std::{
         unix::ffi::{OsStrExt as _, OsStringExt as _},
     },
     path::{Path, PathBuf},
-    sync::atomic::{AtomicBool, Ordering},
+    sync::atomic::{AtomicU64, Ordering},
 };
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::signals::Mask;
 
-/// Whether SIGPIPE was ignored when this process began. Rust's start-up code ignores it before `main`, and the program
-/// must get what we got.
-static PIPE_WAS_IGNORED: AtomicBool = AtomicBool::new(false);
+/// The signals that were ignored when this process began, a bit each: the program must get what we got.
+static WERE_IGNORED: AtomicU64 = AtomicU64::new(0);
 
-/// Runs before `main` and before Rust's start-up code.
+/// Signals of Linux, from 1 on.
+const SIGNALS: std::ops::RangeInclusive<i32> = 1..=64;
+
+/// Runs before `main` and before Rust's start-up code, which ignores SIGPIPE.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static NOTE_SIGPIPE: extern "C" fn() = note_sigpipe;
+static NOTE_DISPOSITIONS: extern "C" fn() = note_dispositions;
 
-extern "C" fn note_sigpipe() {
+extern "C" fn note_dispositions() {
+    let ignored = SIGNALS.filter(|signal| is_ignored(*signal)).fold(0, |all, signal| all | bit(signal));
     // ATOMICS: nothing else runs yet.
-    PIPE_WAS_IGNORED.store(is_ignored(libc::SIGPIPE), Ordering::Relaxed);
+    WERE_IGNORED.store(ignored, Ordering::Relaxed);
+    // While it is ignored, the kernel throws exit codes away.
+    dispose(libc::SIGCHLD, libc::SIG_DFL);
+    // A recording that grows beyond the largest file allowed is an error to be told, not our end.
+    dispose(libc::SIGXFSZ, libc::SIG_IGN);
+}
+
+fn bit(signal: i32) -> u64 {
+    1 << (signal - 1)
+}
+
+/// What the kernel calls `struct sigaction`: the C library's refuses the signals it uses itself.
+#[repr(C)]
+#[derive(Default)]
+struct Disposition {
+    handler: usize,
+    flags: u64,
+    restorer: usize,
+    mask: u64,
+}
+
+/// Ignores a signal or lets it do what it does by default. Async-signal-safe.
+fn dispose(signal: i32, handler: libc::sighandler_t) {
+    let new = Disposition { handler, ..Disposition::default() };
+    // SAFETY: `new` lives as long as the call, nothing is written, and the size of a mask is eight bytes.
+    unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, &raw const new, 0, size_of::<u64>()) };
+}
+
+/// Gives every signal the disposition it had when this process began; handlers do not outlive an exec. Async-signal-safe.
+fn restore_dispositions() {
+    let ignored = WERE_IGNORED.load(Ordering::Relaxed);
+    for signal in SIGNALS {
+        dispose(signal, if ignored & bit(signal) != 0 { libc::SIG_IGN } else { libc::SIG_DFL });
+    }
 }
 
 /// Whether this process ignores a signal.
 pub(crate) fn is_ignored(signal: i32) -> bool {
-    // SAFETY: asks only; `old` is as large as the kernel wants it, and all zeros is a valid value of it.
-    unsafe {
-        let mut old: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(signal, std::ptr::null(), &mut old) == 0 && old.sa_sigaction == libc::SIG_IGN
-    }
+    let mut old = Disposition::default();
+    // SAFETY: asks only; `old` is what the kernel writes.
+    let asked = unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, 0, &raw mut old, size_of::<u64>()) };
+    asked == 0 && old.handler == libc::SIG_IGN
 }
 
 /// A program found, with its arguments.
@@ -125,10 +160,9 @@ impl Program {
             gate_of_parent: gate_in.as_raw_fd(),
             errors: error_in.as_raw_fd(),
             mask,
-            ignore_pipe: PIPE_WAS_IGNORED.load(Ordering::Relaxed),
         };
         // Keeps the function above in the program.
-        std::hint::black_box(&NOTE_SIGPIPE);
+        std::hint::black_box(&NOTE_DISPOSITIONS);
         // SAFETY: the child runs only `Prepared::run`, which keeps to what the module's documentation promises.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
@@ -161,7 +195,6 @@ struct Prepared<'a> {
     gate_of_parent: RawFd,
     errors: RawFd,
     mask: &'a Mask,
-    ignore_pipe: bool,
 }
 
 impl Prepared<'_> {
@@ -174,9 +207,7 @@ impl Prepared<'_> {
         unsafe {
             // Else the gate would stay open when the parent dies.
             libc::close(self.gate_of_parent);
-            if !self.ignore_pipe {
-                libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-            }
+            restore_dispositions();
             self.mask.set();
             let mut byte = 0_u8;
             loop {

@@ -36,8 +36,8 @@ impl Mask {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arrival {
     pub signal: i32,
-    /// From the terminal: the program, in the same foreground group, has it too.
-    pub from_terminal: bool,
+    /// The terminal sent it to the whole foreground group: the program has it too.
+    pub reached_program: bool,
 }
 
 /// Catches signals until dropped.
@@ -90,7 +90,10 @@ impl Signals {
             info.assume_init()
         };
         let signal = i32::try_from(info.ssi_signo).ok()?;
-        Some(Arrival { signal, from_terminal: info.ssi_code == libc::SI_KERNEL })
+        let from_terminal = info.ssi_code == libc::SI_KERNEL;
+        // Of a terminal that hangs up, the kernel tells the leader of the session alone.
+        let is_ours_alone = signal == libc::SIGHUP && leads_session();
+        Some(Arrival { signal, reached_program: from_terminal && !is_ours_alone })
     }
 
     /// Sleeps until a signal arrives, `process` ends, or the time is over.
@@ -113,6 +116,11 @@ impl Drop for Signals {
         while self.next().is_some() {}
         self.before.set();
     }
+}
+
+/// Whether this process leads its session.
+fn leads_session() -> bool {
+    rustix::process::getsid(None).is_ok_and(|session| session == rustix::process::getpid())
 }
 
 /// Sends a signal to a process; one that is gone does not mind.
@@ -141,7 +149,7 @@ mod tests {
         // SAFETY: to this very thread, which blocks it.
         unsafe { libc::pthread_kill(libc::pthread_self(), libc::SIGUSR1) };
         signals.wait(None, Duration::from_secs(10));
-        assert_eq!(signals.next(), Some(Arrival { signal: libc::SIGUSR1, from_terminal: false }));
+        assert_eq!(signals.next(), Some(Arrival { signal: libc::SIGUSR1, reached_program: false }));
         drop(signals);
         assert!(!is_blocked());
     }

@@ -255,7 +255,10 @@ impl<'k> Begin<'_, 'k> {
             is_child,
             has_delay: !self.request.delay.is_zero(),
             process,
-            stop_at: self.request.duration.map(|duration| began + self.request.delay + duration),
+            // A time beyond what the clock can tell never comes.
+            stop_at: self.request.duration.and_then(|duration| {
+                began.checked_add(self.request.delay).and_then(|start| start.checked_add(duration))
+            }),
             refusal: None,
             no_heap: None,
             trouble: None,

@@ -5,8 +5,18 @@
 //! allocator (`operator new`, `std::…`, `alloc::…`, `hashbrown::…`), and Rust's own entry points (`__rust_alloc`).
 
 /// Ends of the names of C functions.
-const ENDS: [&str; 9] =
-    ["malloc", "malloc0", "malloc_n", "calloc", "zalloc", "realloc", "memalign", "strdup", "strndup"];
+const ENDS: [&str; 10] = [
+    "malloc",
+    "malloc0",
+    "malloc_n",
+    "calloc",
+    "zalloc",
+    "realloc",
+    "reallocarray",
+    "memalign",
+    "strdup",
+    "strndup",
+];
 
 /// Beginnings, behind a return type and an opening `<`.
 const BEGINNINGS: [&str; 12] = [

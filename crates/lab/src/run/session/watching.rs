@@ -113,7 +113,7 @@ impl Session<'_> {
     fn pass_signals_on(&mut self) -> bool {
         let mut stop = false;
         while let Some(arrival) = self.signals.as_ref().and_then(Signals::next) {
-            match (self.is_child, arrival.from_terminal) {
+            match (self.is_child, arrival.reached_program) {
                 (true, true) => {}
                 (true, false) => signals::send(self.pid, arrival.signal),
                 (false, _) => stop = true,
