@@ -13,6 +13,7 @@ pub mod model;
 pub mod profile;
 mod read;
 pub mod source;
+pub mod steal;
 pub mod store;
 pub mod topology;
 pub mod units;

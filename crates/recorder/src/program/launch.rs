@@ -38,7 +38,7 @@ extern "C" fn note_sigpipe() {
 }
 
 /// Whether this process ignores a signal.
-pub(crate) fn is_ignored(signal: i32) -> bool {
+pub fn is_ignored(signal: i32) -> bool {
     // SAFETY: asks only; `old` is as large as the kernel wants it, and all zeros is a valid value of it.
     unsafe {
         let mut old: libc::sigaction = std::mem::zeroed();
@@ -48,7 +48,7 @@ pub(crate) fn is_ignored(signal: i32) -> bool {
 
 /// A program found, with its arguments.
 #[derive(Debug)]
-pub(crate) struct Program {
+pub struct Program {
     /// Files to try, in the order of `PATH`.
     files: Vec<CString>,
     arguments: Vec<CString>,
@@ -58,7 +58,7 @@ pub(crate) struct Program {
 
 /// Why there is no such program.
 #[derive(Debug)]
-pub(crate) enum NotFound {
+pub enum NotFound {
     /// No file of that name.
     Missing,
     /// A file, but it may not be executed.
@@ -228,7 +228,8 @@ impl Prepared<'_> {
 
 /// A child that waits at the gate.
 #[derive(Debug)]
-pub(crate) struct Child {
+pub struct Child {
+    /// Its number, which is also the program's.
     pub pid: i32,
     gate: Option<OwnedFd>,
     errors: OwnedFd,

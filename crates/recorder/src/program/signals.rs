@@ -22,7 +22,7 @@ const CAUGHT: [i32; 6] =
 
 /// A signal mask.
 #[derive(Clone, Copy)]
-pub(crate) struct Mask(libc::sigset_t);
+pub struct Mask(libc::sigset_t);
 
 impl Mask {
     /// Makes it the mask of this thread. Async-signal-safe.
@@ -34,14 +34,15 @@ impl Mask {
 
 /// A signal that reached us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Arrival {
+pub struct Arrival {
+    /// Its number.
     pub signal: i32,
     /// From the terminal: the program, in the same foreground group, has it too.
     pub from_terminal: bool,
 }
 
 /// Catches signals until dropped.
-pub(crate) struct Signals {
+pub struct Signals {
     before: Mask,
     descriptor: OwnedFd,
 }
@@ -116,7 +117,7 @@ impl Drop for Signals {
 }
 
 /// Sends a signal to a process; one that is gone does not mind.
-pub(crate) fn send(pid: i32, signal: i32) {
+pub fn send(pid: i32, signal: i32) {
     // SAFETY: takes two numbers. `pid` is positive: never a group.
     unsafe { libc::kill(pid.max(1), signal) };
 }
