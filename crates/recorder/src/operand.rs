@@ -1,14 +1,13 @@
-//! The memory operand whose address is kept with a sample.
+//! The address that is kept with a sample: that of the operand the rule of blame names, from the sample's registers.
 //!
-//! The rule: take the instruction `skid_instructions` before the sampled one, in the same block, and of its memory
-//! operands the first that is read, else the first. Its address is worked out from the registers of the sample, which
-//! are those *behind* that instruction: where it overwrites its own base (`mov rax, [rax]`) the address is the next
-//! one of the chain, in the same data object. No operand, another block, a register that samples do not carry
-//! (vector indices, `fs` and `gs`): no address.
+//! No operand, registers that do not tell, or some that samples do not carry (vector indices, `fs` and `gs`): no address.
 
-use std::{collections::HashMap, ops::Range};
+use std::collections::HashMap;
 
-use code::{Block, Instruction, MemoryOperand, Reg, decode_range};
+use code::{
+    Reg,
+    blame::{Routine, WatchedOperand},
+};
 use pmu::sampling::Registers;
 use symbols::Image;
 
@@ -16,17 +15,14 @@ use symbols::Image;
 const LONGEST_FUNCTION_BYTES: u64 = 256 << 10;
 
 /// Decoded instructions kept; beyond it the cache begins anew.
-const KEPT_INSTRUCTIONS: usize = 200_000;
-
-/// Of each instruction of a function by address, the operand to watch when a sample lands there.
-type Table = Vec<(u64, Option<MemoryOperand>)>;
+const KEPT_INSTRUCTIONS: usize = 100_000;
 
 /// Finds operands, and remembers the functions it decoded.
 #[derive(Debug, Default)]
 pub(super) struct Operands {
     skid: usize,
     /// By module and first address.
-    functions: HashMap<(usize, u64), Table>,
+    routines: HashMap<(usize, u64), Routine>,
     instructions: usize,
 }
 
@@ -36,84 +32,46 @@ impl Operands {
     }
 
     /// The operand to watch for samples at `address` of `image`, the module with this number.
-    pub fn find(&mut self, module: usize, image: &Image, address: u64) -> Option<MemoryOperand> {
+    pub fn find(&mut self, module: usize, image: &Image, address: u64) -> Option<WatchedOperand> {
         let range = image.function_range(address)?;
         if range.end - range.start > LONGEST_FUNCTION_BYTES {
             return None;
         }
         let key = (module, range.start);
-        if !self.functions.contains_key(&key) {
-            let table = self.table(image, range)?;
-            self.remember(key, table);
+        if !self.routines.contains_key(&key) {
+            let routine = Routine::new(image.bytes(range.clone())?, range.start);
+            self.remember(key, routine);
         }
-        let table = self.functions.get(&key)?;
-        let index = table.binary_search_by_key(&address, |(at, _)| *at).ok()?;
-        table[index].1
+        self.routines.get(&key)?.watched(address, self.skid)
     }
 
-    fn table(&self, image: &Image, range: Range<u64>) -> Option<Table> {
-        let decoded = decode_range(image.bytes(range.clone())?, range.start, &[]);
-        Some(decoded.blocks.iter().flat_map(|block| watched(block, self.skid)).collect())
-    }
-
-    fn remember(&mut self, key: (usize, u64), table: Table) {
+    fn remember(&mut self, key: (usize, u64), routine: Routine) {
         if self.instructions > KEPT_INSTRUCTIONS {
-            self.functions.clear();
+            self.routines.clear();
             self.instructions = 0;
         }
-        self.instructions += table.len();
-        self.functions.insert(key, table);
+        self.instructions += routine.blocks().iter().map(|block| block.instructions().len()).sum::<usize>();
+        self.routines.insert(key, routine);
     }
-}
-
-fn watched(block: &Block, skid: usize) -> impl Iterator<Item = (u64, Option<MemoryOperand>)> + '_ {
-    let instructions = block.instructions();
-    instructions.iter().enumerate().map(move |(index, instruction)| {
-        let waited_for = index.checked_sub(skid).map(|index| &instructions[index]);
-        (instruction.address(), waited_for.and_then(|waited_for| operand_of(block, waited_for)))
-    })
-}
-
-fn operand_of(block: &Block, instruction: &Instruction) -> Option<MemoryOperand> {
-    let operands = block.memory_of(instruction);
-    operands.iter().find(|operand| operand.access().reads()).or_else(|| operands.first()).copied()
 }
 
 /// The numbers of the general registers in the kernel's `perf_regs.h`, in the order of their encoding.
 const PERF_REGISTERS: [u32; 16] = [0, 2, 3, 1, 7, 6, 4, 5, 16, 17, 18, 19, 20, 21, 22, 23];
 
 /// The operand's address. `bias` is what the loader added to the module's own addresses.
-pub(super) fn address(operand: &MemoryOperand, registers: &Registers<'_>, bias: u64) -> Option<u64> {
+pub(super) fn address(watched: &WatchedOperand, registers: &Registers<'_>, bias: u64) -> Option<u64> {
     let value = |reg: Reg| {
         let number = PERF_REGISTERS.get(reg.index()).filter(|_| reg.is_general())?;
         registers.get(*number)
     };
-    let address = operand.effective_address(value)?;
+    let address = watched.address(value)?;
     // An operand without registers is relative to the code.
-    Some(if operand.is_constant() { address.wrapping_add(bias) } else { address })
+    Some(if watched.operand.is_constant() { address.wrapping_add(bias) } else { address })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use code::decode_block;
-
-    /// mov rax,[rdi+8]; add rax,[rsi]; mov [rdx],rax; push rax; ret
-    const CODE: [u8; 12] = [0x48, 0x8b, 0x47, 0x08, 0x48, 0x03, 0x06, 0x48, 0x89, 0x02, 0x50, 0xc3];
-
-    fn bases(skid: usize) -> Vec<Option<Reg>> {
-        let block = decode_block(&CODE, 0x1000).unwrap();
-        watched(&block, skid).map(|(_, operand)| operand.and_then(|operand| operand.base())).collect()
-    }
-
-    #[test]
-    fn the_operand_is_that_of_the_instruction_before_in_the_same_block() {
-        let [rdi, rsi, rdx, rsp] = [Reg::RDI, Reg::RSI, Reg::RDX, Reg::RSP].map(Some);
-        assert_eq!(bases(0), [rdi, rsi, rdx, rsp, rsp]);
-        assert_eq!(bases(1), [None, rdi, rsi, rdx, rsp]);
-        assert_eq!(bases(2), [None, None, rdi, rsi, rdx]);
-        assert_eq!(bases(9), [None; 5]);
-    }
 
     #[test]
     fn registers_are_found_under_the_kernels_numbers() {
