@@ -37,7 +37,7 @@ use crate::{
 pub(crate) use advice::advice;
 use blame::Core;
 pub use blamed::Blamed;
-pub(crate) use blamed::{Access, Registers, Waits};
+pub(crate) use blamed::{Access, Waits};
 use tally::Tally;
 
 /// What to find out.

@@ -14,6 +14,7 @@ pub mod private;
 pub mod profile;
 mod read;
 pub mod source;
+pub mod steal;
 pub mod store;
 pub mod topology;
 pub mod units;

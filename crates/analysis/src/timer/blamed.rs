@@ -2,44 +2,22 @@
 
 use std::collections::HashMap;
 
-use code::{Block, Instruction};
+use code::blame::AddressBehind;
 use record::run::Run;
 
 use super::{
-    facts::{keeps_its_address, overwrites_its_address},
     pattern::pattern,
-    program::Blame,
+    program::BlamedSites,
     tally::{Parts, Tally, undecided},
 };
 use crate::findings::{Activity, Findings, Pattern};
 
-/// How an instruction touches its memory operand.
+/// How the operand that a sample's address is of is touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Access {
     pub reads: bool,
     pub writes: bool,
-    pub registers: Registers,
-}
-
-/// Which address the registers behind an instruction give for its operand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Registers {
-    /// The one it used.
-    Own,
-    /// The one it will use next: it loaded its own address register (`mov r,[r]`).
-    Next,
-    /// None that it uses: the register was overwritten by something that is no address yet.
-    Lost,
-}
-
-impl Registers {
-    fn of(block: &Block, instruction: &Instruction) -> Self {
-        match (keeps_its_address(block, instruction), overwrites_its_address(block, instruction)) {
-            (false, _) => Self::Lost,
-            (true, true) => Self::Next,
-            (true, false) => Self::Own,
-        }
-    }
+    pub behind: AddressBehind,
 }
 
 /// Parts of a sample that wait for memory.
@@ -70,22 +48,17 @@ pub struct Blamed {
 
 impl Blamed {
     pub(crate) fn new(run: &Run, tally: &Tally) -> Self {
-        let of = |(place, blame): (usize, &Blame)| {
+        let of = |(place, blame): (usize, &BlamedSites)| {
             let parts = tally.parts(u32::try_from(place).unwrap_or(u32::MAX));
             let part = |activity: Activity| parts[activity as usize];
             let site = match blame {
-                Blame::Sites(sites) => sites.first().map(|&(site, _)| site),
-                Blame::Undecided(_) | Blame::Unknown => None,
+                BlamedSites::Sites(sites) => sites.first().map(|&(site, _)| site),
+                BlamedSites::Undecided(_) | BlamedSites::Unknown => None,
             };
-            let instruction = site.and_then(|site| tally.program.instruction(tally.program.sites.get(site)?));
-            let access = instruction.and_then(|(block, instruction)| {
-                let operands = block.memory_of(instruction);
-                let any = |wanted: fn(&code::MemoryOperand) -> bool| operands.iter().any(wanted);
-                (!operands.is_empty()).then(|| Access {
-                    reads: any(|operand| operand.access().reads()),
-                    writes: any(|operand| operand.access().writes()),
-                    registers: Registers::of(block, instruction),
-                })
+            let access = tally.program.watched.get(place).copied().flatten().map(|watched| Access {
+                reads: watched.operand.access().reads(),
+                writes: watched.operand.access().writes(),
+                behind: watched.behind,
             });
             OfPlace {
                 blamed: blamed(run, tally, place, blame),
@@ -134,7 +107,7 @@ impl Blamed {
 }
 
 /// Whom a sample at a place is blamed on, and what each part of it means.
-fn blamed(run: &Run, tally: &Tally, place: usize, blame: &Blame) -> Vec<(u32, u64, Parts)> {
+fn blamed(run: &Run, tally: &Tally, place: usize, blame: &BlamedSites) -> Vec<(u32, u64, Parts)> {
     let at = |site: usize| {
         let site = tally.program.sites.get(site)?;
         let (_, instruction) = tally.program.instruction(site)?;
@@ -142,17 +115,17 @@ fn blamed(run: &Run, tally: &Tally, place: usize, blame: &Blame) -> Vec<(u32, u6
         Some((function.module, instruction.address()))
     };
     match blame {
-        Blame::Sites(sites) => sites
+        BlamedSites::Sites(sites) => sites
             .iter()
             .filter_map(|&(site, weight)| {
                 let (module, address) = at(site)?;
                 Some((module, address, tally.parts_of_site(site, weight)))
             })
             .collect(),
-        Blame::Undecided(site) => {
+        BlamedSites::Undecided(site) => {
             at(*site).map(|(module, address)| (module, address, undecided())).into_iter().collect()
         }
-        Blame::Unknown => {
+        BlamedSites::Unknown => {
             let place = run.places.get(place);
             place.map(|place| (place.module, place.address, undecided())).into_iter().collect()
         }

@@ -6,7 +6,7 @@ use record::run::{LineRange, ModuleKind, Run};
 
 use super::{
     Options, account, pattern,
-    program::{Blame, Site},
+    program::{BlamedSites, Site},
     tally::{Parts, Tally, add, split},
 };
 use crate::{
@@ -164,7 +164,7 @@ fn unknown_code(
 ) -> Vec<InstructionFinding> {
     let mut counts: HashMap<u32, u64> = HashMap::new();
     for &place in &run.samples.place {
-        if tally.program.blames.get(place as usize) == Some(&Blame::Unknown) {
+        if tally.program.blames.get(place as usize) == Some(&BlamedSites::Unknown) {
             *counts.entry(place).or_default() += 1;
         }
     }

@@ -11,13 +11,13 @@ use analysis::{
     reading::Reading,
     timer::Options,
 };
-use lab::run::{OnRefusal, Outcome, Request, RunError, Target};
 use machine::{
     Profile, Source, private,
     profile::Fingerprint,
     store::{Found, Store},
 };
 use record::{file, run::Run};
+use recorder::{OnRefusal, Outcome, Request, RunError, Target};
 use report::run::Detail;
 use serde::Serialize;
 
@@ -73,7 +73,7 @@ impl Recording {
             skid_instructions: skid(&Fingerprint::read(&source)),
             ..Request::new(target, output)
         };
-        lab::run::record(&request, &pmu::Live, &source).map_err(|error| match error {
+        recorder::record(&request, &pmu::Live, &source).map_err(|error| match error {
             RunError::NoProgram { .. }
             | RunError::NotExecutable { .. }
             | RunError::NoProcess { .. }
@@ -140,7 +140,7 @@ impl Read {
 /// Reads and analyses a recording.
 pub fn read(path: &Path) -> Result<Read, Failure> {
     let mut run = file::read(path).map_err(Failure::measurement)?;
-    lab::run::complete(&mut run);
+    recorder::complete(&mut run);
     let profile = profile_of(&run);
     let trusted = trust::of_machine(&run.about.fingerprint, None);
     let reading = Reading::of(&run, profile.as_ref(), &Options::on(&trusted));

@@ -93,7 +93,7 @@ impl Place {
 fn recorder() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let recorder = test.parent().and_then(Path::parent).unwrap().join("examples/record");
-    assert!(recorder.exists(), "build the example with 'cargo build -p memwall-lab --example record'");
+    assert!(recorder.exists(), "build the example with 'cargo build -p memwall-recorder --example record'");
     recorder
 }
 
@@ -249,7 +249,7 @@ fn killing_the_recorder_leaves_the_program_and_a_readable_file() {
     assert_eq!((run.about.ending, run.about.elapsed_ns), (Ending::Unknown, None));
     assert!(run.samples.place.len() > 100);
     assert_eq!(samples_in(&run, "hot"), 0);
-    lab::run::complete(&mut run);
+    recorder::complete(&mut run);
     assert!(samples_in(&run, "hot") * 10 > run.samples.place.len() * 8);
     until("the program goes on and ends by itself", || finished.exists());
 }

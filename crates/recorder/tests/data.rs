@@ -102,7 +102,7 @@ impl Place {
 fn recorder() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let recorder = test.parent().and_then(Path::parent).unwrap().join("examples/record");
-    assert!(recorder.exists(), "build the example with 'cargo build -p memwall-lab --example record'");
+    assert!(recorder.exists(), "build the example with 'cargo build -p memwall-recorder --example record'");
     recorder
 }
 

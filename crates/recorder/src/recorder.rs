@@ -6,7 +6,7 @@ mod tasks;
 
 use std::collections::HashMap;
 
-use code::MemoryOperand;
+use code::blame::WatchedOperand;
 use pmu::sampling::Record;
 use record::{file::Writer, run::Place};
 
@@ -30,7 +30,7 @@ pub(super) const NEVER: u64 = u64::MAX;
 #[derive(Clone, Copy, Debug)]
 struct Known {
     index: u32,
-    operand: Option<MemoryOperand>,
+    operand: Option<WatchedOperand>,
 }
 
 /// What was counted on the way.

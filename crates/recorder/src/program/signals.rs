@@ -22,7 +22,7 @@ const CAUGHT: [i32; 6] =
 
 /// A signal mask.
 #[derive(Clone, Copy)]
-pub(crate) struct Mask(libc::sigset_t);
+pub struct Mask(libc::sigset_t);
 
 impl Mask {
     /// Makes it the mask of this thread. Async-signal-safe.
@@ -34,14 +34,15 @@ impl Mask {
 
 /// A signal that reached us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Arrival {
+pub struct Arrival {
+    /// Its number.
     pub signal: i32,
     /// The terminal sent it to the whole foreground group: the program has it too.
     pub reached_program: bool,
 }
 
 /// Catches signals until dropped.
-pub(crate) struct Signals {
+pub struct Signals {
     before: Mask,
     descriptor: OwnedFd,
 }
@@ -124,7 +125,7 @@ fn leads_session() -> bool {
 }
 
 /// Sends a signal to a process; one that is gone does not mind.
-pub(crate) fn send(pid: i32, signal: i32) {
+pub fn send(pid: i32, signal: i32) {
     // SAFETY: takes two numbers. `pid` is positive: never a group.
     unsafe { libc::kill(pid.max(1), signal) };
 }

@@ -5,7 +5,7 @@ use record::{file::Code, run::ModuleKind};
 use symbols::PerfMap;
 
 use super::*;
-use crate::run::{
+use crate::{
     code_store::{Collector, Sources},
     heap::why_no_log,
     recorder::Counts,

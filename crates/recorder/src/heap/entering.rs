@@ -9,7 +9,7 @@ use std::{
 
 /// Why a program cannot be entered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::run) enum Barrier {
+pub(crate) enum Barrier {
     /// No loader takes part.
     Static,
     /// It runs with other rights than ours; the loader then ignores such requests.
@@ -52,7 +52,7 @@ const LONGEST_CHAIN: usize = 5;
 const SANITIZERS: [&str; 5] = ["libasan.", "libtsan.", "liblsan.", "libhwasan.", "libclang_rt."];
 
 /// What keeps the library out of the program at `path`; none also if the file cannot be read.
-pub(in crate::run) fn barrier(path: &Path) -> Option<Barrier> {
+pub(crate) fn barrier(path: &Path) -> Option<Barrier> {
     let mut path = path.to_owned();
     for _ in 0..LONGEST_CHAIN {
         let file = File::open(&path).ok()?;
@@ -176,7 +176,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 /// What a process executed, as far as its file still tells why it has no log.
-pub(in crate::run) fn why_no_log(executable: &str) -> Option<String> {
+pub(crate) fn why_no_log(executable: &str) -> Option<String> {
     fs::metadata(executable).ok()?;
     barrier(Path::new(executable)).map(|barrier| barrier.words())
 }

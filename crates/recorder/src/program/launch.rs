@@ -74,7 +74,7 @@ fn restore_dispositions() {
 }
 
 /// Whether this process ignores a signal.
-pub(crate) fn is_ignored(signal: i32) -> bool {
+pub fn is_ignored(signal: i32) -> bool {
     let mut old = Disposition::default();
     // SAFETY: asks only; `old` is what the kernel writes.
     let asked = unsafe { libc::syscall(libc::SYS_rt_sigaction, signal, 0, &raw mut old, size_of::<u64>()) };
@@ -83,7 +83,7 @@ pub(crate) fn is_ignored(signal: i32) -> bool {
 
 /// A program found, with its arguments.
 #[derive(Debug)]
-pub(crate) struct Program {
+pub struct Program {
     /// Files to try, in the order of `PATH`.
     files: Vec<CString>,
     arguments: Vec<CString>,
@@ -93,7 +93,7 @@ pub(crate) struct Program {
 
 /// Why there is no such program.
 #[derive(Debug)]
-pub(crate) enum NotFound {
+pub enum NotFound {
     /// No file of that name.
     Missing,
     /// A file, but it may not be executed.
@@ -259,7 +259,8 @@ impl Prepared<'_> {
 
 /// A child that waits at the gate.
 #[derive(Debug)]
-pub(crate) struct Child {
+pub struct Child {
+    /// Its number, which is also the program's.
     pub pid: i32,
     gate: Option<OwnedFd>,
     errors: OwnedFd,

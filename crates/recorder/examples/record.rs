@@ -4,9 +4,9 @@
 
 use std::{env, ffi::OsString, process::ExitCode, time::Duration};
 
-use lab::run::{Request, Target, record};
 use machine::Source;
 use pmu::{Errno, Kernel, Live, scripted::Scripted};
+use recorder::{Request, Target, record};
 
 fn main() -> ExitCode {
     let mut arguments = env::args_os().skip(1);

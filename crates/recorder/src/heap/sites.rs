@@ -14,7 +14,7 @@ use record::data::Site;
 use symbols::Image;
 
 use super::wrappers::is_wrapper;
-use crate::run::{calls::call_before, modules::Modules, spaces::Space};
+use crate::{calls::call_before, modules::Modules, spaces::Space};
 
 /// Frames remembered; beyond it the memory begins anew.
 const KEPT_FRAMES: usize = 1 << 16;

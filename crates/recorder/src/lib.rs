@@ -12,6 +12,7 @@
 //! - If the disk is full the recording stops, the program goes on.
 //! - Where perf_event is refused, what procfs and the kernel's accounting know is recorded: processor time, context
 //!   switches and how threads spent their time, without samples.
+#![deny(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod areas;
@@ -23,6 +24,7 @@ mod memory;
 mod modules;
 mod operand;
 mod population;
+pub mod program;
 mod recorder;
 mod schedule;
 mod session;

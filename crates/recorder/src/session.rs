@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use machine::{CpuSet, Source, Topology, profile::Fingerprint};
+use machine::{CpuSet, Source, Topology, profile::Fingerprint, steal::StealWatch};
 use pmu::{
     Kernel,
     refusal::Surroundings,
@@ -32,13 +32,10 @@ use super::{
     recorder::{NEVER, Recorder, Window},
     schedule::{self, Watch},
 };
-use crate::{
-    noise::StealWatch,
-    program::{
-        launch::{Child, NotFound, Program},
-        signals::{self, Signals},
-        usage,
-    },
+use crate::program::{
+    launch::{Child, NotFound, Program},
+    signals::{self, Signals},
+    usage,
 };
 
 /// Periods are drawn within ±5 % of this many hundredths of the one asked for: never more samples than asked for.

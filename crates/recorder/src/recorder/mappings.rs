@@ -6,7 +6,7 @@ use pmu::sampling::{File, Mmap};
 use record::run::ModuleKind;
 
 use super::Recorder;
-use crate::run::{
+use crate::{
     areas::{self, Knowledge, Span},
     memory,
     spaces::Mapped,

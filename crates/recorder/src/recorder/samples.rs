@@ -9,7 +9,7 @@ use record::{
 };
 
 use super::{Known, Recorder};
-use crate::run::{calls::follows_call, operand, spaces::Mapped};
+use crate::{calls::follows_call, operand, spaces::Mapped};
 
 /// The number of `rsp` in the kernel's `perf_regs.h`.
 const STACK_POINTER: u32 = 7;

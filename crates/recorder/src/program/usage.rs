@@ -9,7 +9,7 @@ use std::{io, mem::MaybeUninit};
 use record::run::{Ending, Usage};
 
 /// How the program ended, if it did: an answer at once, or with `block` when it ends. `Err`: it is no child of ours.
-pub(crate) fn wait(pid: i32, block: bool) -> io::Result<Option<(Ending, Usage)>> {
+pub fn wait(pid: i32, block: bool) -> io::Result<Option<(Ending, Usage)>> {
     let (mut status, mut usage) = (0, MaybeUninit::<libc::rusage>::zeroed());
     let options = if block { 0 } else { libc::WNOHANG };
     loop {

@@ -3,7 +3,7 @@
 use pmu::sampling::Stamp;
 
 use super::{NEVER, Recorder};
-use crate::run::{areas::FIRST_LOOK_NS, heap::Owner, slices::Doing};
+use crate::{areas::FIRST_LOOK_NS, heap::Owner, slices::Doing};
 
 /// Executables without a log that are remembered.
 const MOST_SILENT: usize = 20;
