@@ -2,8 +2,25 @@
 //!
 //! A quantity of a core has a value in every cycle: how many slots retire in it, how many loads are under way. A thing
 //! that happens at a moment is a value in one cycle. Boxes (slices, home agents, channels, links) only add up.
+//!
+//! Cores and memory write here and know nothing of who reads: a core tells a [`CoreObserver`], a memory system writes
+//! into its [`Watcher`] what is asked for ([`Watch`]).
 
-use crate::access::Supplier;
+mod boxes;
+mod observer;
+mod retirement;
+mod turns;
+mod watch;
+
+pub use boxes::{BoxCounts, BoxNumbers};
+pub use turns::CounterTurns;
+pub use watch::{SignalNote, Watch};
+
+pub(crate) use boxes::Watcher;
+pub(crate) use observer::{CoreObserver, Waits, WatchedLoad};
+pub(crate) use retirement::Retirement;
+
+use crate::supplier::Supplier;
 
 macro_rules! signals {
     ($(#[$doc:meta])* $type:ident: $repr:ty { $($(#[$about:meta])* $name:ident = $text:literal,)* }) => {

@@ -1,6 +1,6 @@
 //! What retires with a slot, as counters see it.
 
-use super::signal::CoreSignal;
+use super::CoreSignal;
 
 /// What retires with a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

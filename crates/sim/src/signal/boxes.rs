@@ -2,13 +2,11 @@
 
 use events::Unit;
 
-use super::{
-    bank::{BOX_UNITS, Watch},
-    probe::Note,
-    signal::{BoxSignal, CoreSignal, Number},
-    tape::Turns,
-};
+use super::{BoxSignal, CoreSignal, CounterTurns, Number, SignalNote, Watch};
 use crate::time::Time;
+
+/// The kinds of box that are simulated.
+const BOX_UNITS: [Unit; 4] = [Unit::Slice, Unit::HomeAgent, Unit::MemoryController, Unit::Link];
 
 /// How many boxes of each kind a package has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,8 +72,8 @@ impl BoxCounts {
 pub(crate) struct Watcher {
     active: bool,
     watch: Watch,
-    turns: Turns,
-    notes: Vec<Vec<Note>>,
+    turns: CounterTurns,
+    notes: Vec<Vec<SignalNote>>,
     boxes: BoxCounts,
 }
 
@@ -85,14 +83,14 @@ impl Watcher {
         Self {
             active: false,
             watch: Watch::default(),
-            turns: Turns::ONE,
+            turns: CounterTurns::ONE,
             notes: vec![Vec::new(); cores],
             boxes,
         }
     }
 
     /// Begins, with sums at zero; turns in femtoseconds.
-    pub fn begin(&mut self, watch: Watch, turns: Turns) {
+    pub fn begin(&mut self, watch: Watch, turns: CounterTurns) {
         let boxes = (self.boxes.numbers.packages * self.boxes.numbers.per_package()) as usize;
         self.watch = watch;
         self.active = !watch.cores.is_empty() || watch.boxes != 0;
@@ -134,7 +132,7 @@ impl Watcher {
     #[cold]
     fn push(&mut self, core: usize, signal: Number, from: u64, until: u64) {
         if self.watch.cores.has(signal) {
-            self.notes[core].push(Note { signal, from: Time(from), until: Time(until) });
+            self.notes[core].push(SignalNote { signal, from: Time(from), until: Time(until) });
         }
     }
 
@@ -162,7 +160,7 @@ impl Watcher {
     }
 
     /// The notes about a core since the last time.
-    pub fn take_notes(&mut self, core: usize, into: &mut Vec<Note>) {
+    pub fn take_notes(&mut self, core: usize, into: &mut Vec<SignalNote>) {
         into.append(&mut self.notes[core]);
     }
 
