@@ -10,7 +10,6 @@ pub mod bench;
 pub mod calibrate;
 pub mod clock;
 pub mod count;
-pub mod doctor;
 #[cfg(test)]
 mod imagined;
 pub mod native;

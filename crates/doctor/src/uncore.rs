@@ -118,7 +118,7 @@ fn beside(patient: Patient<'_>, others: &[&Pmu]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::script::Script;
+    use crate::script::Script;
     use pmu::{Errno, event::Modes, scripted::Behaviour};
     use record::doctor::State;
 

@@ -94,7 +94,7 @@ fn agrees(mut words: impl Iterator<Item = u64>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::script::{Script, live_or_refused};
+    use crate::script::{Script, live_or_refused};
     use pmu::{record::encode, scripted::Behaviour};
     use record::doctor::State;
 

@@ -77,7 +77,7 @@ pub(super) fn frequency_control(patient: Patient<'_>) -> Capability {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::script::{Script, as_nobody};
+    use crate::script::{Script, as_nobody};
     use record::doctor::State;
 
     #[test]

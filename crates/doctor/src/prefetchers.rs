@@ -89,7 +89,7 @@ fn off(register: &Register, value: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::script::{Script, as_nobody};
+    use crate::script::{Script, as_nobody};
     use record::doctor::State;
 
     fn with_register(vendor: &str, value: u64) -> Script {

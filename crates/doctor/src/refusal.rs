@@ -50,7 +50,7 @@ mod tests {
     use pmu::{Errno, refusal::CONTAINER};
 
     use super::*;
-    use crate::doctor::script::Script;
+    use crate::script::Script;
 
     fn refusal(script: &Script, errno: i32, need: Need) -> (State, String, Option<String>) {
         let refusal = script.patient().refusal(Trouble::open(Errno(errno)), need);

@@ -47,7 +47,7 @@ pub(super) fn pinning(patient: Patient<'_>) -> Capability {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::script::{Script, live, this_machine};
+    use crate::script::{Script, live, this_machine};
     use record::doctor::State;
 
     #[test]

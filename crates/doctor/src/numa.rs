@@ -68,7 +68,7 @@ fn refusal(errno: Errno) -> Capability {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::script::Script;
+    use crate::script::Script;
     use record::doctor::State;
 
     #[test]

@@ -69,7 +69,7 @@ fn look(patient: Patient<'_>, core: &Core) -> Result<Page, Trouble> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::script::Script;
+    use crate::script::Script;
     use pmu::{Errno, scripted::Behaviour};
     use record::doctor::State;
 

@@ -104,7 +104,7 @@ fn is_exact(records: &Records) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::script::Script;
+    use crate::script::Script;
     use pmu::{
         event::Modes,
         record::encode,

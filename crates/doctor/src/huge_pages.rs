@@ -50,7 +50,7 @@ fn refused(patient: Patient<'_>, pool: &str) -> Capability {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::script::Script;
+    use crate::script::Script;
     use pmu::Errno;
     use record::doctor::State;
 

@@ -53,7 +53,7 @@ fn count_writes(patient: Patient<'_>) -> Result<Reading, Trouble> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::script::{Script, live_or_refused};
+    use crate::script::{Script, live_or_refused};
     use pmu::scripted::Behaviour;
     use record::doctor::State;
 

@@ -3,6 +3,7 @@
 //! Each row opens the event, makes the call or writes the cell it speaks of, and undoes what it did. Files are read
 //! under a root path, events go through [`pmu::Kernel`], other system calls through [`System`]: a test can script
 //! all three.
+#![deny(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod breakpoints;

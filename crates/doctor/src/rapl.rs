@@ -99,7 +99,7 @@ fn by_files(patient: Patient<'_>) -> Option<Result<String, Errno>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::script::{Script, as_nobody};
+    use crate::script::{Script, as_nobody};
     use pmu::scripted::Behaviour;
     use record::doctor::State;
 

@@ -76,7 +76,7 @@ pub(super) fn nmi_watchdog(patient: Patient<'_>) -> Capability {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::script::{Script, live, this_machine};
+    use crate::script::{Script, live, this_machine};
     use pmu::{
         event::Modes,
         scripted::{Behaviour, Request},

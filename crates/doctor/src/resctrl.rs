@@ -146,7 +146,7 @@ impl Drop for Group {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::script::{Script, as_nobody};
+    use crate::script::{Script, as_nobody};
     use record::doctor::State;
 
     fn mounted() -> Script {

@@ -64,7 +64,7 @@ pub(super) fn steal_time(patient: Patient<'_>) -> Capability {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::script::Script;
+    use crate::script::Script;
     use record::doctor::State;
 
     #[test]

@@ -195,7 +195,7 @@ fn grow<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::script::Script;
+    use crate::script::Script;
     use pmu::scripted::{Behaviour, Request};
 
     /// A core with this many general counters and fixed counters for cycles, instructions and reference cycles.
