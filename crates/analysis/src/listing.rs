@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 
 use code::{decode_range, disassemble};
-use record::run::{Function, LineRange, Run};
+use record::{
+    ids::ModuleId,
+    run::{Function, LineRange, Run},
+};
 
 use crate::findings::{Activity, Findings, InstructionFinding, SourceLine};
 
@@ -41,7 +44,7 @@ pub fn functions(run: &Run, findings: &Findings, most: usize) -> Vec<AnnotatedFu
     }
     let annotated = findings.symbols.iter().enumerate().filter_map(|(symbol, finding)| {
         let function = run.functions.iter().find(|function| {
-            let module = run.modules.get(function.module as usize);
+            let module = run.module(function.module);
             function.name == finding.name && module.is_some_and(|module| module.path == finding.module)
         })?;
         let lines = lines(run, function, |address| sampled.get(&(symbol, address)).copied())?;
@@ -80,7 +83,7 @@ fn lines<'a>(
     Some(instructions.map(|instruction| line(instruction.address(), instruction.next_address())).collect())
 }
 
-fn source(run: &Run, module: u32, address: u64) -> Option<SourceLine> {
+fn source(run: &Run, module: ModuleId, address: u64) -> Option<SourceLine> {
     let after = run.lines.partition_point(|line: &LineRange| (line.module, line.start) <= (module, address));
     let line = run.lines.get(after.checked_sub(1)?)?;
     if line.module != module || address >= line.end {

@@ -12,7 +12,7 @@ mod tally;
 
 use std::collections::HashMap;
 
-use record::run::Run;
+use record::{ids::ThreadId, run::Run};
 
 use crate::{
     findings::{Findings, ObjectFinding, ObjectUse, Objects, Share, SharedLine, Sharing},
@@ -79,8 +79,8 @@ impl<'a> Sorted<'a> {
         let (run, samples) = (self.run, &self.run.samples);
         let (place, thread, time_ns) = (samples.place[index], samples.thread[index], samples.time_ns[index]);
         let waits = self.blamed.waits(place);
-        let function = run.places.get(place as usize).and_then(|place| place.function);
-        let symbol = function.and_then(|function| *self.symbols.get(function as usize)?);
+        let function = run.place(place).and_then(|place| place.function);
+        let symbol = function.and_then(|function| *self.symbols.get(function.index())?);
         let is_flagged = self.findings.timeline.is_flagged(time_ns);
         if is_flagged {
             self.flagged.code(symbol, waits.loads);
@@ -90,7 +90,7 @@ impl<'a> Sorted<'a> {
         self.tally.waited(waits);
         let address = samples.address[index].filter(|_| access.registers != Registers::Lost)?.get();
         self.addressed += 1;
-        let process = run.threads.get(thread as usize).map_or(0, |thread| thread.process);
+        let process = run.thread(thread).map_or(0, |thread| thread.process);
         let key = self.spaces.find(process, address, time_ns);
         if is_flagged {
             self.flagged.data(key, waits.loads);
@@ -132,7 +132,7 @@ fn symbols_of(run: &Run, findings: &Findings) -> Vec<Option<usize>> {
     run.functions
         .iter()
         .map(|function| {
-            let module = run.modules.get(function.module as usize).map(|module| module.path.as_str());
+            let module = run.module(function.module).map(|module| module.path.as_str());
             findings
                 .symbols
                 .iter()
@@ -145,7 +145,7 @@ fn findings_of(run: &Run, spaces: &Spaces<'_>, tally: &ObjectTally) -> Vec<Objec
     let all_loads = tally.loads;
     let all_other = tally.other;
     let share = |part: f64, all: f64| if all > 0.0 { part / all } else { 0.0 };
-    let tid = |thread: u32| run.threads.get(thread as usize).map_or(0, |thread| thread.tid);
+    let tid = |thread: ThreadId| run.thread(thread).map_or(0, |thread| thread.tid);
     tally
         .ranked()
         .into_iter()

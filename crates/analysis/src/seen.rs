@@ -37,8 +37,8 @@ pub fn samples<'a>(
         run.threads.iter().map(|thread| threads.get(&thread.tid).copied()).collect();
     let places = blamed.instructions(run, findings);
     (0..run.samples.time_ns.len()).flat_map(move |index| {
-        let place = run.samples.place[index] as usize;
-        let thread = threads.get(run.samples.thread[index] as usize).copied().flatten();
+        let place = run.samples.place[index].index();
+        let thread = threads.get(run.samples.thread[index].index()).copied().flatten();
         let parts: Vec<Seen> = places
             .get(place)
             .into_iter()

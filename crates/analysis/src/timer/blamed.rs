@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 
 use code::{Block, Instruction};
-use record::run::Run;
+use record::{
+    ids::{ModuleId, PlaceId},
+    run::Run,
+};
 
 use super::{
     facts::{keeps_its_address, overwrites_its_address},
@@ -54,7 +57,7 @@ pub(crate) struct Waits {
 /// What a sample at each place means.
 struct OfPlace {
     /// Module and address of each instruction blamed, and its part of the sample.
-    blamed: Vec<(u32, u64, Parts)>,
+    blamed: Vec<(ModuleId, u64, Parts)>,
     access: Option<Access>,
     waits: Waits,
     pattern: Pattern,
@@ -71,7 +74,7 @@ pub struct Blamed {
 impl Blamed {
     pub(crate) fn new(run: &Run, tally: &Tally) -> Self {
         let of = |(place, blame): (usize, &Blame)| {
-            let parts = tally.parts(u32::try_from(place).unwrap_or(u32::MAX));
+            let parts = tally.parts(PlaceId::of(place));
             let part = |activity: Activity| parts[activity as usize];
             let site = match blame {
                 Blame::Sites(sites) => sites.first().map(|&(site, _)| site),
@@ -103,18 +106,18 @@ impl Blamed {
     }
 
     /// How the instruction blamed for samples at a place touches memory; none if it does not, or is not known.
-    pub(crate) fn access(&self, place: u32) -> Option<Access> {
-        self.places.get(place as usize)?.access
+    pub(crate) fn access(&self, place: PlaceId) -> Option<Access> {
+        self.places.get(place.index())?.access
     }
 
     /// What of a sample at a place is waiting for memory.
-    pub(crate) fn waits(&self, place: u32) -> Waits {
-        self.places.get(place as usize).map_or_else(Waits::default, |place| place.waits)
+    pub(crate) fn waits(&self, place: PlaceId) -> Waits {
+        self.places.get(place.index()).map_or_else(Waits::default, |place| place.waits)
     }
 
     /// How the instruction walks through memory.
-    pub(crate) fn pattern(&self, place: u32) -> Pattern {
-        self.places.get(place as usize).map_or(Pattern::Unknown, |place| place.pattern)
+    pub(crate) fn pattern(&self, place: PlaceId) -> Pattern {
+        self.places.get(place.index()).map_or(Pattern::Unknown, |place| place.pattern)
     }
 
     /// By place: the instructions of the findings that a sample there is blamed on.
@@ -125,8 +128,8 @@ impl Blamed {
                 known.insert((&symbol.module, found.address), index);
             }
         }
-        let path = |module: u32| run.modules.get(module as usize).map_or("unknown", |module| &module.path);
-        let shown = |&(module, address, parts): &(u32, u64, Parts)| {
+        let path = |id: ModuleId| run.module(id).map_or("unknown", |module| &module.path);
+        let shown = |&(module, address, parts): &(ModuleId, u64, Parts)| {
             Some((*known.get(&(path(module), address))?, parts.map(|part| part as f32)))
         };
         self.places.iter().map(|place| place.blamed.iter().filter_map(shown).collect()).collect()
@@ -134,7 +137,7 @@ impl Blamed {
 }
 
 /// Whom a sample at a place is blamed on, and what each part of it means.
-fn blamed(run: &Run, tally: &Tally, place: usize, blame: &Blame) -> Vec<(u32, u64, Parts)> {
+fn blamed(run: &Run, tally: &Tally, place: usize, blame: &Blame) -> Vec<(ModuleId, u64, Parts)> {
     let at = |site: usize| {
         let site = tally.program.sites.get(site)?;
         let (_, instruction) = tally.program.instruction(site)?;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use code::{Block, Decoded, Flow, Instruction, decode_range};
-use record::run::Run;
+use record::{ids::FunctionId, run::Run};
 
 use super::facts::wait_of;
 use crate::findings::Activity;
@@ -95,7 +95,7 @@ impl Program {
             by_block: HashMap::new(),
         };
         for (place, &count) in run.places.iter().zip(counts) {
-            let function = place.function.map(|index| index as usize);
+            let function = place.function.map(FunctionId::index);
             let blame = match function {
                 Some(function) => {
                     program.blame(function, place.address, run.about.skid_instructions as usize)

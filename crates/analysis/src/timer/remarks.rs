@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use record::{
+    ids::{ModuleId, PlaceId},
     run::{Ending, Run},
     trust::Standing,
 };
@@ -55,25 +56,25 @@ pub(crate) fn remarks(
 
 /// Modules that samples landed in and that could not be read.
 fn unreadable(run: &Run, remarks: &mut Vec<String>) {
-    let used: HashSet<u32> = run
+    let used: HashSet<ModuleId> = run
         .samples
         .place
         .iter()
         .collect::<HashSet<_>>()
         .into_iter()
-        .filter_map(|&place| run.places.get(place as usize))
+        .filter_map(|&place| run.place(place))
         .map(|place| place.module)
         .collect();
     for (index, module) in run.modules.iter().enumerate() {
-        if let Some(problem) = module.problem.as_ref().filter(|_| used.contains(&(index as u32))) {
+        if let Some(problem) = module.problem.as_ref().filter(|_| used.contains(&ModuleId::of(index))) {
             remarks.push(format!("{}: {problem}.", module.path));
         }
     }
 }
 
 fn unknown(run: &Run, tally: &Tally, remarks: &mut Vec<String>) {
-    let is_unknown = |&&place: &&u32| {
-        !matches!(tally.program.blames.get(place as usize), Some(Blame::Sites(_) | Blame::Undecided(_)))
+    let is_unknown = |&&place: &&PlaceId| {
+        !matches!(tally.program.blames.get(place.index()), Some(Blame::Sites(_) | Blame::Undecided(_)))
     };
     let unknown = run.samples.place.iter().filter(is_unknown).count();
     if unknown * 100 > run.samples.place.len() {

@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use record::run::{LineRange, ModuleKind, Run};
+use record::{
+    ids::{FunctionId, ModuleId, PlaceId, ThreadId},
+    run::{LineRange, ModuleKind, Place, Run},
+};
 
 use super::{
     Options, account, pattern,
@@ -18,19 +21,19 @@ use crate::{
 pub(crate) fn threads(run: &Run, tally: &Tally) -> Vec<ThreadFinding> {
     let mut sums = vec![(Parts::default(), 0u64); run.threads.len()];
     for (&thread, &place) in run.samples.thread.iter().zip(&run.samples.place) {
-        if let Some((sum, samples)) = sums.get_mut(thread as usize) {
+        if let Some((sum, samples)) = sums.get_mut(thread.index()) {
             add(sum, &tally.parts(place), 1.0);
             *samples += 1;
         }
     }
-    let mut slices: HashMap<u32, Vec<_>> = HashMap::new();
+    let mut slices: HashMap<ThreadId, Vec<_>> = HashMap::new();
     for slice in &run.slices {
         slices.entry(slice.thread).or_default().push(*slice);
     }
     let all = run.samples.place.len().max(1) as f64;
     let mut found: Vec<ThreadFinding> = Vec::new();
     for (index, (thread, (sum, samples))) in run.threads.iter().zip(&sums).enumerate() {
-        let own = slices.get(&(index as u32)).map(Vec::as_slice).unwrap_or_default();
+        let own = slices.get(&ThreadId::of(index)).map(Vec::as_slice).unwrap_or_default();
         found.push(ThreadFinding {
             tid: thread.tid,
             pid: run.processes.get(thread.process as usize).map_or(thread.tid, |process| process.pid),
@@ -53,7 +56,11 @@ struct SymbolSum {
 }
 
 /// Whose samples: a function of the run, or the unknown code of a module.
-type Owner = Result<u32, u32>;
+type Owner = Result<FunctionId, ModuleId>;
+
+fn owner_of(run: &Run, place: &Place) -> Owner {
+    place.function.filter(|id| run.function(*id).is_some()).ok_or(place.module)
+}
 
 /// Each function and each instruction, those with most samples first.
 pub(crate) fn symbols(
@@ -64,8 +71,8 @@ pub(crate) fn symbols(
 ) -> (Vec<SymbolFinding>, Vec<InstructionFinding>) {
     let mut sums: HashMap<Owner, SymbolSum> = HashMap::new();
     for (&time, &at) in run.samples.time_ns.iter().zip(&run.samples.place) {
-        let Some(place) = run.places.get(at as usize) else { continue };
-        let owner = place.function.filter(|&f| (f as usize) < run.functions.len()).ok_or(place.module);
+        let Some(place) = run.place(at) else { continue };
+        let owner = owner_of(run, place);
         let sum = sums.entry(owner).or_default();
         add(&mut sum.parts, &tally.parts(at), 1.0);
         sum.samples += 1;
@@ -89,10 +96,8 @@ pub(crate) fn symbols(
 }
 
 fn symbol(run: &Run, owner: Owner, sum: &SymbolSum, all: f64) -> Option<SymbolFinding> {
-    let function = owner.ok().and_then(|index| run.functions.get(index as usize));
-    let module = run
-        .modules
-        .get(function.map_or(owner.err().unwrap_or(u32::MAX), |function| function.module) as usize);
+    let function = owner.ok().and_then(|id| run.function(id));
+    let module = function.map(|function| function.module).or(owner.err()).and_then(|id| run.module(id));
     Some(SymbolFinding {
         name: function.map_or_else(|| "unknown code".to_owned(), |function| function.name.clone()),
         symbol: function.and_then(|function| function.symbol.clone()),
@@ -136,7 +141,7 @@ fn instruction(
     let (_, decoded) = tally.program.instruction(site)?;
     let at = tally.program.blocks[site.block].function;
     let function = run.functions.get(at)?;
-    let symbol = *ranks.get(&Ok(at as u32))?;
+    let symbol = *ranks.get(&Ok(FunctionId::of(at)))?;
     let offset = decoded.address().wrapping_sub(function.start) as usize;
     let bytes = function.code.as_deref().and_then(|code| code.get(offset..)).unwrap_or_default();
     let meaning = &tally.meanings[id];
@@ -162,15 +167,15 @@ fn unknown_code(
     ranks: &HashMap<Owner, usize>,
     all: f64,
 ) -> Vec<InstructionFinding> {
-    let mut counts: HashMap<u32, u64> = HashMap::new();
+    let mut counts: HashMap<PlaceId, u64> = HashMap::new();
     for &place in &run.samples.place {
-        if tally.program.blames.get(place as usize) == Some(&Blame::Unknown) {
+        if tally.program.blames.get(place.index()) == Some(&Blame::Unknown) {
             *counts.entry(place).or_default() += 1;
         }
     }
-    let finding = |(at, samples): (u32, u64)| {
-        let place = run.places.get(at as usize)?;
-        let owner = place.function.filter(|&f| (f as usize) < run.functions.len()).ok_or(place.module);
+    let finding = |(at, samples): (PlaceId, u64)| {
+        let place = run.place(at)?;
+        let owner = owner_of(run, place);
         Some(InstructionFinding {
             symbol: *ranks.get(&owner)?,
             address: place.address,
@@ -188,7 +193,7 @@ fn unknown_code(
 }
 
 /// The line of an address; lines are ordered by module and address.
-fn source(run: &Run, module: u32, address: u64) -> Option<SourceLine> {
+fn source(run: &Run, module: ModuleId, address: u64) -> Option<SourceLine> {
     let after = run.lines.partition_point(|line| (line.module, line.start) <= (module, address));
     let line: &LineRange = run.lines.get(after.checked_sub(1)?)?;
     if line.module != module || address >= line.end {

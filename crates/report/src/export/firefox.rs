@@ -9,7 +9,10 @@ use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, ProcessHandle, Profile,
     ReferenceTimestamp, SamplingInterval, StackHandle, ThreadHandle, Timestamp,
 };
-use record::run::{Place, Run};
+use record::{
+    ids::{PlaceId, ThreadId},
+    run::{Place, Run},
+};
 use serde::Serialize;
 
 use super::{name_of, outside_in, stack_of};
@@ -26,12 +29,12 @@ pub fn firefox(run: &Run, findings: &Findings) -> impl Serialize + use<> {
     profile.set_os_name("Linux");
     let categories = Categories::new(&mut profile, run, findings);
     let threads = threads(&mut profile, run);
-    let mut stacks: HashMap<(u32, u32, Option<u32>), Option<StackHandle>> = HashMap::new();
+    let mut stacks: HashMap<(ThreadId, PlaceId, Option<u32>), Option<StackHandle>> = HashMap::new();
     let period = CpuDelta::from_nanos(interval.nanos());
     let samples = &run.samples;
     for (index, &place) in samples.place.iter().enumerate() {
         let (thread, stack) = (samples.thread[index], stack_of(run, index));
-        let Some(&handle) = threads.get(thread as usize) else { continue };
+        let Some(&handle) = threads.get(thread.index()) else { continue };
         let stack = *stacks.entry((thread, place, stack)).or_insert_with(|| {
             let frames: Vec<FrameInfo> = outside_in(run, &place, stack)
                 .map(|place| FrameInfo {
@@ -99,14 +102,14 @@ impl Categories {
             })
             .collect();
         let of_function = run.functions.iter().map(|function| {
-            let module = run.modules.get(function.module as usize).map_or("", |module| module.path.as_str());
+            let module = run.module(function.module).map_or("", |module| module.path.as_str());
             by_name.get(&(module, function.name.as_str())).copied().unwrap_or(undecided)
         });
         Self { of_function: of_function.collect(), undecided }
     }
 
     fn of(&self, place: &Place) -> CategoryHandle {
-        let function = place.function.and_then(|function| self.of_function.get(function as usize));
+        let function = place.function.and_then(|function| self.of_function.get(function.index()));
         function.copied().unwrap_or(self.undecided)
     }
 }

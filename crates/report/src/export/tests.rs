@@ -5,13 +5,14 @@ use analysis::timer::{Options, analyse};
 use machine::profile::Fingerprint;
 use record::{
     data::Data,
+    ids::{FunctionId, ModuleId, PlaceId, ThreadId},
     run::{About, Ending, Function, Module, ModuleKind, Place, Process, Run, Samples, Thread},
 };
 
 use super::*;
 
 fn function(name: &str, start: u64) -> Function {
-    Function { module: 0, symbol: None, name: name.into(), start, end: start + 16, code: None }
+    Function { module: ModuleId(0), symbol: None, name: name.into(), start, end: start + 16, code: None }
 }
 
 fn thread(tid: u32, name: &str) -> Thread {
@@ -20,7 +21,7 @@ fn thread(tid: u32, name: &str) -> Thread {
 
 /// Two threads; `main` calls `work;er`, and one sample lies in code of which nothing is known.
 fn run() -> Run {
-    let place = |address, function| Place { module: 0, address, function };
+    let place = |address, function| Place { module: ModuleId(0), address, function };
     Run {
         about: About {
             memwall: "0".into(),
@@ -56,16 +57,20 @@ fn run() -> Run {
         functions: vec![function("main", 0x1000), function("work;er", 0x2000)],
         files: Vec::new(),
         lines: Vec::new(),
-        places: vec![place(0x1004, Some(0)), place(0x2004, Some(1)), place(0x9000, None)],
+        places: vec![
+            place(0x1004, Some(FunctionId(0))),
+            place(0x2004, Some(FunctionId(1))),
+            place(0x9000, None),
+        ],
         samples: Samples {
             time_ns: vec![1_000_000, 2_000_000, 3_000_000, 4_000_000, 5_000_000],
-            thread: vec![0, 0, 1, 0, 1],
+            thread: [0, 0, 1, 0, 1].map(ThreadId).to_vec(),
             cpu: vec![0; 5],
-            place: vec![1, 1, 1, 2, 0],
+            place: [1, 1, 1, 2, 0].map(PlaceId).to_vec(),
             address: vec![None; 5],
             stack: vec![Some(0), Some(0), Some(0), None, None],
         },
-        stacks: vec![vec![1, 0]],
+        stacks: vec![vec![PlaceId(1), PlaceId(0)]],
         data: Data::default(),
         slices: Vec::new(),
         remarks: Vec::new(),
