@@ -61,6 +61,14 @@ impl Run {
     pub fn place(&self, id: PlaceId) -> Option<&Place> {
         self.places.get(id.index())
     }
+
+    /// File and line that an address comes from, if debug information says so.
+    pub fn line_at(&self, module: ModuleId, address: u64) -> Option<(&str, u32)> {
+        let after = self.lines.partition_point(|line| (line.module, line.start) <= (module, address));
+        let line = self.lines.get(after.checked_sub(1)?)?;
+        let is_here = line.module == module && address < line.end;
+        is_here.then_some((self.files.get(line.file as usize)?, line.line))
+    }
 }
 
 /// What was run, how, and how it ended.

@@ -24,6 +24,7 @@ pub(super) fn shared(run: &Run, tally: &ObjectTally) -> Vec<SharedLine> {
     for (&(_, line), sum) in &tally.lines {
         let Some(sharing) = sharing(sum) else { continue };
         let uses = sum.uses.iter().map(|(at, &samples)| LineUse {
+            thread: at.thread,
             tid: run.thread(at.thread).map_or(0, |thread| thread.tid),
             offset: at.offset,
             symbol: at.symbol.unwrap_or(usize::MAX),

@@ -1,20 +1,16 @@
 //! Samples one by one, for those who look at data.
 
-use std::collections::HashMap;
-
-use code::{Block, Instruction};
-use record::{
-    ids::{ModuleId, PlaceId},
-    run::Run,
-};
+use code::{Block, Decoded, Instruction};
+use record::ids::{FunctionId, PlaceId};
 
 use super::{
     facts::{keeps_its_address, overwrites_its_address},
     pattern::pattern,
-    program::Blame,
+    program::{Blame, Program},
     tally::{Parts, Tally, undecided},
+    views::Ranks,
 };
-use crate::findings::{Activity, Findings, Pattern};
+use crate::findings::{Activity, Pattern};
 
 /// How an instruction touches its memory operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,25 +50,27 @@ pub(crate) struct Waits {
     pub other: f64,
 }
 
+/// Parts of a sample by activity, as small as pages need them.
+pub(crate) type ShownParts = [f32; Activity::ALL.len()];
+
 /// What a sample at each place means.
 struct OfPlace {
-    /// Module and address of each instruction blamed, and its part of the sample.
-    blamed: Vec<(ModuleId, u64, Parts)>,
+    /// Index of each instruction blamed among those of the findings, and what its part of the sample means.
+    blamed: Vec<(usize, ShownParts)>,
     access: Option<Access>,
     waits: Waits,
     pattern: Pattern,
 }
 
-/// The parts of a sample as the findings have them: index of an instruction, and what it means.
-pub(crate) type Shown = (usize, [f32; Activity::ALL.len()]);
-
-/// What samples at each place of a run mean, for those who look at samples one by one.
-pub struct Blamed {
+/// What samples at each place of a run mean, in terms of its findings, for those who look at samples one by one.
+pub(crate) struct Blamed {
+    program: Program,
     places: Vec<OfPlace>,
+    ranks: Ranks,
 }
 
 impl Blamed {
-    pub(crate) fn new(run: &Run, tally: &Tally) -> Self {
+    pub(crate) fn new(tally: Tally, ranks: Ranks) -> Self {
         let of = |(place, blame): (usize, &Blame)| {
             let parts = tally.parts(PlaceId::of(place));
             let part = |activity: Activity| parts[activity as usize];
@@ -91,7 +89,7 @@ impl Blamed {
                 })
             });
             OfPlace {
-                blamed: blamed(run, tally, place, blame),
+                blamed: blamed(&tally, &ranks, PlaceId::of(place), blame),
                 access,
                 waits: Waits {
                     loads: part(Activity::Loads),
@@ -102,7 +100,8 @@ impl Blamed {
                     .map_or(Pattern::Unknown, |found| found.pattern),
             }
         };
-        Self { places: tally.program.blames.iter().enumerate().map(of).collect() }
+        let places = tally.program.blames.iter().enumerate().map(of).collect();
+        Self { places, program: tally.program, ranks }
     }
 
     /// How the instruction blamed for samples at a place touches memory; none if it does not, or is not known.
@@ -120,44 +119,31 @@ impl Blamed {
         self.places.get(place.index()).map_or(Pattern::Unknown, |place| place.pattern)
     }
 
-    /// By place: the instructions of the findings that a sample there is blamed on.
-    pub(crate) fn instructions(&self, run: &Run, findings: &Findings) -> Vec<Vec<Shown>> {
-        let mut known: HashMap<(&str, u64), usize> = HashMap::new();
-        for (index, found) in findings.instructions.iter().enumerate() {
-            if let Some(symbol) = findings.symbols.get(found.symbol) {
-                known.insert((&symbol.module, found.address), index);
-            }
-        }
-        let path = |id: ModuleId| run.module(id).map_or("unknown", |module| &module.path);
-        let shown = |&(module, address, parts): &(ModuleId, u64, Parts)| {
-            Some((*known.get(&(path(module), address))?, parts.map(|part| part as f32)))
-        };
-        self.places.iter().map(|place| place.blamed.iter().filter_map(shown).collect()).collect()
+    /// The instructions of the findings that a sample at a place is blamed on, and what each part of it means.
+    pub(crate) fn parts(&self, place: PlaceId) -> &[(usize, ShownParts)] {
+        self.places.get(place.index()).map_or(&[], |place| &place.blamed)
+    }
+
+    /// The symbol among the findings that a function of the run is.
+    pub(crate) fn symbol(&self, function: FunctionId) -> Option<usize> {
+        self.ranks.symbol(function)
+    }
+
+    /// A function of the run, decoded; none if its code is not known.
+    pub(crate) fn decoded(&self, function: FunctionId) -> Option<&Decoded> {
+        self.program.decoded(function)
     }
 }
 
 /// Whom a sample at a place is blamed on, and what each part of it means.
-fn blamed(run: &Run, tally: &Tally, place: usize, blame: &Blame) -> Vec<(ModuleId, u64, Parts)> {
-    let at = |site: usize| {
-        let site = tally.program.sites.get(site)?;
-        let (_, instruction) = tally.program.instruction(site)?;
-        let function = run.functions.get(tally.program.blocks.get(site.block)?.function)?;
-        Some((function.module, instruction.address()))
+fn blamed(tally: &Tally, ranks: &Ranks, place: PlaceId, blame: &Blame) -> Vec<(usize, ShownParts)> {
+    let parts: Vec<(Option<usize>, Parts)> = match blame {
+        Blame::Sites(sites) => {
+            let part = |&(site, weight): &(usize, f64)| (ranks.site(site), tally.parts_of_site(site, weight));
+            sites.iter().map(part).collect()
+        }
+        Blame::Undecided(site) => vec![(ranks.site(*site), undecided())],
+        Blame::Unknown => vec![(ranks.place(place), undecided())],
     };
-    match blame {
-        Blame::Sites(sites) => sites
-            .iter()
-            .filter_map(|&(site, weight)| {
-                let (module, address) = at(site)?;
-                Some((module, address, tally.parts_of_site(site, weight)))
-            })
-            .collect(),
-        Blame::Undecided(site) => {
-            at(*site).map(|(module, address)| (module, address, undecided())).into_iter().collect()
-        }
-        Blame::Unknown => {
-            let place = run.places.get(place);
-            place.map(|place| (place.module, place.address, undecided())).into_iter().collect()
-        }
-    }
+    parts.into_iter().filter_map(|(index, parts)| Some((index?, parts.map(|part| part as f32)))).collect()
 }

@@ -118,6 +118,11 @@ impl Program {
         }
     }
 
+    /// A function of the run, decoded; none if its code is not known.
+    pub(crate) fn decoded(&self, function: FunctionId) -> Option<&Decoded> {
+        Some(&self.functions.get(function.index())?.as_ref()?.decoded)
+    }
+
     /// The block of a site.
     pub(crate) fn block(&self, block: usize) -> Option<&Block> {
         let at = self.blocks.get(block)?;

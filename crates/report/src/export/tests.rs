@@ -121,3 +121,46 @@ fn firefox_has_threads_samples_stacks_and_categories() {
     assert_eq!(profile["meta"]["product"], "./app -x");
     assert_eq!(profile["meta"]["interval"], 1.0);
 }
+
+/// A chase that waits for memory and a loop that does not, both called `work`.
+#[test]
+fn firefox_colours_functions_of_one_name_each_by_its_own() {
+    // mov r8,[r8]; mov r8,[r8]; add rax,1; cmp rax,rsi; jb 0; ret
+    const CHASE: [u8; 16] =
+        [0x4d, 0x8b, 0x00, 0x4d, 0x8b, 0x00, 0x48, 0x83, 0xc0, 0x01, 0x48, 0x39, 0xf0, 0x72, 0xf1, 0xc3];
+    let mut run = run();
+    for (function, code) in run.functions.iter_mut().zip([&CHASE[..], &[0x90; 16]]) {
+        (function.name, function.code) = ("work".to_owned(), Some(code.to_vec()));
+    }
+    run.places = (0..18u64)
+        .map(|at| Place {
+            module: ModuleId(0),
+            address: if at < 2 { 0x1003 + at * 3 } else { 0x2000 + at - 2 },
+            function: Some(FunctionId(u32::from(at >= 2))),
+        })
+        .collect();
+    let places: Vec<PlaceId> =
+        (0..640).map(|at| PlaceId(if at < 320 { at % 2 } else { 2 + at % 16 })).collect();
+    run.stacks.clear();
+    run.samples = Samples {
+        time_ns: (0..640).map(|at| at * 1_000_000).collect(),
+        thread: vec![ThreadId(0); 640],
+        cpu: vec![0; 640],
+        address: (0..640u64)
+            .map(|at| std::num::NonZeroU64::new(0x7000_0000 + at * 7919 % 640 * 4096))
+            .collect(),
+        stack: Vec::new(),
+        place: places,
+    };
+    let findings = analyse(&run, None, &Options::default());
+    let mostly: Vec<(f64, f64)> =
+        findings.symbols.iter().map(|symbol| (symbol.split.loads, symbol.split.executing)).collect();
+    assert!(mostly[0].0 > 0.9 && mostly[1].1 > 0.9, "{mostly:?}");
+    let profile = serde_json::to_value(firefox(&run, &findings)).unwrap();
+    let names = profile["meta"]["categories"].as_array().unwrap();
+    let frames = profile["threads"][0]["frameTable"]["category"].as_array().unwrap().iter();
+    let mut colours: Vec<&str> =
+        frames.map(|category| names[category.as_u64().unwrap() as usize]["name"].as_str().unwrap()).collect();
+    colours.sort_unstable();
+    assert_eq!(colours, ["executing", "waiting on loads"]);
+}
