@@ -10,7 +10,10 @@ mod objects;
 mod timeline;
 mod verdict;
 
-use record::run::{Ending, ModuleKind, Usage};
+use record::{
+    ids::{FunctionId, ModuleId, ThreadId},
+    run::{Ending, ModuleKind, Usage},
+};
 use serde::{Deserialize, Serialize};
 
 pub use flagged::{Flagged, FlaggedPart};
@@ -50,6 +53,13 @@ pub struct Findings {
     pub advice: Vec<String>,
     /// What spoils or limits these findings, in plain sentences.
     pub remarks: Vec<String>,
+}
+
+impl Findings {
+    /// A thread of the recording; none if it has no such thread.
+    pub fn thread(&self, id: ThreadId) -> Option<&ThreadFinding> {
+        self.threads.iter().find(|thread| thread.id == id)
+    }
 }
 
 /// A value, or why there is none.
@@ -268,6 +278,8 @@ impl Account {
 /// One thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThreadFinding {
+    /// Which one it is in the recording: a number may have been used again.
+    pub id: ThreadId,
     /// Its number.
     pub tid: u32,
     /// The number of its process.
@@ -287,10 +299,14 @@ pub struct ThreadFinding {
 pub struct SymbolFinding {
     /// The name for people: demangled, `unnamed at 0x…`, or `unknown code`.
     pub name: String,
+    /// Which function of the recording it is; none of code that belongs to no known function.
+    pub function: Option<FunctionId>,
     /// As linked, if it has a name there.
     pub symbol: Option<String>,
     /// Path of the file it is in, or what the kernel calls the memory.
     pub module: String,
+    /// Which module of the recording that is: a file may have been built anew.
+    pub module_id: ModuleId,
     /// What the module is.
     pub module_kind: ModuleKind,
     /// Share of the samples of all threads.

@@ -9,7 +9,6 @@ pub mod findings;
 pub mod listing;
 pub mod objects;
 pub mod reading;
-pub mod seen;
 mod statistics;
 pub mod timer;
 pub mod trust;

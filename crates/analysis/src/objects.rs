@@ -13,7 +13,7 @@ mod tally;
 use std::collections::HashMap;
 
 use code::blame::AddressBehind;
-use record::run::Run;
+use record::{ids::ThreadId, run::Run};
 
 use crate::{
     findings::{Findings, ObjectFinding, ObjectUse, Objects, Share, SharedLine, Sharing},
@@ -28,7 +28,7 @@ pub(crate) use space::Key;
 
 /// Which data a run waited for, and for each sample the index of its object, if its address is known. `findings` are
 /// those of the same run: objects refer to its symbols.
-pub fn assign(run: &Run, blamed: &Blamed, findings: &Findings) -> (Objects, Vec<Option<u32>>) {
+pub(crate) fn assign(run: &Run, blamed: &Blamed, findings: &Findings) -> (Objects, Vec<Option<u32>>) {
     let mut sorted = Sorted::new(run, blamed, findings);
     let keys: Vec<Option<Key>> = (0..run.samples.time_ns.len()).map(|index| sorted.sample(index)).collect();
     let Sorted { spaces, tally, flagged, operands, addressed, .. } = sorted;
@@ -50,8 +50,6 @@ struct Sorted<'a> {
     run: &'a Run,
     blamed: &'a Blamed,
     findings: &'a Findings,
-    /// By function of the run.
-    symbols: Vec<Option<usize>>,
     spaces: Spaces<'a>,
     tally: ObjectTally,
     flagged: FlaggedTally,
@@ -66,7 +64,6 @@ impl<'a> Sorted<'a> {
             run,
             blamed,
             findings,
-            symbols: symbols_of(run, findings),
             spaces: Spaces::new(run),
             tally: ObjectTally::default(),
             flagged: FlaggedTally::default(),
@@ -80,8 +77,8 @@ impl<'a> Sorted<'a> {
         let (run, samples) = (self.run, &self.run.samples);
         let (place, thread, time_ns) = (samples.place[index], samples.thread[index], samples.time_ns[index]);
         let waits = self.blamed.waits(place);
-        let function = run.places.get(place as usize).and_then(|place| place.function);
-        let symbol = function.and_then(|function| *self.symbols.get(function as usize)?);
+        let function = run.place(place).and_then(|place| place.function);
+        let symbol = function.and_then(|function| self.blamed.symbol(function));
         let is_flagged = self.findings.timeline.is_flagged(time_ns);
         if is_flagged {
             self.flagged.code(symbol, waits.loads);
@@ -91,7 +88,7 @@ impl<'a> Sorted<'a> {
         self.tally.waited(waits);
         let address = samples.address[index].filter(|_| access.behind != AddressBehind::Lost)?.get();
         self.addressed += 1;
-        let process = run.threads.get(thread as usize).map_or(0, |thread| thread.process);
+        let process = run.thread(thread).map_or(0, |thread| thread.process);
         let key = self.spaces.find(process, address, time_ns);
         if is_flagged {
             self.flagged.data(key, waits.loads);
@@ -128,25 +125,11 @@ pub fn advice(findings: &Findings, objects: &Objects) -> Vec<String> {
     objects.shared_lines.iter().filter(is_worth).take(3).map(sentence).collect()
 }
 
-/// The symbol among the findings of each function of the run.
-fn symbols_of(run: &Run, findings: &Findings) -> Vec<Option<usize>> {
-    run.functions
-        .iter()
-        .map(|function| {
-            let module = run.modules.get(function.module as usize).map(|module| module.path.as_str());
-            findings
-                .symbols
-                .iter()
-                .position(|symbol| symbol.name == function.name && Some(symbol.module.as_str()) == module)
-        })
-        .collect()
-}
-
 fn findings_of(run: &Run, spaces: &Spaces<'_>, tally: &ObjectTally) -> Vec<ObjectFinding> {
     let all_loads = tally.loads;
     let all_other = tally.other;
     let share = |part: f64, all: f64| if all > 0.0 { part / all } else { 0.0 };
-    let tid = |thread: u32| run.threads.get(thread as usize).map_or(0, |thread| thread.tid);
+    let tid = |thread: ThreadId| run.thread(thread).map_or(0, |thread| thread.tid);
     tally
         .ranked()
         .into_iter()
@@ -179,6 +162,8 @@ fn findings_of(run: &Run, spaces: &Spaces<'_>, tally: &ObjectTally) -> Vec<Objec
                 pattern: sum.pattern(),
                 readers: sum.readers.iter().map(|&thread| tid(thread)).collect(),
                 writers: sum.writers.iter().map(|&thread| tid(thread)).collect(),
+                reader_ids: sum.readers.iter().copied().collect(),
+                writer_ids: sum.writers.iter().copied().collect(),
                 pages: spaces.pages(key),
                 symbols,
             }

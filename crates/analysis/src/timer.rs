@@ -36,8 +36,7 @@ use crate::{
 };
 pub(crate) use advice::advice;
 use blame::Core;
-pub use blamed::Blamed;
-pub(crate) use blamed::{Access, Waits};
+pub(crate) use blamed::{Access, Blamed, Waits};
 use tally::Tally;
 
 /// What to find out.
@@ -110,7 +109,7 @@ pub(crate) fn analyse_and_blame(
     let tally = Tally::new(run, &core(profile));
     let overall = tally.split_of(run.samples.place.iter().copied());
     let timeline = timeline::timeline(run, &tally, options);
-    let (symbols, instructions) = views::symbols(run, &tally, &timeline, options);
+    let (symbols, instructions, ranks) = views::symbols(run, &tally, &timeline, options);
     let account = account::overall(run);
     let limits = limits::limits(run, &tally, profile);
     let verdict = verdict::verdict(run, overall.as_ref(), &instructions, &limits, &options.trust);
@@ -129,7 +128,7 @@ pub(crate) fn analyse_and_blame(
         remarks: remarks::remarks(run, &tally, overall.as_ref(), &options.trust),
     };
     findings.advice = advice(&findings, Vec::new());
-    (findings, Blamed::new(run, &tally))
+    (findings, Blamed::new(tally, ranks))
 }
 
 /// The core by its profile, or much like others.

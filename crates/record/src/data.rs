@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ids::ThreadId;
+
 /// All that is known about the data of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Data {
@@ -21,8 +23,8 @@ pub struct Data {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AreaKind {
-    /// The stack of a thread, by its index; of the first thread if the kernel calls it so.
-    Stack(u32),
+    /// The stack of a thread; of the first thread if the kernel calls it so.
+    Stack(ThreadId),
     /// What `brk` grows.
     Heap,
     /// A mapped file.

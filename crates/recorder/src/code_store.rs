@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use code::decode_range;
 use record::{
     file::Code,
+    ids::{FunctionId, ModuleId},
     run::{Function, LineRange, Module, ModuleKind, Place, Run},
 };
 use symbols::{Identity, Image, PerfMap};
@@ -62,7 +63,7 @@ impl Collector {
 
     /// Adds the functions of a module's places.
     pub fn module(&mut self, module: u32, places: &[Place], sources: Sources<'_>) {
-        let own = places.iter().enumerate().filter(|(_, place)| place.module == module);
+        let own = places.iter().enumerate().filter(|(_, place)| place.module == ModuleId(module));
         let mut functions: BTreeMap<u64, Found> = BTreeMap::new();
         let mut unknown: Vec<(u64, usize)> = Vec::new();
         for (index, place) in own {
@@ -92,7 +93,7 @@ impl Collector {
         let function = &mut found.function;
         let end = function.end.min(function.start.saturating_add(LONGEST_CODE_BYTES));
         if has_samples && function.code.is_none() && self.kept_bytes < KEPT_BYTES {
-            function.code = bytes(function.module, function.start, end, sources);
+            function.code = bytes(function.module.0, function.start, end, sources);
         }
         self.kept_bytes += function.code.as_ref().map_or(0, Vec::len);
         if let Some(image) = sources.image.filter(|image| image.has_debug_info()) {
@@ -101,7 +102,7 @@ impl Collector {
         }
         let index = u32::try_from(self.code.functions.len()).unwrap_or(u32::MAX);
         for place in found.places {
-            self.code.function_of_place[place] = Some(index);
+            self.code.function_of_place[place] = Some(FunctionId(index));
         }
         self.code.functions.push(found.function);
     }
@@ -158,11 +159,18 @@ fn function_at(module: u32, address: u64, sources: Sources<'_>) -> Option<Functi
         let symbol = found.is_named().then(|| found.name.clone().into_owned());
         let name = found.demangled().into_owned();
         let range = found.range;
-        return Some(Function { module, symbol, name, start: range.start, end: range.end, code: None });
+        return Some(Function {
+            module: ModuleId(module),
+            symbol,
+            name,
+            start: range.start,
+            end: range.end,
+            code: None,
+        });
     }
     let (range, name) = sources.names?.at(address)?;
     let (symbol, name) = (Some(name.to_owned()), symbols::demangle(name).into_owned());
-    Some(Function { module, symbol, name, start: range.start, end: range.end, code: None })
+    Some(Function { module: ModuleId(module), symbol, name, start: range.start, end: range.end, code: None })
 }
 
 fn bytes(module: u32, start: u64, end: u64, sources: Sources<'_>) -> Option<Vec<u8>> {
@@ -192,7 +200,8 @@ fn unknown_code(module: u32, places: &[(u64, usize)], sources: Sources<'_>) -> V
         };
         let end = start + code.len() as u64;
         let name = format!("unknown code at {start:#x}");
-        let function = Function { module, symbol: None, name, start, end, code: Some(code) };
+        let function =
+            Function { module: ModuleId(module), symbol: None, name, start, end, code: Some(code) };
         all.push(Found { function, places: vec![index] });
     }
     all
@@ -230,7 +239,7 @@ pub fn complete(run: &mut Run) {
     }
     let mut sampled = vec![false; run.places.len()];
     for place in &run.samples.place {
-        sampled[*place as usize] = true;
+        sampled[place.index()] = true;
     }
     let mut collector = Collector::new(sampled);
     for (index, module) in run.modules.iter_mut().enumerate() {

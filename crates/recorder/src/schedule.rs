@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fs};
 
-use record::run::Slice;
+use record::{ids::ThreadId, run::Slice};
 
 use super::slices::Doing;
 
@@ -77,7 +77,8 @@ fn between(thread: u32, before: Seen, now: Seen, slice_ns: u64) -> Slice {
     let running_ns = now.running_ns.saturating_sub(before.running_ns).min(wall_ns);
     let preempted_ns = now.ready_ns.saturating_sub(before.ready_ns).min(wall_ns - running_ns);
     let slice = u32::try_from(before.at_ns / slice_ns.max(1)).unwrap_or(u32::MAX);
-    Slice { thread, slice, running_ns, preempted_ns, blocked_ns: wall_ns - running_ns - preempted_ns }
+    let blocked_ns = wall_ns - running_ns - preempted_ns;
+    Slice { thread: ThreadId(thread), slice, running_ns, preempted_ns, blocked_ns }
 }
 
 #[cfg(test)]
@@ -98,7 +99,8 @@ mod tests {
     fn the_parts_add_up_to_the_wall_time() {
         let before = Seen { at_ns: 210, running_ns: 50, ready_ns: 7 };
         let slice = between(3, before, Seen { at_ns: 310, running_ns: 90, ready_ns: 17 }, 100);
-        let expected = Slice { thread: 3, slice: 2, running_ns: 40, preempted_ns: 10, blocked_ns: 50 };
+        let expected =
+            Slice { thread: ThreadId(3), slice: 2, running_ns: 40, preempted_ns: 10, blocked_ns: 50 };
         assert_eq!(slice, expected);
         // Counters of the kernel may be ahead of our clock.
         let slice = between(3, before, Seen { at_ns: 220, running_ns: 90, ready_ns: 90 }, 100);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use record::run::Slice;
+use record::{ids::ThreadId, run::Slice};
 
 /// What a thread is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Slices {
     /// A thread begins.
     pub fn begin(&mut self, thread: u32, doing: Doing, at_ns: u64) {
         let slice = u32::try_from(at_ns / self.slice_ns).unwrap_or(u32::MAX);
-        let current = Slice { thread, slice, ..Slice::default() };
+        let current = Slice { thread: ThreadId(thread), slice, ..Slice::default() };
         self.lives.insert(thread, Life { doing, until_ns: at_ns, current });
     }
 
@@ -114,9 +114,9 @@ mod tests {
         slices.change(0, Doing::Running, 300, |slice| done.push(slice));
         slices.advance(900, |slice| done.push(slice));
         let expected = [
-            Slice { thread: 0, slice: 0, running_ns: 20, blocked_ns: 30, preempted_ns: 0 },
-            Slice { thread: 0, slice: 1, running_ns: 0, blocked_ns: 100, preempted_ns: 0 },
-            Slice { thread: 0, slice: 2, running_ns: 0, blocked_ns: 30, preempted_ns: 10 },
+            Slice { thread: ThreadId(0), slice: 0, running_ns: 20, blocked_ns: 30, preempted_ns: 0 },
+            Slice { thread: ThreadId(0), slice: 1, running_ns: 0, blocked_ns: 100, preempted_ns: 0 },
+            Slice { thread: ThreadId(0), slice: 2, running_ns: 0, blocked_ns: 30, preempted_ns: 10 },
         ];
         assert_eq!(done, expected);
     }

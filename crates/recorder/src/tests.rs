@@ -104,8 +104,8 @@ fn recorded(records: &[Record<'static>], delay_ns: u64) -> Run {
 
 /// For each sample: its module's path and its address there.
 fn located(run: &Run) -> Vec<(&str, u64)> {
-    let places = run.samples.place.iter().map(|place| &run.places[*place as usize]);
-    places.map(|place| (run.modules[place.module as usize].path.as_str(), place.address)).collect()
+    let places = run.samples.place.iter().map(|place| run.place(*place).unwrap());
+    places.map(|place| (run.module(place.module).unwrap().path.as_str(), place.address)).collect()
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn threads_have_their_own_time() {
     assert_eq!((run.threads[1].began_ns, run.threads[1].ended_ns), (100, Some(300)));
     assert_eq!(run.processes[0].ended_ns, Some(320), "with its last thread");
     let spent = |thread: u32| {
-        let own = run.slices.iter().filter(|slice| slice.thread == thread);
+        let own = run.slices.iter().filter(|slice| slice.thread.0 == thread);
         own.fold([0; 3], |sum, slice| {
             [sum[0] + slice.running_ns, sum[1] + slice.blocked_ns, sum[2] + slice.preempted_ns]
         })
@@ -201,7 +201,7 @@ fn a_number_used_again_is_another_process() {
         0,
     );
     assert_eq!(run.processes.len(), 3);
-    assert_eq!(run.threads[run.samples.thread[0] as usize].process, 2);
+    assert_eq!(run.thread(run.samples.thread[0]).unwrap().process, 2);
     assert_eq!(run.processes[1].ended_ns, Some(2));
     assert_eq!(run.processes[2].ended_ns, None);
 }

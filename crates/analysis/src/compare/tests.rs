@@ -1,4 +1,7 @@
-use record::run::{Ending, ModuleKind, Usage};
+use record::{
+    ids::ModuleId,
+    run::{Ending, ModuleKind, Usage},
+};
 
 use super::*;
 use crate::findings::*;
@@ -59,8 +62,10 @@ fn run(wall_ns: u64, functions: &[(&str, u64, f64)]) -> Findings {
             .iter()
             .map(|&(name, samples, loads)| SymbolFinding {
                 name: name.to_owned(),
+                function: None,
                 symbol: None,
                 module: "app".to_owned(),
+                module_id: ModuleId(0),
                 module_kind: ModuleKind::File,
                 user_share: share(0.5),
                 split: split(samples, loads),

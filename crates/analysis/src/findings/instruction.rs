@@ -1,5 +1,6 @@
 //! Findings about single instructions.
 
+use record::{ids::ModuleId, run::Run};
 use serde::{Deserialize, Serialize};
 
 use super::{Activity, Rate, Share};
@@ -44,6 +45,13 @@ pub struct SourceLine {
     pub file: String,
     /// Line in it.
     pub line: u32,
+}
+
+impl SourceLine {
+    /// Of an address in a module.
+    pub(crate) fn at(run: &Run, module: ModuleId, address: u64) -> Option<Self> {
+        run.line_at(module, address).map(|(file, line)| Self { file: file.to_owned(), line })
+    }
 }
 
 /// How an instruction walks through memory, by its operand's addresses over the samples.

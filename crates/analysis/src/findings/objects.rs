@@ -1,5 +1,6 @@
 //! Findings about data: which objects the core waited for, and lines that threads share.
 
+use record::ids::ThreadId;
 use serde::{Deserialize, Serialize};
 
 use super::{Flagged, Known, Pattern, Share, SourceLine};
@@ -60,10 +61,14 @@ pub struct ObjectFinding {
     pub other_waiting: f64,
     /// How it is walked through.
     pub pattern: Pattern,
-    /// Threads whose samples read it.
+    /// Numbers of the threads whose samples read it.
     pub readers: Vec<u32>,
-    /// Threads whose samples wrote it.
+    /// Numbers of the threads whose samples wrote it.
     pub writers: Vec<u32>,
+    /// The readers, in the same order, as the recording tells them apart.
+    pub reader_ids: Vec<ThreadId>,
+    /// The writers, in the same order, as the recording tells them apart.
+    pub writer_ids: Vec<ThreadId>,
     /// Huge pages and nodes behind it.
     pub pages: Known<Pages>,
     /// Functions that touch it, by [`super::Findings::symbols`], those with most waiting first.
@@ -139,7 +144,9 @@ pub enum Sharing {
 /// One thread's use of one offset of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LineUse {
-    /// Thread.
+    /// The thread, as the recording tells it apart.
+    pub thread: ThreadId,
+    /// Its number.
     pub tid: u32,
     /// Offset within the line.
     pub offset: u32,

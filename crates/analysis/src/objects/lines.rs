@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use record::run::Run;
+use record::{ids::ThreadId, run::Run};
 
 use super::tally::{LINE, LineSum, ObjectTally};
 use crate::{
@@ -24,7 +24,8 @@ pub(super) fn shared(run: &Run, tally: &ObjectTally) -> Vec<SharedLine> {
     for (&(_, line), sum) in &tally.lines {
         let Some(sharing) = sharing(sum) else { continue };
         let uses = sum.uses.iter().map(|(at, &samples)| LineUse {
-            tid: run.threads.get(at.thread as usize).map_or(0, |thread| thread.tid),
+            thread: at.thread,
+            tid: run.thread(at.thread).map_or(0, |thread| thread.tid),
             offset: at.offset,
             symbol: at.symbol.unwrap_or(usize::MAX),
             writes: at.writes,
@@ -46,10 +47,10 @@ pub(super) fn shared(run: &Run, tally: &ObjectTally) -> Vec<SharedLine> {
 
 /// How a line is shared; none if only one thread uses it, or nobody writes.
 fn sharing(sum: &LineSum) -> Option<Sharing> {
-    let samples_of = |thread: u32| -> u64 {
+    let samples_of = |thread: ThreadId| -> u64 {
         sum.uses.iter().filter(|(at, _)| at.thread == thread).map(|(_, samples)| samples).sum()
     };
-    let threads: BTreeSet<u32> =
+    let threads: BTreeSet<ThreadId> =
         sum.uses.keys().map(|at| at.thread).filter(|&thread| samples_of(thread) >= FEWEST).collect();
     let uses = || sum.uses.keys().filter(|at| threads.contains(&at.thread));
     if threads.len() < 2 || !uses().any(|at| at.writes) {

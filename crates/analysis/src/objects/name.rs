@@ -41,8 +41,7 @@ fn size_class(class: u32) -> String {
 fn area_name(run: &Run, area: &Area) -> String {
     match &area.kind {
         AreaKind::Stack(thread) => run
-            .threads
-            .get(*thread as usize)
+            .thread(*thread)
             .map_or_else(|| "a stack".to_owned(), |thread| format!("stack of thread {}", thread.tid)),
         AreaKind::Heap => "heap, block not known".to_owned(),
         AreaKind::File(path) => format!("file {path}"),

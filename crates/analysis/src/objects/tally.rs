@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use code::blame::AddressBehind;
+use record::ids::ThreadId;
 
 use super::Key;
 use crate::{
@@ -20,7 +21,7 @@ const MOST_LINES: usize = 1 << 20;
 #[derive(Clone, Copy)]
 pub(super) struct Touch {
     pub process: u32,
-    pub thread: u32,
+    pub thread: ThreadId,
     pub address: u64,
     pub access: Access,
     pub waits: Waits,
@@ -35,8 +36,8 @@ pub(super) struct Sum {
     pub next_address: u64,
     pub loads: f64,
     pub other: f64,
-    pub readers: BTreeSet<u32>,
-    pub writers: BTreeSet<u32>,
+    pub readers: BTreeSet<ThreadId>,
+    pub writers: BTreeSet<ThreadId>,
     /// By symbol: samples, those waiting on loads, whether it writes.
     pub symbols: BTreeMap<usize, (u64, f64, bool)>,
     patterns: HashMap<Pattern, f64>,
@@ -54,7 +55,7 @@ impl Sum {
 /// One thread at one offset of a line.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct At {
-    pub thread: u32,
+    pub thread: ThreadId,
     pub offset: u32,
     pub symbol: Option<usize>,
     pub writes: bool,

@@ -1,6 +1,6 @@
 //! Runs made by hand: samples with addresses, and memory they lie in.
 
-use record::{data::*, run::Run};
+use record::{data::*, ids::ThreadId, run::Run};
 
 use super::*;
 use crate::{
@@ -91,8 +91,10 @@ fn what_was_unmapped_is_gone_and_variables_and_stacks_are_named() {
     let module = "/p".to_owned();
     run.data.variables =
         vec![Variable { process: 0, start: 0x6000, end: 0x6100, name: "table".into(), module }];
-    run.data.areas =
-        vec![area(0x5000, 0x7000, AreaKind::File("/p".into())), area(0x7000, 0x8000, AreaKind::Stack(0))];
+    run.data.areas = vec![
+        area(0x5000, 0x7000, AreaKind::File("/p".into())),
+        area(0x7000, 0x8000, AreaKind::Stack(ThreadId(0))),
+    ];
     let (_, objects) = found(&run);
     let mut names: Vec<_> = objects.objects.iter().map(|object| (object.kind, object.name.clone())).collect();
     names.sort();
@@ -124,7 +126,7 @@ fn two_threads(addresses: [u64; 2]) -> Run {
     let samples: Vec<_> = (0..200u64).map(|i| (STORED, Some(addresses[i as usize % 2]))).collect();
     let mut run = run(&CODE, &samples);
     run.threads.push(record::run::Thread { tid: 8, ..run.threads[0].clone() });
-    run.samples.thread = (0..200).map(|i| i % 2).collect();
+    run.samples.thread = (0..200).map(|i| ThreadId(i % 2)).collect();
     run
 }
 

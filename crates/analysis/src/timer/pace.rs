@@ -7,6 +7,7 @@
 use std::{collections::HashMap, f64::consts::TAU};
 
 use code::{Block, MemoryOperand, Reg, UopClass};
+use record::ids::ThreadId;
 
 use crate::{findings::Rate, statistics::quantile};
 
@@ -20,7 +21,7 @@ pub(crate) const STEADY: f64 = 0.8;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Turns {
     /// Where each thread was last: time and turn.
-    last: HashMap<u32, (u64, f64)>,
+    last: HashMap<ThreadId, (u64, f64)>,
     /// Turns onward, negative if back, and the nanoseconds they took.
     steps: Vec<(f64, f64)>,
     /// Turns from one beginning to the next.
@@ -29,7 +30,7 @@ pub(crate) struct Turns {
 
 impl Turns {
     /// A sample of a thread in turn `turn` of at least `length`.
-    pub(crate) fn push(&mut self, thread: u32, time_ns: u64, turn: f64, length: f64) {
+    pub(crate) fn push(&mut self, thread: ThreadId, time_ns: u64, turn: f64, length: f64) {
         // Enough for quantiles; a long run adds nothing.
         const KEPT: usize = 4096;
         self.length = self.length.max(length);
@@ -134,7 +135,7 @@ mod tests {
         let mut time: u64 = 0;
         for index in 0..300u64 {
             time += 990 + index.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 20;
-            turns.push(0, time, (time as f64 * per_ns).rem_euclid(length), length);
+            turns.push(ThreadId(0), time, (time as f64 * per_ns).rem_euclid(length), length);
         }
         turns
     }
@@ -160,7 +161,7 @@ mod tests {
         let mut turns = Turns::default();
         for index in 0..300u64 {
             let place = index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
-            turns.push(0, index * 1000 + index % 7 * 31, place as f64, 1024.0);
+            turns.push(ThreadId(0), index * 1000 + index % 7 * 31, place as f64, 1024.0);
         }
         assert_eq!(turns.per_s(2.5e9), None);
     }

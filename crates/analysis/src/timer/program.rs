@@ -6,7 +6,7 @@ use code::{
     Block, Flow, Instruction,
     blame::{Blame, CodeSpot, Routine, WatchedOperand},
 };
-use record::run::Run;
+use record::{ids::FunctionId, run::Run};
 
 /// One instruction of a block that samples were blamed on, in it or near it.
 #[derive(Clone, Debug)]
@@ -75,7 +75,7 @@ impl Program {
         };
         let skid = run.about.skid_instructions as usize;
         for (place, &count) in run.places.iter().zip(counts) {
-            let function = place.function.map(|index| index as usize);
+            let function = place.function.map(FunctionId::index);
             let blame = function
                 .map_or(BlamedSites::Unknown, |function| program.blame(function, place.address, skid));
             let routine = function.and_then(|function| program.functions.get(function)?.as_ref());
@@ -94,6 +94,11 @@ impl Program {
             BlamedSites::Undecided(site) => self.sites[*site].undecided += samples,
             BlamedSites::Unknown => {}
         }
+    }
+
+    /// The blocks of a function of the run; none if its code is not known.
+    pub(crate) fn blocks_of(&self, function: FunctionId) -> Option<&[Block]> {
+        Some(self.functions.get(function.index())?.as_ref()?.blocks())
     }
 
     /// The block of a site.

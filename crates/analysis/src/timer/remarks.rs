@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use record::{
+    ids::{ModuleId, PlaceId},
     run::{Ending, Run},
     trust::Standing,
 };
@@ -55,26 +56,26 @@ pub(crate) fn remarks(
 
 /// Modules that samples landed in and that could not be read.
 fn unreadable(run: &Run, remarks: &mut Vec<String>) {
-    let used: HashSet<u32> = run
+    let used: HashSet<ModuleId> = run
         .samples
         .place
         .iter()
         .collect::<HashSet<_>>()
         .into_iter()
-        .filter_map(|&place| run.places.get(place as usize))
+        .filter_map(|&place| run.place(place))
         .map(|place| place.module)
         .collect();
     for (index, module) in run.modules.iter().enumerate() {
-        if let Some(problem) = module.problem.as_ref().filter(|_| used.contains(&(index as u32))) {
+        if let Some(problem) = module.problem.as_ref().filter(|_| used.contains(&ModuleId::of(index))) {
             remarks.push(format!("{}: {problem}.", module.path));
         }
     }
 }
 
 fn unknown(run: &Run, tally: &Tally, remarks: &mut Vec<String>) {
-    let is_unknown = |&&place: &&u32| {
+    let is_unknown = |&&place: &&PlaceId| {
         !matches!(
-            tally.program.blames.get(place as usize),
+            tally.program.blames.get(place.index()),
             Some(BlamedSites::Sites(_) | BlamedSites::Undecided(_))
         )
     };

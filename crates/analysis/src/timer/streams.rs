@@ -6,7 +6,10 @@ use code::{
     Block, Instruction, MemoryOperand, Reg,
     blame::{AddressBehind, WatchedOperand},
 };
-use record::run::{Run, Samples};
+use record::{
+    ids::ThreadId,
+    run::{Run, Samples},
+};
 
 use super::{
     blame::Core,
@@ -195,7 +198,7 @@ impl Streams {
     fn find_speeds(&mut self, samples: &Samples, program: &Program, clock_hz: f64) {
         let linear = |id: usize| Some(id).filter(|&id| self.all[id].is_linear && self.all[id].divisor > 0);
         let stream_of = |site: usize| self.of_site.get(&site).copied().and_then(linear);
-        let mut spans: HashMap<(u32, usize), (u64, u64, u64)> = HashMap::new();
+        let mut spans: HashMap<(ThreadId, usize), (u64, u64, u64)> = HashMap::new();
         for (thread, site, _, address) in addressed(samples, program) {
             if let Some(id) = stream_of(site) {
                 let (low, high, seen) = spans.entry((thread, id)).or_insert((address, address, 0));
@@ -266,7 +269,7 @@ impl Streams {
     }
 
     fn follow(&mut self, samples: &Samples, program: &Program) {
-        let mut last: HashMap<(u32, usize), (u64, u64)> = HashMap::new();
+        let mut last: HashMap<(ThreadId, usize), (u64, u64)> = HashMap::new();
         for (thread, site, time_ns, address) in addressed(samples, program) {
             let Some(&id) = self.of_site.get(&site) else { continue };
             let stream = &mut self.all[id];
@@ -292,7 +295,7 @@ impl Streams {
             .iter()
             .map(|stream| stream.extent_bytes().is_some_and(|bytes| bytes <= FEW_BYTES))
             .collect();
-        let mut owner: HashMap<u64, Option<u32>> = HashMap::new();
+        let mut owner: HashMap<u64, Option<ThreadId>> = HashMap::new();
         let near = |site: usize| self.of_site.get(&site).copied().filter(|&id| close[id]);
         for (thread, site, _, address) in addressed(samples, program) {
             if near(site).is_some() {
@@ -337,12 +340,12 @@ fn key(operand: &MemoryOperand) -> (Option<Reg>, Option<Reg>, u8) {
 fn addressed<'a>(
     samples: &'a Samples,
     program: &'a Program,
-) -> impl Iterator<Item = (u32, usize, u64, u64)> + 'a {
+) -> impl Iterator<Item = (ThreadId, usize, u64, u64)> + 'a {
     let columns = samples.thread.iter().zip(&samples.place).zip(&samples.time_ns).zip(&samples.address);
     columns.filter_map(|(((&thread, &place), &time_ns), &address)| {
-        let Some(BlamedSites::Sites(sites)) = program.blames.get(place as usize) else { return None };
+        let Some(BlamedSites::Sites(sites)) = program.blames.get(place.index()) else { return None };
         let &[(site, _)] = sites.as_slice() else { return None };
-        let watched = program.watched.get(place as usize)?.as_ref()?;
+        let watched = program.watched.get(place.index())?.as_ref()?;
         if watched.behind == AddressBehind::Lost {
             return None;
         }

@@ -1,6 +1,6 @@
 //! Samples by what they mean.
 
-use record::run::Run;
+use record::{ids::PlaceId, run::Run};
 
 use super::{
     blame::{Core, Meaning, meanings},
@@ -26,7 +26,7 @@ impl Tally {
     pub(crate) fn new(run: &Run, core: &Core) -> Self {
         let mut counts = vec![0u64; run.places.len()];
         for &place in &run.samples.place {
-            if let Some(count) = counts.get_mut(place as usize) {
+            if let Some(count) = counts.get_mut(place.index()) {
                 *count += 1;
             }
         }
@@ -38,8 +38,8 @@ impl Tally {
     }
 
     /// What one sample at a place means.
-    pub(crate) fn parts(&self, place: u32) -> Parts {
-        self.parts.get(place as usize).copied().unwrap_or(undecided())
+    pub(crate) fn parts(&self, place: PlaceId) -> Parts {
+        self.parts.get(place.index()).copied().unwrap_or(undecided())
     }
 
     /// What the part `weight` of a sample means that is blamed on a site.
@@ -48,7 +48,7 @@ impl Tally {
     }
 
     /// The split of some samples, given by their places; none of none.
-    pub(crate) fn split_of(&self, places: impl Iterator<Item = u32>) -> Option<Split> {
+    pub(crate) fn split_of(&self, places: impl Iterator<Item = PlaceId>) -> Option<Split> {
         let (mut sum, mut samples) = (Parts::default(), 0);
         for place in places {
             add(&mut sum, &self.parts(place), 1.0);

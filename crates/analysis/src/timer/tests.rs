@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use machine::profile::Fingerprint;
 use proptest::prelude::*;
 
-use record::run::*;
+use record::{ids::*, run::*};
 
 use super::*;
 use crate::findings::{Activity, Confidence, HeldBack, Nature, Pattern, Split};
@@ -19,18 +19,28 @@ pub(crate) fn run(code: &[u8], samples: &[(u64, Option<u64>)]) -> Run {
     for (index, &(offset, address)) in samples.iter().enumerate() {
         let address_of_code = BASE + offset;
         let place = places.iter().position(|place| place.address == address_of_code).unwrap_or_else(|| {
-            places.push(Place { module: 0, address: address_of_code, function: Some(0) });
+            places.push(Place {
+                module: ModuleId(0),
+                address: address_of_code,
+                function: Some(FunctionId(0)),
+            });
             places.len() - 1
         });
         columns.time_ns.push(index as u64 * 1_000_000);
-        columns.thread.push(0);
+        columns.thread.push(ThreadId(0));
         columns.cpu.push(0);
-        columns.place.push(place as u32);
+        columns.place.push(PlaceId::of(place));
         columns.address.push(address.and_then(NonZeroU64::new));
     }
     let end = BASE + code.len() as u64;
-    let function =
-        Function { module: 0, symbol: None, name: "f".into(), start: BASE, end, code: Some(code.to_vec()) };
+    let function = Function {
+        module: ModuleId(0),
+        symbol: None,
+        name: "f".into(),
+        start: BASE,
+        end,
+        code: Some(code.to_vec()),
+    };
     Run {
         about: about(samples.len() as u64 * 1_000_000),
         processes: vec![Process {
@@ -45,7 +55,7 @@ pub(crate) fn run(code: &[u8], samples: &[(u64, Option<u64>)]) -> Run {
         modules: vec![Module { path: "/p".into(), kind: ModuleKind::File, build_id: None, problem: None }],
         functions: vec![function],
         files: vec!["f.c".into()],
-        lines: vec![LineRange { module: 0, start: BASE, end, file: 0, line: 3 }],
+        lines: vec![LineRange { module: ModuleId(0), start: BASE, end, file: 0, line: 3 }],
         places,
         samples: columns,
         stacks: Vec::new(),
@@ -221,7 +231,7 @@ fn lines_shared_by_threads_are_not_taken_for_hits() {
     assert!(split(&alone).loads < 0.01);
     let mut shared = alone.clone();
     shared.threads.push(Thread { tid: 8, ..shared.threads[0].clone() });
-    shared.samples.thread = (0..400).map(|i| i % 2).collect();
+    shared.samples.thread = (0..400).map(|i| ThreadId(i % 2)).collect();
     let findings = analyse(&shared, None, &Options::default());
     assert!(findings.overall.unwrap().loads > 0.9);
     assert_eq!(findings.threads.len(), 2);
@@ -234,7 +244,7 @@ fn time_off_the_cpu_and_in_the_kernel_is_accounted() {
     run.about.slice_ns = 10_000_000;
     run.slices = (0..10)
         .map(|slice| Slice {
-            thread: 0,
+            thread: ThreadId(0),
             slice,
             running_ns: 12_000_000,
             blocked_ns: 3_000_000,
@@ -286,8 +296,8 @@ proptest! {
             run.threads.clear();
             run.modules.clear();
             run.lines[0].file = 9;
-            run.places[0].function = Some(7);
-            run.samples.place[0] = 1000;
+            run.places[0].function = Some(FunctionId(7));
+            run.samples.place[0] = PlaceId(1000);
             run.samples.time_ns[0] = u64::MAX - 1;
             run.about.elapsed_ns = None;
         }

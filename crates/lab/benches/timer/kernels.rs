@@ -152,7 +152,7 @@ fn weight_of_a_hit() -> Result<f64, Box<dyn Error>> {
     let decoded = code::decode_range(function.code.as_deref().unwrap_or_default(), function.start, &[]);
     let (mut behind_loads, mut loads, mut behind_others, mut others) = (0.0, 0.0, 0.0, 0.0);
     let counts = |address: u64| {
-        let at = |place: &&u32| run.places[**place as usize].address == address;
+        let at = |place: &&record::ids::PlaceId| run.places[place.index()].address == address;
         run.samples.place.iter().filter(at).count() as f64
     };
     let loops = decoded.blocks.iter().filter(|block| block.target() == Some(block.address()));

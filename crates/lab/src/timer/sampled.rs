@@ -6,7 +6,10 @@ use code::{Decoded, Reg, decode_range};
 use kernels::{Workload, team::TeamError, workload::WorkloadError};
 use machine::profile::Fingerprint;
 use pmu::{Counter, Errno, Event, Kernel, Mapping, Target, bindings, event::Sampling};
-use record::run;
+use record::{
+    ids::{FunctionId, ModuleId, PlaceId, ThreadId},
+    run,
+};
 
 /// Pages of the ring that samples go through; emptied after every stretch.
 const RING_PAGES: usize = 128;
@@ -150,21 +153,21 @@ impl Gathered {
         };
         let operand = operand_address(&self.decoded, address, value_of);
         let place = self.places.iter().position(|place| place.address == address).unwrap_or_else(|| {
-            self.places.push(run::Place { module: 0, address, function: Some(0) });
+            self.places.push(run::Place { module: ModuleId(0), address, function: Some(FunctionId(0)) });
             self.places.len() - 1
         });
         let began_ns = *self.began_ns.get_or_insert(time_ns);
         self.samples.time_ns.push(time_ns.saturating_sub(began_ns));
-        self.samples.thread.push(0);
+        self.samples.thread.push(ThreadId(0));
         self.samples.cpu.push(0);
-        self.samples.place.push(place as u32);
+        self.samples.place.push(PlaceId::of(place));
         self.samples.address.push(operand.and_then(NonZeroU64::new));
     }
 
     fn into_run(self, period_ns: u64, elapsed_ns: u64) -> run::Run {
         let end = self.base + self.code.len() as u64;
         let function = run::Function {
-            module: 0,
+            module: ModuleId(0),
             symbol: None,
             name: "kernel".to_owned(),
             start: self.base,

@@ -59,7 +59,7 @@ fn timer_of(run: &Run) -> Option<Timer> {
     let decoded = decode_range(function.code.as_deref()?, function.start, &[]);
     let mut distances = [0u64; MULTIPLICATIONS as usize + 1];
     let mut samples = 0;
-    for place in run.samples.place.iter().filter_map(|&place| run.places.get(place as usize)) {
+    for place in run.samples.place.iter().filter_map(|&place| run.place(place)) {
         let Some((block, index)) = decoded.find(place.address) else { continue };
         let before = &block.instructions()[..=index];
         let load = before.iter().rposition(|instruction| instruction.class() == Class::Load);

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use analysis::{listing, seen};
+use analysis::listing::AnnotatedFunction;
 use report::html::{Aggregate, RunPage, SourceText};
 
 use super::recording::Read;
@@ -19,9 +19,8 @@ const LARGEST_SOURCE: u64 = 8 << 20;
 /// One self-contained page.
 pub fn of(read: &Read) -> String {
     let objects = &read.reading.objects;
-    let functions = listing::functions(&read.run, &read.reading.findings, FUNCTIONS);
-    let samples =
-        seen::samples(&read.run, &read.reading.blamed, &read.reading.findings, &read.reading.assigned);
+    let functions = read.reading.listing(&read.run, FUNCTIONS);
+    let samples = read.reading.samples(&read.run);
     let aggregate = Aggregate::collect(&read.reading.findings, objects.objects.len(), samples);
     let sources = sources(&functions);
     report::html::run(&RunPage {
@@ -35,7 +34,7 @@ pub fn of(read: &Read) -> String {
 }
 
 /// The source of functions, as far as it is still where debug information says.
-fn sources(functions: &[listing::AnnotatedFunction]) -> Vec<SourceText> {
+fn sources(functions: &[AnnotatedFunction]) -> Vec<SourceText> {
     let mut spans: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
     for source in
         functions.iter().flat_map(|function| &function.lines).filter_map(|line| line.source.as_ref())

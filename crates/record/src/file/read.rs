@@ -300,16 +300,20 @@ fn check(run: &Run) -> Result<(), String> {
         _ => Ok(()),
     };
     within("process", run.threads.iter().map(|thread| thread.process).max(), run.processes.len())?;
-    within("thread", run.samples.thread.iter().copied().max(), run.threads.len())?;
-    within("thread", run.slices.iter().map(|slice| slice.thread).max(), run.threads.len())?;
-    within("place", run.samples.place.iter().copied().max(), run.places.len())?;
-    let modules = run.places.iter().map(|place| place.module);
-    let modules = modules.chain(run.functions.iter().map(|function| function.module));
-    within("module", modules.chain(run.lines.iter().map(|line| line.module)).max(), run.modules.len())?;
-    within("function", run.places.iter().filter_map(|place| place.function).max(), run.functions.len())?;
+    within("thread", run.samples.thread.iter().map(|id| id.0).max(), run.threads.len())?;
+    within("thread", run.slices.iter().map(|slice| slice.thread.0).max(), run.threads.len())?;
+    within("place", run.samples.place.iter().map(|id| id.0).max(), run.places.len())?;
+    let modules = run.places.iter().map(|place| place.module.0);
+    let modules = modules.chain(run.functions.iter().map(|function| function.module.0));
+    within("module", modules.chain(run.lines.iter().map(|line| line.module.0)).max(), run.modules.len())?;
+    within(
+        "function",
+        run.places.iter().filter_map(|place| Some(place.function?.0)).max(),
+        run.functions.len(),
+    )?;
     within("file", run.lines.iter().map(|line| line.file).max(), run.files.len())?;
     within("stack", run.samples.stack.iter().flatten().copied().max(), run.stacks.len())?;
-    within("place", run.stacks.iter().flatten().copied().max(), run.places.len())?;
+    within("place", run.stacks.iter().flatten().map(|id| id.0).max(), run.places.len())?;
     let processes = run.data.areas.iter().map(|area| area.process);
     let processes = processes.chain(run.data.variables.iter().map(|variable| variable.process));
     let processes = processes.chain(run.data.blocks.iter().map(|block| block.process));
@@ -322,7 +326,7 @@ fn check(run: &Run) -> Result<(), String> {
 
 fn stack_of(area: &Area) -> Option<u32> {
     match area.kind {
-        AreaKind::Stack(thread) => Some(thread),
+        AreaKind::Stack(thread) => Some(thread.0),
         _ => None,
     }
 }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use rusqlite::Connection;
 
 use super::*;
-use crate::{data::*, run::*};
+use crate::{data::*, ids::*, run::*};
 
 fn about() -> About {
     About {
@@ -60,7 +60,7 @@ fn data() -> Data {
             area(0x1000, 0x2000, AreaKind::File("/bin/app".into()), None),
             area(0x3000, 0x4000, AreaKind::Heap, Some(pages)),
             area(0x5000, 0x6000, AreaKind::Anonymous, Some(AreaPages::default())),
-            area(0x7fff_0000_0000, 0x7fff_0001_0000, AreaKind::Stack(0), None),
+            area(0x7fff_0000_0000, 0x7fff_0001_0000, AreaKind::Stack(ThreadId(0)), None),
             area(u64::MAX - 0x1000, u64::MAX, AreaKind::Anonymous, None),
         ],
         variables: vec![Variable {
@@ -112,7 +112,7 @@ fn run() -> Run {
             },
         ],
         functions: vec![Function {
-            module: 0,
+            module: ModuleId(0),
             symbol: Some("main".into()),
             name: "main".into(),
             start: 0x1000,
@@ -120,22 +120,22 @@ fn run() -> Run {
             code: Some(vec![0x90; 16]),
         }],
         files: vec!["app.c".into()],
-        lines: vec![LineRange { module: 0, start: 0x1000, end: 0x1008, file: 0, line: 12 }],
+        lines: vec![LineRange { module: ModuleId(0), start: 0x1000, end: 0x1008, file: 0, line: 12 }],
         places: vec![
-            Place { module: 0, address: 0x1004, function: Some(0) },
-            Place { module: 1, address: 0xffff_ffff_ffff_f000, function: None },
+            Place { module: ModuleId(0), address: 0x1004, function: Some(FunctionId(0)) },
+            Place { module: ModuleId(1), address: 0xffff_ffff_ffff_f000, function: None },
         ],
         samples: Samples {
             time_ns: vec![1_000_000, 2_000_000, 3_000_000],
-            thread: vec![0; 3],
+            thread: vec![ThreadId(0); 3],
             cpu: vec![0, 1, 65535],
-            place: vec![0, 1, 0],
+            place: [0, 1, 0].map(PlaceId).to_vec(),
             address: vec![address(u64::MAX), None, address(0x7fff_0000)],
             stack: vec![Some(0), None, Some(1)],
         },
-        stacks: vec![vec![0, 1], vec![0]],
+        stacks: vec![vec![PlaceId(0), PlaceId(1)], vec![PlaceId(0)]],
         data: data(),
-        slices: vec![Slice { thread: 0, slice: 0, running_ns: 4, blocked_ns: 5, preempted_ns: 6 }],
+        slices: vec![Slice { thread: ThreadId(0), slice: 0, running_ns: 4, blocked_ns: 5, preempted_ns: 6 }],
         remarks: vec!["Something was lost.".into()],
     }
 }
@@ -177,7 +177,14 @@ fn an_unfinished_recording_has_what_was_flushed() {
     writer.thread(0, &run.threads[0]);
     writer.module(0, &run.modules[0]);
     writer.place(0, &Place { function: None, ..run.places[0].clone() });
-    let sample = |time_ns| Sample { time_ns, thread: 0, cpu: 0, place: 0, address: None, stack: None };
+    let sample = |time_ns| Sample {
+        time_ns,
+        thread: ThreadId(0),
+        cpu: 0,
+        place: PlaceId(0),
+        address: None,
+        stack: None,
+    };
     writer.sample(sample(20));
     writer.sample(sample(10));
     writer.flush().unwrap();

@@ -11,11 +11,12 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
 
 use super::{
     FileError, about,
-    data::PendingData,
+    data::{PendingData, json},
     schema::{APPLICATION_ID, RESERVE_BYTES, TABLES, VERSION},
 };
 use crate::{
     data::{Area, Block, HeapLog, Site, Variable},
+    ids::{FunctionId, PlaceId, ThreadId},
     run::{About, Function, LineRange, Module, Place, Process, Run, Slice, Thread},
 };
 
@@ -33,12 +34,12 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub struct Sample {
     /// Nanoseconds since the start of the recording.
     pub time_ns: u64,
-    /// Index of the thread.
-    pub thread: u32,
+    /// The thread that ran.
+    pub thread: ThreadId,
     /// CPU it ran on.
     pub cpu: u16,
-    /// Index of the place.
-    pub place: u32,
+    /// Where it was.
+    pub place: PlaceId,
     /// See [`Samples::address`](crate::run::Samples::address).
     pub address: Option<NonZeroU64>,
     /// Index of the call chain, if there was one.
@@ -54,8 +55,8 @@ pub struct Code {
     pub files: Vec<String>,
     /// Source lines.
     pub lines: Vec<LineRange>,
-    /// For each place in order, the index of its function.
-    pub function_of_place: Vec<Option<u32>>,
+    /// For each place in order, its function.
+    pub function_of_place: Vec<Option<FunctionId>>,
 }
 
 /// Writes one recording. What is handed over waits in memory until [`flush`](Self::flush), so its size is that of
@@ -75,7 +76,7 @@ struct Pending {
     places: Vec<(u32, Place)>,
     samples: Vec<Sample>,
     slices: Vec<Slice>,
-    stacks: Vec<(u32, Vec<u32>)>,
+    stacks: Vec<(u32, Vec<PlaceId>)>,
     data: PendingData,
     remarks: Vec<String>,
 }
@@ -156,7 +157,7 @@ impl Writer {
     }
 
     /// A new call chain: places from the sampled one outwards.
-    pub fn stack(&mut self, index: u32, places: &[u32]) {
+    pub fn stack(&mut self, index: u32, places: &[PlaceId]) {
         self.pending.stacks.push((index, places.to_vec()));
     }
 
@@ -354,7 +355,7 @@ impl Pending {
         }
         let mut insert = to.prepare("INSERT OR REPLACE INTO stack VALUES(?,?)")?;
         for (index, places) in &self.stacks {
-            insert.execute(params![index, format!("{places:?}")])?;
+            insert.execute(params![index, json(places)])?;
         }
         self.data.write(to)?;
         self.write_measured(to)

@@ -5,6 +5,7 @@ use std::num::NonZeroU64;
 use pmu::sampling::{CallChain, Mode, Sample};
 use record::{
     file,
+    ids::{ModuleId, PlaceId, ThreadId},
     run::{ModuleKind, Place},
 };
 
@@ -54,9 +55,9 @@ impl Recorder {
         let stack = sample.call_chain.and_then(|chain| self.stack(sample.pid, known.index, chain));
         self.writer.sample(file::Sample {
             time_ns,
-            thread,
+            thread: ThreadId(thread),
             cpu: u16::try_from(sample.cpu).unwrap_or(u16::MAX),
-            place: known.index,
+            place: PlaceId(known.index),
             address,
             stack,
         });
@@ -96,7 +97,7 @@ impl Recorder {
 
     fn new_place(&mut self, module: u32, address: u64, is_sampled: bool) -> u32 {
         let index = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
-        let place = Place { module, address, function: None };
+        let place = Place { module: ModuleId(module), address, function: None };
         self.writer.place(index, &place);
         self.places.push(place);
         self.sampled.push(is_sampled);
@@ -112,6 +113,7 @@ impl Recorder {
         places.extend(chain.addresses().skip(1).map_while(|address| self.caller(pid, address)));
         let found = if places.len() > 1 { self.chains.index(&places) } else { None };
         if let Some((index, true)) = found {
+            let places: Vec<PlaceId> = places.iter().copied().map(PlaceId).collect();
             self.writer.stack(index, &places);
         }
         self.chain = places;

@@ -5,7 +5,7 @@
 
 use analysis::{
     findings::{Activity, Findings},
-    seen::Seen,
+    reading::SamplePart,
 };
 use serde::Serialize;
 
@@ -64,7 +64,7 @@ pub struct Track {
 
 impl Aggregate {
     /// Of samples in any order. Intervals divide those of the findings' time line, or join them if there are too many.
-    pub fn collect(findings: &Findings, objects: usize, seen: impl IntoIterator<Item = Seen>) -> Self {
+    pub fn collect(findings: &Findings, objects: usize, parts: impl IntoIterator<Item = SamplePart>) -> Self {
         let timeline = &findings.timeline;
         let (count, length) = (timeline.intervals.len(), timeline.interval_ns.max(1));
         if count == 0 {
@@ -80,7 +80,7 @@ impl Aggregate {
         let mut symbols = view(findings.symbols.len());
         let mut instructions = view(findings.instructions.len());
         let mut by_object = view(objects);
-        for sample in seen {
+        for sample in parts {
             let interval = (u128::from(sample.time_ns) * intervals as u128 / u128::from(span_ns)) as usize;
             let interval = interval.min(intervals - 1);
             threads.add(sample.thread, interval, &sample.parts);

@@ -170,7 +170,7 @@ fn shared(findings: &Findings, objects: &Objects, line: &SharedLine, columns: us
     uses.sort_by_key(|found| std::cmp::Reverse(found.samples));
     for found in uses.iter().take(6) {
         let name = findings.symbols.get(found.symbol).map_or("unknown code", |symbol| symbol.name.as_str());
-        let thread = findings.threads.iter().find(|thread| thread.tid == found.tid);
+        let thread = findings.thread(found.thread);
         let named = thread.map(|thread| format!(" ({})", visible(&thread.name))).unwrap_or_default();
         let text = format!(
             "thread {}{named} {} at offset {} in {} ({} samples)",
@@ -190,6 +190,8 @@ mod tests {
     use analysis::findings::{
         Flagged, LineUse, ObjectKind, ObjectUse, Pages, Pattern, Share, Site, SourceLine,
     };
+
+    use record::ids::ThreadId;
 
     use super::*;
     use crate::run::tests::findings;
@@ -214,6 +216,8 @@ mod tests {
             pattern: Pattern::Random,
             readers: vec![7, 8],
             writers: vec![8],
+            reader_ids: vec![ThreadId(7), ThreadId(8)],
+            writer_ids: vec![ThreadId(8)],
             pages: Known::Value(Pages {
                 mapped_bytes: 96 << 20,
                 huge_bytes: 4 << 20,
@@ -224,7 +228,14 @@ mod tests {
     }
 
     fn objects() -> Objects {
-        let one = |tid, offset| LineUse { tid, offset, symbol: 0, writes: true, samples: 40 };
+        let one = |tid, offset| LineUse {
+            thread: ThreadId(tid),
+            tid,
+            offset,
+            symbol: 0,
+            writes: true,
+            samples: 40,
+        };
         let part = |index| FlaggedPart { index, samples: 300, load_waiting: share(0.97) };
         Objects {
             addressed: None,

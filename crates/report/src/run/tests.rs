@@ -6,7 +6,10 @@ use analysis::findings::{
     ThreadFinding, Timeline, TimelineInterval, Verdict,
 };
 use machine::profile::LevelName;
-use record::run::{Ending, ModuleKind, Usage};
+use record::{
+    ids::{FunctionId, ModuleId, ThreadId},
+    run::{Ending, ModuleKind, Usage},
+};
 
 use super::{Detail, text};
 use crate::prose::width;
@@ -42,8 +45,10 @@ fn account(user_ns: f64) -> Account {
 fn symbol(name: &str, user: f64, loads: f64, top: Vec<usize>) -> SymbolFinding {
     SymbolFinding {
         name: name.to_owned(),
+        function: Some(FunctionId(0)),
         symbol: Some(name.to_owned()),
         module: "/opt/app/bin/join".to_owned(),
+        module_id: ModuleId(0),
         module_kind: ModuleKind::File,
         user_share: share(user),
         split: split(1000, loads),
@@ -85,6 +90,7 @@ pub(crate) fn findings() -> Findings {
         account: account(2.987e9),
         threads: vec![
             ThreadFinding {
+                id: ThreadId(0),
                 tid: 41,
                 pid: 41,
                 name: "join".to_owned(),
@@ -93,6 +99,7 @@ pub(crate) fn findings() -> Findings {
                 account: account(2.2e9),
             },
             ThreadFinding {
+                id: ThreadId(1),
                 tid: 42,
                 pid: 41,
                 name: "evil\u{1b}[31m".to_owned(),

@@ -8,10 +8,13 @@ use analysis::findings::{
 };
 use analysis::{
     listing::{AnnotatedFunction, AnnotatedLine},
-    seen::Seen,
+    reading::SamplePart,
 };
 use machine::profile::LevelName;
-use record::run::{Ending, ModuleKind, Usage};
+use record::{
+    ids::{FunctionId, ModuleId, ThreadId},
+    run::{Ending, ModuleKind, Usage},
+};
 use report::html::{Aggregate, RunPage, SourceText};
 
 use crate::profiles;
@@ -69,7 +72,9 @@ pub fn symbol(index: usize) -> SymbolFinding {
     let (name, user, loads, stores) = SYMBOLS[index];
     SymbolFinding {
         name: name.to_owned(),
+        function: Some(FunctionId(index as u32)),
         symbol: None,
+        module_id: ModuleId(u32::from(index == 5)),
         module: if index == 5 { "/usr/lib/x86_64-linux-gnu/libc.so.6" } else { "/opt/app/bin/join" }
             .to_owned(),
         module_kind: ModuleKind::File,
@@ -152,6 +157,7 @@ fn timeline() -> Timeline {
 
 fn threads() -> Vec<ThreadFinding> {
     let thread = |(tid, name, user_share): (u32, &str, f64)| ThreadFinding {
+        id: ThreadId(tid - 4100),
         tid,
         pid: 4100,
         name: name.to_owned(),
@@ -250,6 +256,8 @@ fn object(name: &str, kind: ObjectKind, size: u64, loads: f64, uses: &[usize]) -
         pattern: Pattern::Random,
         readers: vec![4101, 4102],
         writers: vec![4101],
+        reader_ids: vec![ThreadId(1), ThreadId(2)],
+        writer_ids: vec![ThreadId(1)],
         pages: Known::Value(Pages { mapped_bytes: size, huge_bytes: 0, nodes: vec![(0, size)] }),
         symbols: uses
             .iter()
@@ -279,8 +287,8 @@ pub fn objects() -> Objects {
             samples: 240,
             waiting: share(0.05),
             uses: vec![
-                LineUse { tid: 4101, offset: 0, symbol: 0, writes: true, samples: 130 },
-                LineUse { tid: 4102, offset: 8, symbol: 4, writes: true, samples: 110 },
+                LineUse { thread: ThreadId(1), tid: 4101, offset: 0, symbol: 0, writes: true, samples: 130 },
+                LineUse { thread: ThreadId(2), tid: 4102, offset: 8, symbol: 4, writes: true, samples: 110 },
             ],
         }],
         flagged: Some(Flagged {
@@ -363,7 +371,7 @@ pub fn aggregate(findings: &Findings) -> Aggregate {
         let time_ns = index * span / SAMPLES;
         let late = probing(index, SAMPLES);
         let waits = index % 10 < if late { 8 } else { 3 };
-        Seen {
+        SamplePart {
             time_ns,
             thread: (index % 2) as usize,
             instruction: match (late, index % 12) {

@@ -61,12 +61,31 @@ fn a_run() {
 }
 
 #[test]
+fn threads_with_one_number_stay_two() {
+    let page = pages::join(|findings, objects, _| {
+        findings.threads.iter_mut().for_each(|thread| thread.tid = 4101);
+        objects.shared_lines[0].uses.iter_mut().for_each(|found| found.tid = 4101);
+        objects.objects[0].readers = vec![4101, 4101];
+    });
+    let data = data(&page);
+    let names = |rows: &serde_json::Value| -> Vec<String> {
+        let rows = rows.as_array().unwrap().iter().map(|row| row.as_u64().unwrap() as usize);
+        rows.map(|row| data["threads"][row]["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let uses = data["objects"]["lines"][0]["uses"].as_array().unwrap();
+    let users = serde_json::Value::Array(uses.iter().map(|found| found[0].clone()).collect());
+    assert_eq!(names(&users), ["worker-0", "worker-1"]);
+    assert_eq!(names(&data["objects"]["objects"][0]["readers"]), ["worker-0", "worker-1"]);
+    assert_eq!(names(&data["objects"]["objects"][0]["writers"]), ["worker-0"]);
+}
+
+#[test]
 fn intervals_join_where_there_are_too_many() {
     let mut findings = pages::findings();
     let first = findings.timeline.intervals[0];
     findings.timeline.interval_ns = 1000;
     findings.timeline.intervals = vec![first; 1500];
-    let seen = |time_ns| analysis::seen::Seen {
+    let seen = |time_ns| analysis::reading::SamplePart {
         time_ns,
         thread: 0,
         instruction: 1,

@@ -119,7 +119,7 @@ pub(super) fn payload<'a>(page: &RunPage<'a>) -> Payload<'a> {
         instructions: findings.instructions.iter().take(MOST_ROWS).map(instruction_row).collect(),
         functions: functions(page.functions),
         sources: sources(page.sources),
-        objects: page.objects.map(object_rows),
+        objects: page.objects.map(|objects| object_rows(objects, &findings.threads)),
         timeline: &findings.timeline,
         aggregate: page.aggregate,
         left_out: LeftOut {
