@@ -1,4 +1,5 @@
-//! What was measured, as people read it: pure functions from values to text. JSON is the values' own form.
+//! What was measured, as people and other programs read it: pure functions from values to text. JSON is the values' own
+//! form, or one of the documents in [`json`].
 #![deny(unsafe_code)]
 
 pub mod age;
@@ -11,6 +12,8 @@ pub mod events;
 pub mod export;
 pub mod figures;
 pub mod html;
+pub mod json;
+pub mod kernels;
 pub mod model;
 pub mod plot;
 pub mod profile;

@@ -1,8 +1,7 @@
 //! `memwall doctor`: what can be measured here.
 
 use machine::{Source, Topology};
-use record::{doctor::Checkup, trust::Basis};
-use serde::Serialize;
+use report::json::DoctorDocument;
 
 use crate::{failure::Failure, output, target::Target, trust};
 
@@ -27,14 +26,6 @@ Examples:
   memwall doctor --verbose   with how each was tried and what it makes possible
   memwall doctor --json | jq -r '.rows[] | select(.state == \"blocked\") | .unlock_with'";
 
-/// What `--json` prints: the checkup, and whether the machine was validated.
-#[derive(Serialize)]
-struct Document<'a> {
-    #[serde(flatten)]
-    checkup: &'a Checkup,
-    validation: &'a Basis,
-}
-
 /// Tries everything and prints what came of it. Finding little is an answer, not a failure.
 pub fn run(options: &Doctor, machine: &Target) -> Result<(), Failure> {
     let checkup = match machine {
@@ -43,7 +34,7 @@ pub fn run(options: &Doctor, machine: &Target) -> Result<(), Failure> {
     };
     let trusted = trust::of(machine);
     if options.json {
-        return output::json(&Document { checkup: &checkup, validation: trusted.basis() });
+        return output::json(&DoctorDocument { checkup: &checkup, validation: trusted.basis() });
     }
     let text = report::doctor::text(&checkup, output::columns(), options.verbose);
     output::text(&(text + "\n" + &report::trust::section(trusted.basis(), trust::now(), output::columns())))

@@ -3,8 +3,7 @@
 use events::{Group, Instrument, Offer};
 use machine::Source;
 use pmu::PerfEvents;
-use record::trust::{Basis, Standing};
-use serde::Serialize;
+use report::json::{EventEntry, EventsDocument};
 
 use crate::{failure::Failure, output, target::Target, trust};
 
@@ -28,23 +27,6 @@ Examples:
   memwall events l2 --available
   memwall events offcore --on sim:haswell-ep-e5-2680v3
   memwall events --json | jq '.events[] | select(.refused == null) | .name'";
-
-#[derive(Serialize)]
-struct Document {
-    schema: &'static str,
-    instrument: String,
-    validation: Basis,
-    events: Vec<Row>,
-}
-
-#[derive(Serialize)]
-struct Row {
-    name: String,
-    summary: String,
-    origin: &'static str,
-    refused: Option<String>,
-    trust: Option<Standing>,
-}
 
 /// Lists.
 pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
@@ -78,13 +60,9 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     }
     let trusted = trust::of(machine);
     if args.json {
-        let row = |Offer { name, summary, origin, refused }| {
-            let trust = trusted.indicator(&name);
-            Row { name, summary, origin, refused, trust }
-        };
-        let events = offers.into_iter().map(row).collect();
-        let validation = trusted.basis().clone();
-        return output::json(&Document { schema: "memwall.events/1", instrument, validation, events });
+        let entry = |offer| EventEntry::new(offer, trusted.indicator(&offer.name));
+        let events = offers.iter().map(entry).collect();
+        return output::json(&EventsDocument::new(&instrument, trusted.basis(), events));
     }
     output::text(&report::events::text(&instrument, &offers, &trusted, output::columns()))
 }

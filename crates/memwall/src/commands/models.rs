@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use machine::model::Model;
-use serde::Serialize;
+use report::json::{ModelDocument, ModelsDocument};
 
 use crate::{failure::Failure, output, target};
 
@@ -56,19 +56,6 @@ Examples:
   memwall models show haswell-ep-e5-2680v3 --json | jq .l3
   memwall models show tiny --toml > mine.toml && memwall models show --model-file mine.toml";
 
-#[derive(Serialize)]
-struct ListDocument<'a> {
-    schema: &'static str,
-    models: &'a [Model],
-}
-
-#[derive(Serialize)]
-struct ModelDocument<'a> {
-    schema: &'static str,
-    #[serde(flatten)]
-    model: &'a Model,
-}
-
 /// Lists or shows.
 pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.action {
@@ -81,7 +68,7 @@ fn list(json: bool) -> Result<(), Failure> {
     let models: Vec<Model> =
         Model::builtin_names().map(Model::builtin).collect::<Result<_, _>>().map_err(Failure::usage)?;
     if json {
-        return output::json(&ListDocument { schema: "memwall.models/1", models: &models });
+        return output::json(&ModelsDocument::new(&models));
     }
     output::text(&report::model::list(&models, output::columns()))
 }
@@ -97,7 +84,7 @@ impl Show {
             return output::text(Model::builtin_file(name).unwrap_or_default());
         }
         if self.json {
-            return output::json(&ModelDocument { schema: "memwall.model/1", model: &model });
+            return output::json(&ModelDocument::new(&model));
         }
         output::text(&report::model::text(&model, output::columns()))
     }

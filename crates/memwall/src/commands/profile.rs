@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 
 use machine::{
-    Profile, Source,
+    Source,
     fingerprint::Change,
     profile::Fingerprint,
     store::{Found, Store},
 };
-use record::trust::Basis;
-use serde::Serialize;
+use report::json::ProfileDocument;
 
 use crate::{failure::Failure, output, target::Target, trust};
 
@@ -33,17 +32,6 @@ Examples:
 
 If the CPU, its microcode, the topology, the kernel or the hypervisor is another than when the profile was
 made, that is said: its numbers may no longer hold.";
-
-/// What `--json` prints: the profile, its age, and what is different now.
-#[derive(Serialize)]
-struct Document<'a> {
-    #[serde(flatten)]
-    profile: &'a Profile,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    age_s: Option<u64>,
-    changed: Vec<String>,
-    validation: &'a Basis,
-}
 
 /// Finds and prints.
 pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
@@ -79,7 +67,7 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
         // What is simulated does not age.
         let age_s = profile.simulated.is_none().then(|| now.saturating_sub(profile.measured_at));
         let validation = trusted.basis();
-        return output::json(&Document { profile: &profile, age_s, changed, validation });
+        return output::json(&ProfileDocument { profile: &profile, age_s, changed, validation });
     }
     let mut text = String::new();
     if !changed.is_empty() {

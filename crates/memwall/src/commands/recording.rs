@@ -6,11 +6,7 @@ use std::{
     time::Duration,
 };
 
-use analysis::{
-    findings::{Findings, Objects},
-    reading::Reading,
-    timer::Options,
-};
+use analysis::{reading::Reading, timer::Options};
 use machine::{
     Profile, Source, private,
     profile::Fingerprint,
@@ -18,8 +14,7 @@ use machine::{
 };
 use record::{file, run::Run};
 use recorder::{OnRefusal, Outcome, Request, RunError, Target};
-use report::run::Detail;
-use serde::Serialize;
+use report::{json::RunDocument, run::Detail};
 
 use crate::{failure::Failure, output, trust};
 
@@ -117,18 +112,10 @@ pub struct Read {
     pub reading: Reading,
 }
 
-/// What `--json` prints: the findings, and what they say about data.
-#[derive(Serialize)]
-pub struct Document<'a> {
-    #[serde(flatten)]
-    findings: &'a Findings,
-    objects: &'a Objects,
-}
-
 impl Read {
     /// For machines.
-    pub fn document(&self) -> Document<'_> {
-        Document { findings: &self.reading.findings, objects: &self.reading.objects }
+    pub fn document(&self) -> RunDocument<'_> {
+        RunDocument::new(&self.reading)
     }
 
     /// For people.

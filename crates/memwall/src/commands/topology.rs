@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use machine::{Source, Topology};
-use serde::Serialize;
+use report::json::TopologyDocument;
 
 use crate::{failure::Failure, output, target::Target};
 
@@ -30,14 +30,6 @@ Examples:
   memwall topology --root captured/     a machine whose /sys and /proc were copied to captured/
   memwall topology --json | jq '.caches[] | select(.level == 3)'";
 
-/// What `--json` prints.
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    #[serde(flatten)]
-    topology: &'a Topology,
-}
-
 /// Reads and prints.
 pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     let topology = match (machine, &args.root) {
@@ -51,7 +43,7 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
         }
     };
     if args.json {
-        return output::json(&Document { schema: "memwall.topology/1", topology: &topology });
+        return output::json(&TopologyDocument::new(&topology));
     }
     output::text(&report::topology::text(&topology, output::columns()))
 }

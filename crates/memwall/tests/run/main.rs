@@ -6,4 +6,5 @@ mod data;
 mod foreign;
 mod odd;
 mod place;
+mod same_names;
 mod views;
