@@ -124,9 +124,9 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
         return output::json(&bench);
     }
     if args.csv {
-        return output::text(&report::bench::csv(&bench));
+        return output::text(&report::terminal::bench::csv(&bench));
     }
-    output::text(&report::bench::text(&bench, output::columns(), std::io::stdout().is_terminal()))
+    output::text(&report::terminal::bench::text(&bench, output::columns(), std::io::stdout().is_terminal()))
 }
 
 /// As asked; by default what is usual here, or what shows every level of a simulated machine.

@@ -77,7 +77,7 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     if args.json {
         return output::json(&profile);
     }
-    output::text(&report::profile::text(&profile, now, output::columns()))
+    output::text(&report::terminal::profile::text(&profile, now, output::columns()))
 }
 
 /// What is calibrated.

@@ -57,7 +57,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if args.json {
         output::json(&comparison)?;
     } else {
-        output::text(&report::compare::text(&comparison, args.top, output::columns()))?;
+        output::text(&report::terminal::compare::text(&comparison, args.top, output::columns()))?;
     }
     let Some(limit) = args.fail_on else { return Ok(()) };
     let slower: Vec<String> = comparison

@@ -8,7 +8,7 @@ use lab::count::{CountError, Fit, NativeTarget, Request, Selection, Whom, count}
 use machine::{CpuSet, Source, Topology};
 use pmu::PerfEvents;
 use record::{count::Counts, run::Ending};
-use report::count::Sum;
+use report::terminal::count::Sum;
 
 use super::recording::seconds;
 use crate::{failure::Failure, output, progress, target::Target, trust};
@@ -149,7 +149,7 @@ fn native(args: &Args) -> Result<ExitCode, Failure> {
         if live {
             let mut counts = counts.to_vec();
             counts.iter_mut().for_each(|count| withhold(count, &reasons));
-            output::note(&report::count::interval(selection.events(), end_ns, &counts));
+            output::note(&report::terminal::count::interval(selection.events(), end_ns, &counts));
         }
     });
     let counts = count(&request, &instrument, &mut target, &mut watch);
@@ -233,14 +233,14 @@ fn print(args: &Args, counts: &Counts) -> Result<(), Failure> {
         return output::json(counts);
     }
     if args.csv {
-        return output::text(&report::count::csv(counts));
+        return output::text(&report::terminal::count::csv(counts));
     }
     let sum = match (args.per_place, args.per_socket) {
         (true, _) => Sum::PerPlace,
         (_, true) => Sum::PerPackage,
         _ => Sum::Whole,
     };
-    let text = report::count::text(counts, sum, output::columns());
+    let text = report::terminal::count::text(counts, sum, output::columns());
     // Beside a program's own output, as everybody expects of a counter.
     if args.program.is_empty() {
         return output::text(&text);

@@ -36,6 +36,8 @@ pub fn run(options: &Doctor, machine: &Target) -> Result<(), Failure> {
     if options.json {
         return output::json(&DoctorDocument { checkup: &checkup, validation: trusted.basis() });
     }
-    let text = report::doctor::text(&checkup, output::columns(), options.verbose);
-    output::text(&(text + "\n" + &report::trust::section(trusted.basis(), trust::now(), output::columns())))
+    let text = report::terminal::doctor::text(&checkup, output::columns(), options.verbose);
+    output::text(
+        &(text + "\n" + &report::terminal::trust::section(trusted.basis(), trust::now(), output::columns())),
+    )
 }

@@ -64,5 +64,5 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
         let events = offers.iter().map(entry).collect();
         return output::json(&EventsDocument::new(&instrument, trusted.basis(), events));
     }
-    output::text(&report::events::text(&instrument, &offers, &trusted, output::columns()))
+    output::text(&report::terminal::events::text(&instrument, &offers, &trusted, output::columns()))
 }

@@ -42,7 +42,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     if args.json {
         return output::json(&KernelsDocument::new(&entries));
     }
-    output::text(&report::kernels::text(&entries, output::columns()))
+    output::text(&report::terminal::kernels::text(&entries, output::columns()))
 }
 
 fn entry(kernel: &Kernel) -> KernelEntry<'_> {

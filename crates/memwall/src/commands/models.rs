@@ -70,7 +70,7 @@ fn list(json: bool) -> Result<(), Failure> {
     if json {
         return output::json(&ModelsDocument::new(&models));
     }
-    output::text(&report::model::list(&models, output::columns()))
+    output::text(&report::terminal::model::list(&models, output::columns()))
 }
 
 impl Show {
@@ -86,6 +86,6 @@ impl Show {
         if self.json {
             return output::json(&ModelDocument::new(&model));
         }
-        output::text(&report::model::text(&model, output::columns()))
+        output::text(&report::terminal::model::text(&model, output::columns()))
     }
 }

@@ -71,15 +71,19 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     }
     let mut text = String::new();
     if !changed.is_empty() {
-        text +=
-            &report::prose::wrap_in(report::style::WARNING, "", report::profile::CHANGED, output::columns());
+        text += &report::layout::prose::wrap_in(
+            report::layout::style::WARNING,
+            "",
+            report::terminal::profile::CHANGED,
+            output::columns(),
+        );
         for change in &changed {
-            text += &report::prose::wrap("  ", change, output::columns());
+            text += &report::layout::prose::wrap("  ", change, output::columns());
         }
         text += "\n";
     }
-    text += &report::profile::text(&profile, now, output::columns());
+    text += &report::terminal::profile::text(&profile, now, output::columns());
     text += "\n";
-    text += &report::trust::section(trusted.basis(), now, output::columns());
+    text += &report::terminal::trust::section(trusted.basis(), now, output::columns());
     output::text(&text)
 }

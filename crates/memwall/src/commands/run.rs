@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, process::ExitCode};
 
-use report::run::Detail;
+use report::terminal::run::Detail;
 
 use super::recording::{self, Recording};
 use crate::{failure::Failure, output};

@@ -83,7 +83,7 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     if args.json {
         return output::json(&run);
     }
-    output::text(&report::scenario::text(&run, output::columns()))
+    output::text(&report::terminal::scenario::text(&run, output::columns()))
 }
 
 fn list(catalogue: &Catalogue) -> Result<(), Failure> {
@@ -99,7 +99,7 @@ fn list(catalogue: &Catalogue) -> Result<(), Failure> {
             Ok((scenario.name, threads, scenario.about))
         })
         .collect::<Result<Vec<_>, Failure>>()?;
-    output::text(&report::scenario::list(&rows, output::columns()))
+    output::text(&report::terminal::scenario::list(&rows, output::columns()))
 }
 
 /// `NAME=VALUE` pairs.

@@ -45,7 +45,7 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     if args.json {
         return output::json(&TopologyDocument::new(&topology));
     }
-    output::text(&report::topology::text(&topology, output::columns()))
+    output::text(&report::terminal::topology::text(&topology, output::columns()))
 }
 
 /// A directory that looks like a captured machine.

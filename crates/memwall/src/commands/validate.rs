@@ -113,7 +113,7 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     if args.json {
         return output::json(&validation);
     }
-    output::text(&report::validate::text(&validation, output::columns()))
+    output::text(&report::terminal::validate::text(&validation, output::columns()))
 }
 
 fn on_model(model: &Model, request: &Request, watcher: &mut Watcher<'_>) -> Result<Validation, Failure> {
@@ -155,7 +155,7 @@ fn explain(files: &Files, name: &str, json: bool) -> Result<(), Failure> {
     if json {
         return output::json(&verdicts);
     }
-    output::text(&report::validate::explain(&verdicts, output::columns()))
+    output::text(&report::terminal::validate::explain(&verdicts, output::columns()))
 }
 
 /// Shows progress and keeps every observation.
