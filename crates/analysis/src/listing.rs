@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use code::{Decoded, disassemble};
+use code::{Block, disassemble};
 use record::run::{Function, Run};
 
 use crate::{
@@ -47,9 +47,9 @@ pub(crate) fn functions(
         findings.instructions.iter().map(|found| ((found.symbol, found.address), found)).collect();
     let annotated = findings.symbols.iter().enumerate().filter_map(|(symbol, finding)| {
         let id = finding.function?;
-        let (function, decoded) = (run.function(id)?, blamed.decoded(id)?);
+        let (function, blocks) = (run.function(id)?, blamed.blocks_of(id)?);
         let lines =
-            lines(run, function, decoded, |address| sampled.get(&(symbol, address)).copied()).collect();
+            lines(run, function, blocks, |address| sampled.get(&(symbol, address)).copied()).collect();
         Some(AnnotatedFunction { symbol, lines })
     });
     annotated.take(most).collect()
@@ -58,14 +58,14 @@ pub(crate) fn functions(
 fn lines<'a>(
     run: &Run,
     function: &Function,
-    decoded: &Decoded,
+    blocks: &[Block],
     sampled: impl Fn(u64) -> Option<&'a InstructionFinding>,
 ) -> impl Iterator<Item = AnnotatedLine> {
     let text = |address: u64| {
         let from = usize::try_from(address.wrapping_sub(function.start)).ok()?;
         disassemble(function.code.as_deref()?.get(from..)?, address).ok()
     };
-    let instructions = decoded.blocks.iter().flat_map(|block| block.instructions());
+    let instructions = blocks.iter().flat_map(|block| block.instructions());
     instructions.map(move |instruction| {
         let address = instruction.address();
         let found = sampled(address);

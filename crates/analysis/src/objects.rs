@@ -12,12 +12,13 @@ mod tally;
 
 use std::collections::HashMap;
 
+use code::blame::AddressBehind;
 use record::{ids::ThreadId, run::Run};
 
 use crate::{
     findings::{Findings, ObjectFinding, ObjectUse, Objects, Share, SharedLine, Sharing},
     statistics,
-    timer::{Blamed, Registers},
+    timer::Blamed,
 };
 use flagged::FlaggedTally;
 use space::Spaces;
@@ -85,7 +86,7 @@ impl<'a> Sorted<'a> {
         let access = self.blamed.access(place)?;
         self.operands += 1;
         self.tally.waited(waits);
-        let address = samples.address[index].filter(|_| access.registers != Registers::Lost)?.get();
+        let address = samples.address[index].filter(|_| access.behind != AddressBehind::Lost)?.get();
         self.addressed += 1;
         let process = run.thread(thread).map_or(0, |thread| thread.process);
         let key = self.spaces.find(process, address, time_ns);

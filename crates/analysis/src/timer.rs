@@ -36,7 +36,7 @@ use crate::{
 };
 pub(crate) use advice::advice;
 use blame::Core;
-pub(crate) use blamed::{Access, Blamed, Registers, Waits};
+pub(crate) use blamed::{Access, Blamed, Waits};
 use tally::Tally;
 
 /// What to find out.

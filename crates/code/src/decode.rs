@@ -66,13 +66,6 @@ impl Decoded {
         let block = self.blocks.get(after.checked_sub(1)?)?;
         Some((block, block.index_of(address)?))
     }
-
-    /// The blocks known to lead to `address`: by a direct branch, or by falling through, also after a call.
-    pub fn predecessors(&self, address: u64) -> impl Iterator<Item = &Block> {
-        self.blocks
-            .iter()
-            .filter(move |block| block.target() == Some(address) || block.fall_through() == Some(address))
-    }
 }
 
 /// Decodes the block that begins at the first byte: up to and including the first control transfer, or to the end

@@ -2,7 +2,7 @@
 //! operands, and what each of them mainly does.
 //!
 //! Three users: kernels, whose promised counts are checked by decoding them; the simulated machine, which executes
-//! blocks; and the timer instrument, which asks what the instruction under a sample makes the core wait for.
+//! blocks; and the timer instrument, which asks whom a sample is to be blamed on ([`blame`]).
 //! Nothing here runs code, reads files, or knows a particular machine.
 //!
 //! ```
@@ -32,6 +32,7 @@
 //! ```
 #![deny(unsafe_code)]
 
+pub mod blame;
 mod block;
 mod builder;
 mod decode;

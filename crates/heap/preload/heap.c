@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -81,7 +82,6 @@ PER_THREAD long until_note;
 PER_THREAD uint64_t small_bytes; /* allocated in small blocks so far */
 PER_THREAD bool inside;
 PER_THREAD uint32_t thread_id;
-PER_THREAD void *asked_by; /* who called operator new, which calls malloc */
 
 static uint32_t main_thread;
 static uintptr_t program_low, program_high;
@@ -163,6 +163,9 @@ static struct header *header(void) { return (struct header *)notes.base; }
 /* Reserves more of the file. It is opened anew each time: a descriptor that stays open could be closed by
  * the program, and its number given to a file that is not ours. */
 static bool reserve(size_t from, size_t bytes, int flags, int *file) {
+    /* Beyond the largest file the program may write there is a signal that would end it. */
+    struct rlimit largest;
+    if (getrlimit(RLIMIT_FSIZE, &largest) != 0 || largest.rlim_cur < from + bytes) return errno = EFBIG, false;
     int opened = open(notes.path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
     if (opened < 0) return false;
     bool reserved = posix_fallocate(opened, (off_t)from, (off_t)bytes) == 0;
@@ -255,7 +258,7 @@ static __attribute__((noinline, cold)) void write_note(enum kind kind, const voi
         note->size = size;
         note->tid = thread_id;
         if (kind != UNMAPPED) {
-            note->callers[0] = (uintptr_t)(asked_by != NULL ? asked_by : caller);
+            note->callers[0] = (uintptr_t)caller;
             find_callers(note->callers, frame);
         }
         atomic_store_explicit(&note->kind, kind, memory_order_release);
@@ -324,7 +327,12 @@ __attribute__((constructor)) static void start(void) {
     inside = false;
 }
 
-/* ---- what the program calls ---- */
+/* ---- what the program calls ----
+ *
+ * Only what hands out memory itself. C++'s operators and reallocarray are left to whoever the program would have had:
+ * they call malloc and realloc, and one of ours in between would choose for a program that brings its own (a plugin
+ * with a private libstdc++, an allocator inside the executable).
+ */
 
 #define SHOWN __attribute__((visibility("default")))
 
@@ -343,16 +351,6 @@ SHOWN void *calloc(size_t count, size_t size) {
 SHOWN void *realloc(void *block, size_t size) {
     if (is_noted(size)) return noted(next.realloc(block, size), size, CALLER, FRAME);
     return next.realloc(block, size);
-}
-
-SHOWN void *reallocarray(void *block, size_t count, size_t size) {
-    size_t all;
-    if (__builtin_mul_overflow(count, size, &all)) {
-        errno = ENOMEM;
-        return NULL;
-    }
-    if (is_noted(all)) return noted(next.realloc(block, all), all, CALLER, FRAME);
-    return next.realloc(block, all);
 }
 
 SHOWN int posix_memalign(void **block, size_t alignment, size_t size) {
@@ -414,24 +412,3 @@ SHOWN void *mremap(void *block, size_t before, size_t size, int flags, ...) {
     if (moved != MAP_FAILED && before >= LARGE) write_note(UNMAPPED, block, before, NULL, 0);
     return mapped(moved, size, MAP_ANONYMOUS, CALLER, FRAME);
 }
-
-/* An exception may leave operator new. */
-static void restore_asked_by(void **before) { asked_by = *before; }
-
-/* C++: operator new calls malloc, so remember who called the operator. If there is no next one, nobody calls ours. */
-#define OPERATOR_NEW(symbol, parameters, arguments)                                      \
-    SHOWN void *symbol parameters {                                                      \
-        static void *(*_Atomic following) parameters;                                    \
-        void *(*call) parameters = following;                                            \
-        if (call == NULL) following = call = dlsym(RTLD_NEXT, #symbol);                  \
-        if (call == NULL) abort();                                                       \
-        __attribute__((cleanup(restore_asked_by))) void *before = asked_by;              \
-        asked_by = CALLER;                                                               \
-        return call arguments;                                                           \
-    }
-OPERATOR_NEW(_Znwm, (size_t size), (size))
-OPERATOR_NEW(_Znam, (size_t size), (size))
-OPERATOR_NEW(_ZnwmRKSt9nothrow_t, (size_t size, const void *tag), (size, tag))
-OPERATOR_NEW(_ZnamRKSt9nothrow_t, (size_t size, const void *tag), (size, tag))
-OPERATOR_NEW(_ZnwmSt11align_val_t, (size_t size, size_t alignment), (size, alignment))
-OPERATOR_NEW(_ZnamSt11align_val_t, (size_t size, size_t alignment), (size, alignment))

@@ -8,7 +8,9 @@
 mod log;
 
 use std::{
-    io,
+    fs::OpenOptions,
+    io::{self, Write as _},
+    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
 };
 
@@ -20,10 +22,12 @@ pub const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/heap.so"));
 /// The variable that tells the library where to write.
 pub const FOLDER_VARIABLE: &str = "MEMWALL_HEAP";
 
-/// Puts the library into a folder of ours and gives its path, for `LD_PRELOAD`.
+/// Puts the library into a folder of ours and gives its path, for `LD_PRELOAD`. Nobody may write to it, whatever the umask:
+/// it runs inside programs of this user.
 pub fn install(folder: &Path) -> io::Result<PathBuf> {
     let path = folder.join("memwall-heap.so");
-    std::fs::write(&path, LIBRARY)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o500).open(&path)?;
+    file.write_all(LIBRARY)?;
     Ok(path)
 }
 

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Output},
 };
 
@@ -12,14 +12,17 @@ use tempfile::TempDir;
 /// A program built from C source, run with the library inside.
 struct Trial {
     folder: TempDir,
+    library: PathBuf,
 }
 
 impl Trial {
     fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
+        let folder = tempfile::tempdir().unwrap();
+        let library = heap::install(folder.path()).unwrap();
+        Self { folder, library }
     }
 
-    fn build(&self, name: &str, source: &str, flags: &[&str]) -> std::path::PathBuf {
+    fn build(&self, name: &str, source: &str, flags: &[&str]) -> PathBuf {
         let [code, program] = [self.folder.path().join(format!("{name}.c")), self.folder.path().join(name)];
         std::fs::write(&code, source).unwrap();
         let built =
@@ -29,10 +32,9 @@ impl Trial {
     }
 
     fn run(&self, program: &Path, arguments: &[&str]) -> (Output, Vec<Log>) {
-        let library = heap::install(self.folder.path()).unwrap();
         let output = Command::new(program)
             .args(arguments)
-            .env("LD_PRELOAD", library)
+            .env("LD_PRELOAD", &self.library)
             .env(heap::FOLDER_VARIABLE, self.folder.path())
             .output()
             .unwrap();
@@ -271,11 +273,10 @@ fn programs_do_not_notice() {
 #[test]
 fn a_folder_that_is_gone_harms_nothing() {
     let trial = Trial::new();
-    let library = heap::install(trial.folder.path()).unwrap();
     for folder in ["/nonexistent/folder", "relative", ""] {
         let output = Command::new("/bin/sh")
             .args(["-c", "echo fine; exit 3"])
-            .env("LD_PRELOAD", &library)
+            .env("LD_PRELOAD", &trial.library)
             .env(heap::FOLDER_VARIABLE, folder)
             .output()
             .unwrap();

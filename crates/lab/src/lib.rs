@@ -10,16 +10,13 @@ pub mod bench;
 pub mod calibrate;
 pub mod clock;
 pub mod count;
-pub mod doctor;
 #[cfg(test)]
 mod imagined;
 pub mod native;
 pub mod noise;
-mod program;
 pub mod repeat;
 pub mod request_check;
 pub mod rig;
-pub mod run;
 pub mod scenario;
 pub mod simulated;
 pub mod sizes;

@@ -50,6 +50,29 @@ pub struct Profile {
     pub noise: Option<Noise>,
 }
 
+impl Profile {
+    /// Whether losing this one for `other` would be a loss: a whole calibration is more than an interrupted one, a thorough
+    /// one more than a quick one; of two interrupted ones, the one with more parts.
+    pub fn has_more_than(&self, other: &Self) -> bool {
+        let rank = |one: &Self| match one.extent.complete {
+            true => (true, usize::from(!one.extent.quick)),
+            false => (false, one.parts()),
+        };
+        rank(self) > rank(other)
+    }
+
+    /// Parts that were measured.
+    fn parts(&self) -> usize {
+        let singles =
+            [self.clock.is_some(), self.overheads.is_some(), self.tlb.is_some(), self.timer.is_some()];
+        singles.iter().filter(|is_there| **is_there).count()
+            + self.levels.len()
+            + self.latency_curve.len()
+            + self.loaded_latency.len()
+            + self.core_to_core.len()
+    }
+}
+
 /// What identifies a machine: if any part differs, the profile is of another machine. By default that of none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {

@@ -11,6 +11,7 @@ use std::{
 
 use crate::{
     fingerprint::{Change, SIMULATED_ID},
+    private,
     profile::{Fingerprint, Profile},
 };
 
@@ -97,6 +98,15 @@ pub enum Found {
     Nothing,
 }
 
+/// What became of a profile that was to be kept.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Keeping {
+    /// It is kept, here.
+    Saved(PathBuf),
+    /// A better one of the same machine stays in its place.
+    BetterStays(Box<Profile>),
+}
+
 impl Store {
     /// The store in `directory`, which need not exist yet.
     pub fn at(directory: impl Into<PathBuf>) -> Self {
@@ -156,6 +166,15 @@ impl Store {
         Ok(path)
     }
 
+    /// Writes `profile` unless a better one of the same machine is there: what an interrupted or shorter calibration
+    /// has must not take the place of a whole one.
+    pub fn save_unless_better(&self, profile: &Profile) -> Result<Keeping, StoreError> {
+        match self.load(&profile.fingerprint.id)? {
+            Some(kept) if kept.has_more_than(profile) => Ok(Keeping::BetterStays(Box::new(kept))),
+            _ => self.save(profile).map(Keeping::Saved),
+        }
+    }
+
     /// The profile with this fingerprint id; `None` if there is no file.
     pub fn load(&self, id: &str) -> Result<Option<Profile>, StoreError> {
         let path = self.path_of(id)?;
@@ -213,9 +232,9 @@ impl Store {
 
     /// Writes a new hidden file next to the profiles and makes it durable. Leaves nothing behind on failure.
     fn write_beside(&self, name: &str, text: &[u8]) -> Result<PathBuf, StoreError> {
-        fs::create_dir_all(&self.directory).map_err(|source| self.unwritable(source))?;
+        private::create_folders(&self.directory).map_err(|source| self.unwritable(source))?;
         let path = self.directory.join(format!(".{name}.{}.tmp", std::process::id()));
-        let written = fs::File::create(&path).and_then(|mut file| {
+        let written = private::create_file(&path).and_then(|mut file| {
             file.write_all(text)?;
             file.sync_all()
         });
@@ -356,6 +375,45 @@ mod tests {
         let error = store.check_writable().expect_err("unwritable").to_string();
         assert!(error.contains("memwall/profiles") && error.contains("XDG_DATA_HOME"), "{error}");
         assert!(store.save(&profile("aa", 1)).is_err());
+    }
+
+    #[test]
+    fn a_better_profile_stays() {
+        let (_directory, store) = store();
+        let with = |quick, complete, remark: &str| Profile {
+            extent: Extent { quick, complete },
+            clock: complete.then_some(crate::profile::Clock { add_hz: 3e9, mul_hz: 3e9, tsc_hz: None }),
+            remarks: vec![remark.to_owned()],
+            ..profile("aa", 1)
+        };
+        let kept = || store.load("aa").expect("readable").expect("there").remarks[0].clone();
+        let keep = |profile: &Profile| store.save_unless_better(profile).expect("kept");
+        for (quick, complete, remark, stays) in [
+            (true, false, "interrupted", "interrupted"),
+            (true, true, "quick", "quick"),
+            (false, false, "interrupted again", "quick"),
+            (true, true, "quick again", "quick again"),
+            (false, true, "whole", "whole"),
+            (true, true, "quick once more", "whole"),
+            (false, true, "whole again", "whole again"),
+        ] {
+            let new = with(quick, complete, remark);
+            let is_saved = matches!(keep(&new), Keeping::Saved(_));
+            assert_eq!((kept().as_str(), is_saved), (stays, stays == remark), "{remark}");
+        }
+        // Two interrupted ones: the one with more in it.
+        let more = Profile { clock: with(true, true, "").clock, ..profile("bb", 1) };
+        keep(&more);
+        assert_eq!(keep(&profile("bb", 2)), Keeping::BetterStays(Box::new(more)));
+    }
+
+    #[test]
+    fn nobody_else_can_read_or_change_a_profile() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let (_directory, store) = store();
+        let path = store.save(&profile("aa", 1)).expect("saved");
+        let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        assert_eq!((mode(&path), mode(store.directory())), (private::FILE_MODE, private::FOLDER_MODE));
     }
 
     #[test]

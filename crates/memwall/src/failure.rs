@@ -31,7 +31,7 @@ impl Failure {
             Self::Usage(text) => (text, 2),
             Self::Measurement(text) => (text, 1),
         };
-        anstream::eprintln!("memwall: {text}");
+        crate::output::say(&text);
         ExitCode::from(code)
     }
 }

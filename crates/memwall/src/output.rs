@@ -1,11 +1,11 @@
 //! Where the answer goes: stdout, colours only on a terminal, a broken pipe is no failure.
 
 use std::{
-    fs::File,
     io::{self, BufWriter, Write},
     path::Path,
 };
 
+use machine::private;
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -35,9 +35,15 @@ pub fn note(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Writes a finished text into a file, without colours.
+/// One line about ourselves, on stderr. Nobody may be there to read it: a terminal that hung up is no failure.
+pub fn say(line: &str) {
+    note(&format!("memwall: {line}\n"));
+}
+
+/// Writes a finished text into a file, without colours. A new file is the user's alone: reports show arguments.
 pub fn file(path: &Path, text: &str) -> Result<(), Failure> {
-    std::fs::write(path, anstream::adapter::strip_str(text).to_string())
+    private::create_file(path)
+        .and_then(|mut file| file.write_all(anstream::adapter::strip_str(text).to_string().as_bytes()))
         .map_err(|error| Failure::Measurement(format!("cannot write {}: {error}", path.display())))
 }
 
@@ -49,7 +55,7 @@ pub fn export(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>)
         return Ok(out.flush()?);
     }
     let work = || {
-        let mut out = BufWriter::new(File::create(path)?);
+        let mut out = BufWriter::new(private::create_file(path)?);
         write(&mut out)?;
         out.flush()
     };

@@ -166,13 +166,22 @@ fn wait_for_events(pid: u32) -> bool {
     while Instant::now() < deadline {
         let entries = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
         if entries.filter(|entry| is_event(entry.path())).count() >= 2 {
-            // Opened; switching on takes no time that matters.
-            std::thread::sleep(Duration::from_millis(100));
+            // Opened, and switched on once it sleeps: it has nothing left to do but wait.
+            while !(0..3).all(|_| {
+                std::thread::sleep(Duration::from_millis(20));
+                sleeps(pid)
+            }) {}
             return true;
         }
         std::thread::sleep(Duration::from_millis(5));
     }
     false
+}
+
+/// Whether a process waits for something; one that is kept off the CPU by others does not.
+fn sleeps(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_none_or(|rest| !rest.trim_start().starts_with(['R', 'D']))
 }
 
 fn attach(mut command: Command) -> Option<Child> {

@@ -441,6 +441,16 @@ pub struct Validation {
 }
 
 impl Validation {
+    /// Indicators that were tried, whatever came of it.
+    pub fn tried(&self) -> usize {
+        self.indicators.iter().filter(|judged| !matches!(judged.trust, Trust::Untested { .. })).count()
+    }
+
+    /// Whether losing this one for `other` would be a loss: it tried more, or came to its end with as many.
+    pub fn has_more_than(&self, other: &Self) -> bool {
+        (self.tried(), self.complete) > (other.tried(), other.complete)
+    }
+
     /// The verdicts on an indicator; case, and `.` or `:`, do not matter.
     pub fn of<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Judged> {
         let plain = |text: &str| text.replace(':', ".").to_ascii_uppercase();

@@ -1,7 +1,9 @@
 //! What a core asks of the memory system, and what it hears back.
 
+pub use crate::supplier::{Supplier, Translation};
+
 use crate::{
-    pmu::{BoxCounts, Note, Watch, tape::Turns},
+    signal::{BoxCounts, CounterTurns, SignalNote, Watch},
     time::Time,
 };
 
@@ -35,40 +37,6 @@ pub enum RequestKind {
     Prefetch,
     /// Instruction bytes.
     Fetch,
-}
-
-/// Who had the line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Supplier {
-    /// The core's own L1.
-    L1,
-    /// On its way into the L1 already: a fill buffer.
-    FillBuffer,
-    /// The core's L2.
-    L2,
-    /// The shared cache, no other core involved.
-    L3,
-    /// Another core of the package had it unmodified and was asked.
-    OtherCoreClean,
-    /// Another core of the package had it modified.
-    OtherCoreModified,
-    /// Memory of this package.
-    LocalMemory,
-    /// Memory of another package.
-    RemoteMemory,
-    /// A cache of another package had it modified.
-    RemoteCacheModified,
-}
-
-/// How the address was translated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Translation {
-    /// First-level TLB.
-    L1,
-    /// Second-level TLB.
-    L2,
-    /// A page walk.
-    Walk,
 }
 
 /// What became of a request.
@@ -112,8 +80,8 @@ pub trait Memory {
         at
     }
 
-    /// Tells from now on what a PMU asks for; sets of counters take turns as said, in femtoseconds.
-    fn watch(&mut self, _watch: Watch, _turns: Turns) {}
+    /// Tells from now on what is asked for; sets of counters take turns as said, in femtoseconds.
+    fn watch(&mut self, _watch: Watch, _turns: CounterTurns) {}
 
     /// Tells no longer; what its boxes counted in a run from one moment to another.
     fn unwatch(&mut self, _from: Time, _until: Time) -> BoxCounts {
@@ -121,7 +89,7 @@ pub trait Memory {
     }
 
     /// Moves what it has to tell of a core.
-    fn take_notes(&mut self, _core: usize, _into: &mut Vec<Note>) {}
+    fn take_notes(&mut self, _core: usize, _into: &mut Vec<SignalNote>) {}
 
     /// A core runs at another clock from `at` on. Caches that run at that clock must follow.
     fn core_clock_changed(&mut self, _core: usize, _hz: u64, _at: Time) {}

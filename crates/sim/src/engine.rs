@@ -24,7 +24,7 @@ use crate::{
         table::Table,
         thread::Thread,
     },
-    pmu::SharedBank,
+    pmu::{Probe, SharedBank},
     source::{Execution, Source, Step},
     time::Time,
 };
@@ -116,7 +116,7 @@ pub enum EngineError {
 /// A core and its threads.
 struct Core {
     hardware: Hardware,
-    threads: Vec<Thread>,
+    threads: Vec<Thread<Probe>>,
     /// The program each thread ran last.
     programs: [Option<Arc<[Block]>>; THREADS],
 }

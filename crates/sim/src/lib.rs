@@ -13,5 +13,7 @@ pub mod kernel_source;
 pub mod memory;
 pub mod pmu;
 pub mod scripted_memory;
+pub mod signal;
 pub mod source;
+pub mod supplier;
 pub mod time;

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use code::blame::AddressBehind;
 use record::ids::ThreadId;
 
 use super::Key;
 use crate::{
     findings::Pattern,
-    timer::{Access, Registers, Waits},
+    timer::{Access, Waits},
 };
 
 /// Bytes of a line.
@@ -91,7 +92,7 @@ impl ObjectTally {
     pub fn add(&mut self, key: &Key, touch: Touch) {
         let sum = self.objects.entry(*key).or_default();
         sum.samples += 1;
-        sum.next_address += u64::from(touch.access.registers == Registers::Next);
+        sum.next_address += u64::from(touch.access.behind == AddressBehind::Next);
         sum.loads += touch.waits.loads;
         sum.other += touch.waits.other;
         if touch.access.reads {

@@ -1,44 +1,23 @@
 //! Samples one by one, for those who look at data.
 
-use code::{Block, Decoded, Instruction};
+use code::Block;
+use code::blame::AddressBehind;
 use record::ids::{FunctionId, PlaceId};
 
 use super::{
-    facts::{keeps_its_address, overwrites_its_address},
     pattern::pattern,
-    program::{Blame, Program},
+    program::{BlamedSites, Program},
     tally::{Parts, Tally, undecided},
     views::Ranks,
 };
 use crate::findings::{Activity, Pattern};
 
-/// How an instruction touches its memory operand.
+/// How the operand that a sample's address is of is touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Access {
     pub reads: bool,
     pub writes: bool,
-    pub registers: Registers,
-}
-
-/// Which address the registers behind an instruction give for its operand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Registers {
-    /// The one it used.
-    Own,
-    /// The one it will use next: it loaded its own address register (`mov r,[r]`).
-    Next,
-    /// None that it uses: the register was overwritten by something that is no address yet.
-    Lost,
-}
-
-impl Registers {
-    fn of(block: &Block, instruction: &Instruction) -> Self {
-        match (keeps_its_address(block, instruction), overwrites_its_address(block, instruction)) {
-            (false, _) => Self::Lost,
-            (true, true) => Self::Next,
-            (true, false) => Self::Own,
-        }
-    }
+    pub behind: AddressBehind,
 }
 
 /// Parts of a sample that wait for memory.
@@ -71,22 +50,17 @@ pub(crate) struct Blamed {
 
 impl Blamed {
     pub(crate) fn new(tally: Tally, ranks: Ranks) -> Self {
-        let of = |(place, blame): (usize, &Blame)| {
+        let of = |(place, blame): (usize, &BlamedSites)| {
             let parts = tally.parts(PlaceId::of(place));
             let part = |activity: Activity| parts[activity as usize];
             let site = match blame {
-                Blame::Sites(sites) => sites.first().map(|&(site, _)| site),
-                Blame::Undecided(_) | Blame::Unknown => None,
+                BlamedSites::Sites(sites) => sites.first().map(|&(site, _)| site),
+                BlamedSites::Undecided(_) | BlamedSites::Unknown => None,
             };
-            let instruction = site.and_then(|site| tally.program.instruction(tally.program.sites.get(site)?));
-            let access = instruction.and_then(|(block, instruction)| {
-                let operands = block.memory_of(instruction);
-                let any = |wanted: fn(&code::MemoryOperand) -> bool| operands.iter().any(wanted);
-                (!operands.is_empty()).then(|| Access {
-                    reads: any(|operand| operand.access().reads()),
-                    writes: any(|operand| operand.access().writes()),
-                    registers: Registers::of(block, instruction),
-                })
+            let access = tally.program.watched.get(place).copied().flatten().map(|watched| Access {
+                reads: watched.operand.access().reads(),
+                writes: watched.operand.access().writes(),
+                behind: watched.behind,
             });
             OfPlace {
                 blamed: blamed(&tally, &ranks, PlaceId::of(place), blame),
@@ -130,20 +104,20 @@ impl Blamed {
     }
 
     /// A function of the run, decoded; none if its code is not known.
-    pub(crate) fn decoded(&self, function: FunctionId) -> Option<&Decoded> {
-        self.program.decoded(function)
+    pub(crate) fn blocks_of(&self, function: FunctionId) -> Option<&[Block]> {
+        self.program.blocks_of(function)
     }
 }
 
 /// Whom a sample at a place is blamed on, and what each part of it means.
-fn blamed(tally: &Tally, ranks: &Ranks, place: PlaceId, blame: &Blame) -> Vec<(usize, ShownParts)> {
+fn blamed(tally: &Tally, ranks: &Ranks, place: PlaceId, blame: &BlamedSites) -> Vec<(usize, ShownParts)> {
     let parts: Vec<(Option<usize>, Parts)> = match blame {
-        Blame::Sites(sites) => {
+        BlamedSites::Sites(sites) => {
             let part = |&(site, weight): &(usize, f64)| (ranks.site(site), tally.parts_of_site(site, weight));
             sites.iter().map(part).collect()
         }
-        Blame::Undecided(site) => vec![(ranks.site(*site), undecided())],
-        Blame::Unknown => vec![(ranks.place(place), undecided())],
+        BlamedSites::Undecided(site) => vec![(ranks.site(*site), undecided())],
+        BlamedSites::Unknown => vec![(ranks.place(place), undecided())],
     };
     parts.into_iter().filter_map(|(index, parts)| Some((index?, parts.map(|part| part as f32)))).collect()
 }

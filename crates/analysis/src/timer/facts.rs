@@ -1,6 +1,6 @@
 //! What the code of a block says before any sample is looked at.
 
-use code::{Block, Class, Instruction, Reg, Uop, UopClass};
+use code::{Block, Class, Instruction, Reg, Uop, UopClass, blame::Hold};
 
 use crate::findings::Activity;
 
@@ -18,31 +18,17 @@ const LONG_CYCLES: f64 = 3.0;
 
 /// What the core waits for if it waits for this instruction.
 pub(crate) fn wait_of(block: &Block, instruction: &Instruction) -> Activity {
-    match instruction.class() {
-        Class::AtomicOrFence | Class::Pause => Activity::Atomics,
-        Class::DivideOrSqrt => Activity::Divides,
-        Class::Branch | Class::CallOrReturn if !reads_far(block, instruction) => Activity::Branches,
-        Class::Prefetch | Class::Nop | Class::System => Activity::Executing,
-        _ if reads_far(block, instruction) => Activity::Loads,
-        _ if instruction.has_store() && touches_far(block, instruction) => Activity::Stores,
-        Class::Multiply | Class::FpArithmetic if latency_of(block, instruction) >= LONG_CYCLES => {
+    match (Hold::of(block, instruction), instruction.class()) {
+        (Some(Hold::Loads), _) => Activity::Loads,
+        (Some(Hold::Stores), _) => Activity::Stores,
+        (Some(Hold::Atomics), _) => Activity::Atomics,
+        (Some(Hold::Divides), _) => Activity::Divides,
+        (None, Class::Branch | Class::CallOrReturn) => Activity::Branches,
+        (None, Class::Multiply | Class::FpArithmetic) if latency_of(block, instruction) >= LONG_CYCLES => {
             Activity::Chains
         }
-        _ => Activity::Executing,
+        (None, _) => Activity::Executing,
     }
-}
-
-/// Whether it reads memory other than the stack's top, which is always near.
-fn reads_far(block: &Block, instruction: &Instruction) -> bool {
-    block.memory_of(instruction).iter().any(|operand| operand.access().reads() && !is_stack(operand))
-}
-
-fn touches_far(block: &Block, instruction: &Instruction) -> bool {
-    block.memory_of(instruction).iter().any(|operand| !is_stack(operand))
-}
-
-fn is_stack(operand: &code::MemoryOperand) -> bool {
-    operand.base() == Some(Reg::RSP) && operand.index().is_none()
 }
 
 /// Cycles from operands to result, roughly as on every wide x86 core of the last ten years.
@@ -144,36 +130,4 @@ pub(crate) fn feeds_itself(block: &Block, instruction: &Instruction) -> bool {
 
 fn reads(uop: &Uop, tainted: &[bool; Reg::COUNT]) -> bool {
     uop.sources().iter().any(|reg| tainted[reg.index()])
-}
-
-/// Whether a load overwrites a register of its own address.
-pub(crate) fn overwrites_its_address(block: &Block, instruction: &Instruction) -> bool {
-    addressing(block, instruction).any(|reg| writes(block.uops_of(instruction), reg))
-}
-
-/// Whether the registers behind an instruction give an address that it uses, now or next: not if it loads an index,
-/// or a value that is changed before it becomes an address.
-pub(crate) fn keeps_its_address(block: &Block, instruction: &Instruction) -> bool {
-    let own = block.uops_of(instruction);
-    let overwritten: Vec<Reg> = addressing(block, instruction).filter(|reg| writes(own, *reg)).collect();
-    if overwritten.is_empty() {
-        return true;
-    }
-    // The next link of an unrolled chain loads it again, which gives an address as well.
-    let others = || {
-        let foreign = |uop: &&Uop| !own.iter().any(|mine| std::ptr::eq(mine, *uop));
-        block.uops().iter().filter(foreign).filter(|uop| uop.class() != UopClass::Load)
-    };
-    let changed = overwritten.iter().any(|&reg| others().any(|uop| uop.destinations().contains(&reg)));
-    let is_pointer = block.memory_of(instruction).iter().all(|operand| operand.index().is_none());
-    !changed && (is_pointer || is_loop(block))
-}
-
-fn addressing<'a>(block: &'a Block, instruction: &Instruction) -> impl Iterator<Item = Reg> + 'a {
-    let registers = |operand: &code::MemoryOperand| [operand.base(), operand.index()];
-    block.memory_of(instruction).iter().flat_map(registers).flatten()
-}
-
-fn writes(uops: &[Uop], reg: Reg) -> bool {
-    uops.iter().any(|uop| uop.destinations().contains(&reg))
 }

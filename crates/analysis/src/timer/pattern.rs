@@ -1,12 +1,14 @@
 //! How an instruction walks through memory.
 
+use code::blame::AddressBehind;
+
 use crate::{
     findings::{AccessPattern, Pattern, Rate},
     statistics::quantile,
 };
 
 use super::{
-    facts::{LINE, feeds_itself, overwrites_its_address},
+    facts::{LINE, feeds_itself},
     pace::STEADY,
     program::Program,
     streams::{Step, Stream, Streams},
@@ -30,7 +32,7 @@ pub(crate) fn pattern(program: &Program, streams: &Streams, site: usize) -> Opti
     Some(AccessPattern {
         pattern: name,
         addresses: stream.addresses,
-        next_address: overwrites_its_address(block, instruction),
+        next_address: AddressBehind::of(block, instruction) == AddressBehind::Next,
         span: stream.span,
         stride_bytes: stride(stream),
         advance: advance.filter(|_| matches!(name, Pattern::Streaming | Pattern::Strided)),

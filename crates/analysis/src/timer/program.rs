@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use code::{Block, Decoded, Flow, Instruction, decode_range};
+use code::{
+    Block, Flow, Instruction,
+    blame::{Blame, CodeSpot, Routine, WatchedOperand},
+};
 use record::{ids::FunctionId, run::Run};
-
-use super::facts::wait_of;
-use crate::findings::Activity;
 
 /// One instruction of a block that samples were blamed on, in it or near it.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ pub(crate) struct BlockSites {
 
 /// Whom a place's samples are blamed on.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Blame {
+pub(crate) enum BlamedSites {
     /// These sites, with weights that sum to 1.
     Sites(Vec<(usize, f64)>),
     /// One of several that differ in kind; kept with the site that was sampled.
@@ -45,36 +45,14 @@ pub(crate) enum Blame {
 
 /// Decoded functions, and the blocks and sites seen in them.
 pub(crate) struct Program {
-    functions: Vec<Option<Function>>,
+    functions: Vec<Option<Routine>>,
     pub(crate) blocks: Vec<BlockSites>,
     pub(crate) sites: Vec<Site>,
     /// By place.
-    pub(crate) blames: Vec<Blame>,
+    pub(crate) blames: Vec<BlamedSites>,
+    /// By place: the operand whose address its samples carry.
+    pub(crate) watched: Vec<Option<WatchedOperand>>,
     by_block: HashMap<(usize, usize), usize>,
-}
-
-struct Function {
-    decoded: Decoded,
-    /// Blocks that lead to a block, by its address.
-    leads: HashMap<u64, Vec<usize>>,
-}
-
-impl Function {
-    fn new(code: &[u8], start: u64) -> Self {
-        let decoded = decode_range(code, start, &[]);
-        let mut leads: HashMap<u64, Vec<usize>> = HashMap::new();
-        for (index, block) in decoded.blocks.iter().enumerate() {
-            let targets = [block.target().filter(|_| !is_call(block)), block.fall_through()];
-            for target in targets.into_iter().flatten() {
-                leads.entry(target).or_default().push(index);
-            }
-        }
-        Self { decoded, leads }
-    }
-}
-
-fn is_call(block: &Block) -> bool {
-    matches!(block.flow(), Flow::Call | Flow::IndirectCall)
 }
 
 impl Program {
@@ -85,48 +63,48 @@ impl Program {
                 .code
                 .as_deref()
                 .filter(|code| !code.is_empty())
-                .map(|code| Function::new(code, function.start))
+                .map(|code| Routine::new(code, function.start))
         };
         let mut program = Self {
             functions: run.functions.iter().map(decode).collect(),
             blocks: Vec::new(),
             sites: Vec::new(),
             blames: Vec::new(),
+            watched: Vec::new(),
             by_block: HashMap::new(),
         };
+        let skid = run.about.skid_instructions as usize;
         for (place, &count) in run.places.iter().zip(counts) {
             let function = place.function.map(FunctionId::index);
-            let blame = match function {
-                Some(function) => {
-                    program.blame(function, place.address, run.about.skid_instructions as usize)
-                }
-                None => Blame::Unknown,
-            };
+            let blame = function
+                .map_or(BlamedSites::Unknown, |function| program.blame(function, place.address, skid));
+            let routine = function.and_then(|function| program.functions.get(function)?.as_ref());
+            program.watched.push(routine.and_then(|routine| routine.watched(place.address, skid)));
             program.count(&blame, count as f64);
             program.blames.push(blame);
         }
         program
     }
 
-    fn count(&mut self, blame: &Blame, samples: f64) {
+    fn count(&mut self, blame: &BlamedSites, samples: f64) {
         match blame {
-            Blame::Sites(sites) => {
+            BlamedSites::Sites(sites) => {
                 sites.iter().for_each(|&(site, weight)| self.sites[site].samples += weight * samples)
             }
-            Blame::Undecided(site) => self.sites[*site].undecided += samples,
-            Blame::Unknown => {}
+            BlamedSites::Undecided(site) => self.sites[*site].undecided += samples,
+            BlamedSites::Unknown => {}
         }
     }
 
-    /// A function of the run, decoded; none if its code is not known.
-    pub(crate) fn decoded(&self, function: FunctionId) -> Option<&Decoded> {
-        Some(&self.functions.get(function.index())?.as_ref()?.decoded)
+    /// The blocks of a function of the run; none if its code is not known.
+    pub(crate) fn blocks_of(&self, function: FunctionId) -> Option<&[Block]> {
+        Some(self.functions.get(function.index())?.as_ref()?.blocks())
     }
 
     /// The block of a site.
     pub(crate) fn block(&self, block: usize) -> Option<&Block> {
         let at = self.blocks.get(block)?;
-        self.functions.get(at.function)?.as_ref()?.decoded.blocks.get(at.block)
+        self.functions.get(at.function)?.as_ref()?.blocks().get(at.block)
     }
 
     /// The instruction of a site.
@@ -146,7 +124,7 @@ impl Program {
     pub(crate) fn neighbours(&self, block: usize) -> Vec<usize> {
         let Some((at, decoded)) = self.blocks.get(block).zip(self.block(block)) else { return Vec::new() };
         let Some(Some(function)) = self.functions.get(at.function) else { return Vec::new() };
-        let before = function.leads.get(&decoded.address()).into_iter().flatten();
+        let before = function.leads_to(decoded.address()).iter();
         let mut found: Vec<usize> =
             before.filter_map(|&index| self.by_block.get(&(at.function, index)).copied()).collect();
         found.extend(self.next_blocks(block));
@@ -161,11 +139,8 @@ impl Program {
         let Some((at, decoded)) = self.blocks.get(block).zip(self.block(block)) else { return Vec::new() };
         let Some(Some(function)) = self.functions.get(at.function) else { return Vec::new() };
         let next = [decoded.target(), decoded.fall_through()].into_iter().flatten();
-        let blocks = next.filter_map(|address| {
-            let index = function.decoded.blocks.partition_point(|other| other.address() < address);
-            function.decoded.blocks.get(index).filter(|other| other.address() == address).map(|_| index)
-        });
-        blocks.filter_map(|index| self.by_block.get(&(at.function, index)).copied()).collect()
+        let spots = next.filter_map(|address| function.spot(address)).filter(|spot| spot.index == 0);
+        spots.filter_map(|spot| self.by_block.get(&(at.function, spot.block)).copied()).collect()
     }
 
     /// Whether control enters the block by a conditional or indirect jump, a call or a return, so that the core may
@@ -173,9 +148,9 @@ impl Program {
     pub(crate) fn is_entered_by_guess(&self, block: usize) -> bool {
         let Some((at, decoded)) = self.blocks.get(block).zip(self.block(block)) else { return false };
         let Some(Some(function)) = self.functions.get(at.function) else { return false };
-        let Some(leads) = function.leads.get(&decoded.address()) else { return true };
+        let leads = function.leads_to(decoded.address());
         let guessed = |flow| !matches!(flow, Flow::Sequential | Flow::Jump | Flow::System | Flow::Trap);
-        leads.iter().any(|&lead| guessed(function.decoded.blocks[lead].flow()))
+        leads.is_empty() || leads.iter().any(|&lead| guessed(function.blocks()[lead].flow()))
     }
 
     /// Registers all instructions of a block, once.
@@ -184,7 +159,7 @@ impl Program {
             return known;
         }
         let len = match &self.functions[function] {
-            Some(code) => code.decoded.blocks[block].instructions().len(),
+            Some(code) => code.blocks()[block].instructions().len(),
             None => 0,
         };
         let (id, first_site) = (self.blocks.len(), self.sites.len());
@@ -194,67 +169,28 @@ impl Program {
         id
     }
 
-    fn blame(&mut self, function: usize, address: u64, skid: usize) -> Blame {
-        let Some(Some(code)) = self.functions.get(function) else { return Blame::Unknown };
-        let after = code.decoded.blocks.partition_point(|block| block.address() <= address);
-        let Some(block) = after.checked_sub(1) else { return Blame::Unknown };
-        let decoded = &code.decoded.blocks[block];
-        let Some(index) = decoded.index_of(address) else { return Blame::Unknown };
-        // A string instruction is interrupted between its steps, and the sample lies on it.
-        let on_itself = decoded.instructions()[index].is_repeated();
-        let back = if on_itself { 0 } else { skid };
-        if let Some(index) = index.checked_sub(back) {
-            let index = behind_fusion(decoded, index);
-            let id = self.enter(function, block);
-            return Blame::Sites(vec![(self.blocks[id].first_site + index, 1.0)]);
+    /// The sites behind what the rule of blame says.
+    fn blame(&mut self, function: usize, address: u64, skid: usize) -> BlamedSites {
+        let Some(Some(code)) = self.functions.get(function) else { return BlamedSites::Unknown };
+        let blame = code.blame(address, skid);
+        // The block that was sampled has its say in the baselines even if another one is blamed.
+        if let Some(sampled) = code.spot(address) {
+            self.enter(function, sampled.block);
         }
-        self.blame_before(function, block, index, back - index)
+        match blame {
+            Blame::Instructions(spots) => {
+                let weight = 1.0 / spots.len() as f64;
+                BlamedSites::Sites(spots.iter().map(|&spot| (self.site(function, spot), weight)).collect())
+            }
+            // Whoever came here jumped.
+            Blame::Entry(spot) => BlamedSites::Sites(vec![(self.site(function, spot), 1.0)]),
+            Blame::Undecided(spot) => BlamedSites::Undecided(self.site(function, spot)),
+            Blame::Unknown => BlamedSites::Unknown,
+        }
     }
 
-    /// Blames the instruction `back` before the first of a block: that of any block that leads there.
-    fn blame_before(&mut self, function: usize, block: usize, sampled: usize, back: usize) -> Blame {
-        let Some(Some(code)) = self.functions.get(function) else { return Blame::Unknown };
-        let address = code.decoded.blocks[block].address();
-        let leads = code.leads.get(&address).cloned().unwrap_or_default();
-        let mut candidates: Vec<(usize, usize)> = Vec::new();
-        for lead in leads {
-            let before = &code.decoded.blocks[lead];
-            if let Some(index) = before.instructions().len().checked_sub(back) {
-                candidates.push((lead, behind_fusion(before, index)));
-            }
-        }
-        let kind = |&(lead, index): &(usize, usize)| {
-            let instruction = &code.decoded.blocks[lead].instructions()[index];
-            // Computing and jumping are told apart later; only memory and division must not be mixed up with them.
-            match wait_of(&code.decoded.blocks[lead], instruction) {
-                Activity::Executing | Activity::Chains => Activity::Branches,
-                other => other,
-            }
-        };
-        let agree =
-            candidates.first().map(kind).filter(|first| candidates.iter().all(|other| kind(other) == *first));
-        let id = self.enter(function, block);
-        let here = self.blocks[id].first_site + sampled;
-        if candidates.is_empty() {
-            // The function's entry, or the target of a jump through a register: whoever came here jumped.
-            return Blame::Sites(vec![(self.blocks[id].first_site, 1.0)]);
-        }
-        if agree.is_none() {
-            return Blame::Undecided(here);
-        }
-        let weight = 1.0 / candidates.len() as f64;
-        let sites = candidates.into_iter().map(|(lead, index)| {
-            let id = self.enter(function, lead);
-            (self.blocks[id].first_site + index, weight)
-        });
-        Blame::Sites(sites.collect())
-    }
-}
-
-/// A jump fused with the instruction before it retires with it: a load in that one is what it waits for.
-fn behind_fusion(block: &Block, index: usize) -> usize {
-    match index.checked_sub(1).and_then(|before| block.instructions().get(before)) {
-        Some(before) if before.fuses_with_next() && before.has_load() => index - 1,
-        _ => index,
+    fn site(&mut self, function: usize, spot: CodeSpot) -> usize {
+        let id = self.enter(function, spot.block);
+        self.blocks[id].first_site + spot.index
     }
 }

@@ -8,7 +8,7 @@ use record::{
     trust::Standing,
 };
 
-use super::{program::Blame, tally::Tally, verdict::stolen_share};
+use super::{program::BlamedSites, tally::Tally, verdict::stolen_share};
 use crate::findings::{Known, Split};
 
 pub(crate) fn remarks(
@@ -74,7 +74,10 @@ fn unreadable(run: &Run, remarks: &mut Vec<String>) {
 
 fn unknown(run: &Run, tally: &Tally, remarks: &mut Vec<String>) {
     let is_unknown = |&&place: &&PlaceId| {
-        !matches!(tally.program.blames.get(place.index()), Some(Blame::Sites(_) | Blame::Undecided(_)))
+        !matches!(
+            tally.program.blames.get(place.index()),
+            Some(BlamedSites::Sites(_) | BlamedSites::Undecided(_))
+        )
     };
     let unknown = run.samples.place.iter().filter(is_unknown).count();
     if unknown * 100 > run.samples.place.len() {

@@ -2,7 +2,10 @@
 
 use std::{collections::HashMap, ops::Range};
 
-use code::{Block, MemoryOperand, Reg};
+use code::{
+    Block, Instruction, MemoryOperand, Reg,
+    blame::{AddressBehind, WatchedOperand},
+};
 use record::{
     ids::ThreadId,
     run::{Run, Samples},
@@ -10,9 +13,9 @@ use record::{
 
 use super::{
     blame::Core,
-    facts::{LINE, is_loop, keeps_its_address, least_cycles},
+    facts::{LINE, is_loop, least_cycles},
     pace::{Turns, moves_by_constant},
-    program::{Blame, Program},
+    program::{BlamedSites, Program},
 };
 use crate::findings::Rate;
 
@@ -231,7 +234,7 @@ impl Streams {
         let first_stream = self.all.len();
         let mut keyed: Vec<(Key, i64, usize)> = Vec::new();
         for (index, instruction) in block.instructions().iter().enumerate() {
-            if let Some(operand) = block.memory_of(instruction).first() {
+            if let Some(operand) = WatchedOperand::choose(block, instruction) {
                 keyed.push((key(operand), operand.displacement(), first_site + index));
             }
         }
@@ -257,10 +260,9 @@ impl Streams {
             pairs.sort_unstable();
             (stream.sites, stream.displacements) = pairs.into_iter().unzip();
             stream.is_moving = is_moving(block, first_site, &stream.sites);
-            let operand = stream
-                .sites
-                .first()
-                .and_then(|site| block.memory_of(block.instructions().get(site - first_site)?).first());
+            let watched = |instruction: &Instruction| WatchedOperand::choose(block, instruction);
+            let first = stream.sites.first().and_then(|site| block.instructions().get(site - first_site));
+            let operand = first.and_then(watched);
             let is_linear = |operand| is_loop(block) && moves_by_constant(block, operand);
             stream.is_linear = !stream.is_moving && operand.is_some_and(is_linear);
         }
@@ -319,7 +321,7 @@ impl Streams {
 fn is_moving(block: &Block, first_site: usize, sites: &[usize]) -> bool {
     let (Some(first), Some(last)) = (sites.first(), sites.last()) else { return false };
     let instructions = &block.instructions()[first - first_site..=last - first_site];
-    let Some(operand) = instructions.first().and_then(|first| block.memory_of(first).first()) else {
+    let Some(operand) = instructions.first().and_then(|first| WatchedOperand::choose(block, first)) else {
         return false;
     };
     let between = &instructions[..instructions.len() - 1];
@@ -341,10 +343,10 @@ fn addressed<'a>(
 ) -> impl Iterator<Item = (ThreadId, usize, u64, u64)> + 'a {
     let columns = samples.thread.iter().zip(&samples.place).zip(&samples.time_ns).zip(&samples.address);
     columns.filter_map(|(((&thread, &place), &time_ns), &address)| {
-        let Some(Blame::Sites(sites)) = program.blames.get(place.index()) else { return None };
+        let Some(BlamedSites::Sites(sites)) = program.blames.get(place.index()) else { return None };
         let &[(site, _)] = sites.as_slice() else { return None };
-        let (block, instruction) = program.instruction(program.sites.get(site)?)?;
-        if !keeps_its_address(block, instruction) {
+        let watched = program.watched.get(place.index())?.as_ref()?;
+        if watched.behind == AddressBehind::Lost {
             return None;
         }
         Some((thread, site, time_ns, address?.get()))

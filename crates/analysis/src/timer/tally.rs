@@ -4,7 +4,7 @@ use record::{ids::PlaceId, run::Run};
 
 use super::{
     blame::{Core, Meaning, meanings},
-    program::{Blame, Program},
+    program::{BlamedSites, Program},
     streams::Streams,
 };
 use crate::findings::{Activity, Split};
@@ -88,8 +88,8 @@ pub(crate) fn undecided() -> Parts {
     parts
 }
 
-fn parts_of(blame: &Blame, program: &Program, meanings: &[Meaning]) -> Parts {
-    let Blame::Sites(sites) = blame else { return undecided() };
+fn parts_of(blame: &BlamedSites, program: &Program, meanings: &[Meaning]) -> Parts {
+    let BlamedSites::Sites(sites) = blame else { return undecided() };
     let mut parts = Parts::default();
     for &(site, weight) in sites {
         add(&mut parts, &site_parts(program, meanings, site), weight);

@@ -199,6 +199,30 @@ fn predecessors_that_disagree_are_undecided() {
 }
 
 #[test]
+fn filling_memory_waits_on_stores_wherever_its_pointer_comes_from() {
+    // mov rcx,[rsi]; rep stosb; ret: the pointer is an argument.
+    const ARGUMENT: [u8; 6] = [0x48, 0x8b, 0x0e, 0xf3, 0xaa, 0xc3];
+    // mov rcx,[rsi]; lea rdi,[rdx]; rep stosb; ret
+    const COMPUTED: [u8; 9] = [0x48, 0x8b, 0x0e, 0x48, 0x8d, 0x3a, 0xf3, 0xaa, 0xc3];
+    let found = |code: &[u8], fill: u64| {
+        let samples: Vec<_> = (0..600).map(|i| (fill, Some(scattered(i)))).collect();
+        let (run, options) = (run(code, &samples), Options::default());
+        let reading = crate::reading::Reading::of(&run, None, &options);
+        let access = reading.findings.instructions[0].access.expect("an access");
+        assert_eq!((access.addresses, access.next_address), (600, false));
+        let objects: Vec<_> = reading.objects.objects;
+        assert_eq!(objects.len(), 1);
+        assert_eq!(
+            (objects[0].samples, &objects[0].writers[..], &objects[0].readers[..]),
+            (600, &[7][..], &[][..])
+        );
+        (reading.findings.verdict.held_back, reading.findings.overall.map(|split| split.stores))
+    };
+    assert_eq!(found(&ARGUMENT, 3), (HeldBack::Yes, Some(1.0)));
+    assert_eq!(found(&COMPUTED, 6), (HeldBack::Yes, Some(1.0)));
+}
+
+#[test]
 fn lines_shared_by_threads_are_not_taken_for_hits() {
     // add [r8],rax; nop; jmp 0
     let code = [0x49, 0x01, 0x00, 0x90, 0xeb, 0xfa];

@@ -9,7 +9,7 @@ use record::{
 
 use super::{
     Options, account, pattern,
-    program::{Blame, Site},
+    program::{BlamedSites, Site},
     tally::{Parts, Tally, add, split},
 };
 use crate::{
@@ -214,7 +214,7 @@ fn unknown_code(
 ) -> Vec<(Origin, InstructionFinding)> {
     let mut counts: HashMap<PlaceId, u64> = HashMap::new();
     for &place in &run.samples.place {
-        if tally.program.blames.get(place.index()) == Some(&Blame::Unknown) {
+        if tally.program.blames.get(place.index()) == Some(&BlamedSites::Unknown) {
             *counts.entry(place).or_default() += 1;
         }
     }

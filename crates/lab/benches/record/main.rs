@@ -19,8 +19,8 @@ use std::{
     process::{Command, ExitCode},
 };
 
-use lab::run::{Request, Target, record};
 use machine::Source;
+use recorder::{Request, Target, record};
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = env::args_os().skip(1).filter(|argument| argument != "--bench").collect();

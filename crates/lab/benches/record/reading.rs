@@ -3,12 +3,12 @@
 use std::{fs, path::Path, time::Instant};
 
 use analysis::{reading::Reading, timer::Options};
-use lab::run::{Request, Target, complete, record};
 use machine::Source;
 use record::{
     file::{read, write},
     run::{Run, Samples},
 };
+use recorder::{Request, Target, complete, record};
 use report::terminal::run::Detail;
 
 use super::built::silent;

@@ -7,7 +7,7 @@ use analysis::{
     findings::{Activity, Findings},
     timer::{Options, analyse},
 };
-use lab::run::{Request, Target};
+use recorder::{Request, Target};
 
 use super::built::{examples, number_behind, silent};
 
@@ -127,7 +127,7 @@ fn record(folder: &Path, case: &Case) -> Result<Findings, Box<dyn Error>> {
         skid_instructions: lab::timer::skid_for(None, &pmu::Live),
         ..Request::new(Target::Launch(command), &file)
     };
-    lab::run::record(&request, &pmu::Live, &machine::Source::live())?;
+    recorder::record(&request, &pmu::Live, &machine::Source::live())?;
     Ok(analyse(&record::file::read(&file)?, None, &Options::default()))
 }
 

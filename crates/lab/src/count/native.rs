@@ -9,14 +9,14 @@ use std::{
 
 use events::{Count, Counting, Scope};
 use record::run::{Ending, Usage};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-
-use super::{CountError, Open, Pass, Target, Whom};
-use crate::program::{
+use recorder::program::{
     launch::{Child, NotFound, Program},
     signals::{self, Signals},
     usage,
 };
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::{CountError, Open, Pass, Target, Whom};
 
 /// How often the end of a process is looked for where the kernel does not announce it.
 const TICK: Duration = Duration::from_millis(50);
@@ -237,7 +237,7 @@ impl Watch<'_> {
         while let Some(arrival) = self.signals.next() {
             stops |= STOPS.contains(&arrival.signal);
             // The terminal sends its own to the child as well.
-            if let Some(pid) = child.filter(|_| !arrival.from_terminal) {
+            if let Some(pid) = child.filter(|_| !arrival.reached_program) {
                 signals::send(pid, arrival.signal);
             }
         }

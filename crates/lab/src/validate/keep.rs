@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use machine::store::Store;
+use machine::{private, store::Store};
 use record::validate::{Observation, SCHEMA, Validation};
 
 /// Why something could not be kept or read.
@@ -58,12 +58,21 @@ impl Files {
     pub fn save(&self, validation: &Validation) -> Result<PathBuf, KeepError> {
         let path = self.path("json");
         let unwritable = |source: io::Error| KeepError::Unwritable { path: path.clone(), source };
-        fs::create_dir_all(&self.directory).map_err(unwritable)?;
+        private::create_folders(&self.directory).map_err(unwritable)?;
         let text = serde_json::to_vec_pretty(validation).map_err(|error| unwritable(error.into()))?;
         let temporary = self.path("new");
-        fs::write(&temporary, text).map_err(unwritable)?;
+        private::create_file(&temporary).and_then(|mut file| file.write_all(&text)).map_err(unwritable)?;
         fs::rename(&temporary, &path).map_err(unwritable)?;
         Ok(path)
+    }
+
+    /// Writes the result unless the one that is kept has more in it, which then comes back: where the kernel refuses what it
+    /// allowed before, what was found before still holds.
+    pub fn save_unless_better(&self, validation: &Validation) -> Result<Option<Validation>, KeepError> {
+        match self.load()? {
+            Some(kept) if kept.has_more_than(validation) => Ok(Some(kept)),
+            _ => self.save(validation).map(|_| None),
+        }
     }
 
     /// The result of the last validation; none if there was none.
@@ -87,11 +96,10 @@ impl Files {
     pub fn append(&self, observation: &Observation) -> Result<(), KeepError> {
         let path = self.path("observations");
         let unwritable = |source: io::Error| KeepError::Unwritable { path: path.clone(), source };
-        fs::create_dir_all(&self.directory).map_err(unwritable)?;
+        private::create_folders(&self.directory).map_err(unwritable)?;
         let mut line = serde_json::to_vec(observation).map_err(|error| unwritable(error.into()))?;
         line.push(b'\n');
-        let mut file = fs::OpenOptions::new().create(true).append(true).open(&path).map_err(unwritable)?;
-        file.write_all(&line).map_err(unwritable)
+        private::append_to_file(&path).and_then(|mut file| file.write_all(&line)).map_err(unwritable)
     }
 
     /// Observations of an unfinished validation. A line cut short by a crash is left out.

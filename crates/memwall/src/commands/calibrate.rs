@@ -12,7 +12,11 @@ use lab::{
     rig::Rig,
     simulated::Simulated,
 };
-use machine::{CpuSet, Profile, Source, Topology, profile::Fingerprint, store::Store};
+use machine::{
+    CpuSet, Profile, Source, Topology,
+    profile::Fingerprint,
+    store::{Keeping, Store},
+};
 
 use crate::{failure::Failure, interrupt, output, progress, target::Target};
 
@@ -32,6 +36,9 @@ pub struct Args {
     /// Seed of every random choice
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Keep this profile even if the one that is kept has more in it
+    #[arg(long, conflicts_with = "dry_run")]
+    replace: bool,
     /// Measure and print, keep nothing
     #[arg(long)]
     dry_run: bool,
@@ -49,7 +56,8 @@ Examples:
                                of a simulated machine: one or two minutes of a core, the same every time
 
 The profile is kept under $XDG_DATA_HOME/memwall/profiles (default ~/.local/share), one file per machine.
-Ctrl-C keeps the steps that were finished.";
+Ctrl-C keeps the steps that were finished. A whole profile is not given up for an interrupted one, nor a thorough one
+for a quick one, unless --replace says so.";
 
 /// Measures, keeps and prints.
 pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
@@ -59,10 +67,15 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
         store.check_writable().map_err(Failure::measurement)?;
     }
     let subject = Subject::of(machine, args.seed)?;
+    if let Some(store) = &store {
+        // One that cannot be read is not overwritten either.
+        store.load(&subject.fingerprint.id).map_err(Failure::measurement)?;
+    }
     let Subject { mut rig, source, topology, fingerprint, simulated, now } = subject;
     let request = Request { quick: args.quick, cpus: args.cpus.clone(), seed: args.seed, now, simulated };
     let interrupt = interrupt::flag()?;
-    let mut watcher = Watcher { bar: progress::filling(), store: store.as_ref() };
+    let mut watcher =
+        Watcher { bar: progress::filling(), store: store.as_ref(), replace: args.replace, stays: None };
     let profile = lab::calibrate::calibrate(
         &mut *rig,
         source.as_ref(),
@@ -75,9 +88,22 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     watcher.bar.finish_and_clear();
     let profile = profile.map_err(failure)?;
     if args.json {
-        return output::json(&profile);
+        output::json(&profile)?;
+    } else {
+        output::text(&report::terminal::profile::text(&profile, now, output::columns()))?;
     }
-    output::text(&report::terminal::profile::text(&profile, now, output::columns()))
+    if let Some(kept) = watcher.stays {
+        let (why, better) = match (profile.extent.complete, kept.extent.complete) {
+            (true, _) => ("quick", "thorough"),
+            (false, true) => ("interrupted", "whole"),
+            (false, false) => ("interrupted earlier", "longer"),
+        };
+        output::say(&format!(
+            "this profile was not kept: it is {why}, and the {better} one measured {} stays; --replace keeps the new one",
+            report::layout::age::ago(kept.measured_at, now)
+        ));
+    }
+    Ok(())
 }
 
 /// What is calibrated.
@@ -122,6 +148,9 @@ impl Subject {
 struct Watcher<'a> {
     bar: ProgressBar,
     store: Option<&'a Store>,
+    replace: bool,
+    /// The better profile that was there.
+    stays: Option<Box<Profile>>,
 }
 
 impl Observer for Watcher<'_> {
@@ -130,9 +159,17 @@ impl Observer for Watcher<'_> {
     }
 
     fn keep(&mut self, profile: &Profile) -> Result<(), Box<dyn Error + Send + Sync>> {
-        if let Some(store) = self.store {
-            store.save(profile)?;
-        }
+        self.stays = match self.store {
+            None => None,
+            Some(store) if self.replace => {
+                store.save(profile)?;
+                None
+            }
+            Some(store) => match store.save_unless_better(profile)? {
+                Keeping::Saved(_) => None,
+                Keeping::BetterStays(kept) => Some(kept),
+            },
+        };
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use super::recording::{self, DEFAULT, Recording};
-use crate::failure::Failure;
+use crate::{failure::Failure, output};
 
 /// Record a program for 'memwall report'
 #[derive(clap::Args)]
@@ -30,11 +30,11 @@ Exit code: the program's own; 128 and the signal's number if it was killed; 1 or
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let outcome = args.recording.record(&args.output)?;
     recording::warn(&outcome);
-    anstream::eprintln!(
-        "memwall: {} samples in {}; 'memwall report {}' shows them",
+    output::say(&format!(
+        "{} samples in {}; 'memwall report {}' shows them",
         outcome.samples,
         args.output.display(),
         args.output.display()
-    );
+    ));
     Ok(ExitCode::from(outcome.exit_code()))
 }

@@ -7,16 +7,16 @@ use std::{
 };
 
 use analysis::{reading::Reading, timer::Options};
-use lab::run::{OnRefusal, Outcome, Request, RunError, Target};
 use machine::{
-    Profile, Source,
+    Profile, Source, private,
     profile::Fingerprint,
     store::{Found, Store},
 };
 use record::{file, run::Run};
+use recorder::{OnRefusal, Outcome, Request, RunError, Target};
 use report::{json::RunDocument, terminal::run::Detail};
 
-use crate::{failure::Failure, trust};
+use crate::{failure::Failure, output, trust};
 
 /// The recording that `record` writes and `report` reads if none is named.
 pub const DEFAULT: &str = "memwall.sqlite";
@@ -68,7 +68,7 @@ impl Recording {
             skid_instructions: skid(&Fingerprint::read(&source)),
             ..Request::new(target, output)
         };
-        lab::run::record(&request, &pmu::Live, &source).map_err(|error| match error {
+        recorder::record(&request, &pmu::Live, &source).map_err(|error| match error {
             RunError::NoProgram { .. }
             | RunError::NotExecutable { .. }
             | RunError::NoProcess { .. }
@@ -127,7 +127,7 @@ impl Read {
 /// Reads and analyses a recording.
 pub fn read(path: &Path) -> Result<Read, Failure> {
     let mut run = file::read(path).map_err(Failure::measurement)?;
-    lab::run::complete(&mut run);
+    recorder::complete(&mut run);
     let profile = profile_of(&run);
     let trusted = trust::of_machine(&run.about.fingerprint, None);
     let reading = Reading::of(&run, profile.as_ref(), &Options::on(&trusted));
@@ -144,11 +144,15 @@ fn profile_of(run: &Run) -> Option<Profile> {
 
 /// A place for a recording that nobody asked to keep.
 pub fn passing() -> Result<(tempfile::TempDir, PathBuf), Failure> {
-    let folder = tempfile::Builder::new().prefix("memwall-").tempdir().map_err(|error| {
-        Failure::Measurement(format!(
-            "cannot make a folder for the recording: {error}; name a file with --output"
-        ))
-    })?;
+    let folder = tempfile::Builder::new()
+        .prefix("memwall-")
+        .permissions(private::folder_permissions())
+        .tempdir()
+        .map_err(|error| {
+            Failure::Measurement(format!(
+                "cannot make a folder for the recording: {error}; name a file with --output"
+            ))
+        })?;
     let path = folder.path().join(DEFAULT);
     Ok((folder, path))
 }
@@ -156,17 +160,15 @@ pub fn passing() -> Result<(tempfile::TempDir, PathBuf), Failure> {
 /// One line each about what went wrong while recording, on stderr.
 pub fn warn(outcome: &Outcome) {
     if let Some(refusal) = &outcome.refusal {
-        anstream::eprintln!("memwall: recorded without samples: {refusal}");
+        output::say(&format!("recorded without samples: {refusal}"));
     }
     if let Some(folder) = &outcome.left_behind {
-        anstream::eprintln!(
-            "memwall: processes of the program go on and may start others; when they are done, remove {}",
+        output::say(&format!(
+            "processes of the program go on and may start others; when they are done, remove {}",
             folder.display()
-        );
+        ));
     }
     if let Some(trouble) = &outcome.trouble {
-        anstream::eprintln!(
-            "memwall: the recording stopped early: {trouble}; what was measured before is kept"
-        );
+        output::say(&format!("the recording stopped early: {trouble}; what was measured before is kept"));
     }
 }

@@ -44,6 +44,9 @@ pub struct Args {
     /// Forget experiments of an interrupted validation
     #[arg(long)]
     restart: bool,
+    /// Keep this validation even if the one that is kept tried more
+    #[arg(long)]
+    replace: bool,
     /// Also write a page for a browser, with curves of events per access unless --quick
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -63,7 +66,7 @@ Examples:
   memwall validate --json | jq '.indicators[] | select(.trust.trust == \"broken\") | .name'
 
 The result is kept beside the profile, under $XDG_DATA_HOME/memwall/trust; count, events, run, report, doctor and profile
-use it. Ctrl-C keeps the experiments that were made, and what can be said so far; the next call goes on from there.
+use it. A validation is not given up for one that tried less, unless --replace says so. Ctrl-C keeps the experiments that were made, and what can be said so far; the next call goes on from there.
 Exit code: 0 also if indicators are broken or untested, 1 if the result could not be kept, 2 if the question was wrong.";
 
 /// Validates, keeps and prints; or explains what was kept.
@@ -78,6 +81,8 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
         return explain(&files, name, args.json);
     }
     store.check_writable().map_err(Failure::measurement)?;
+    // One that cannot be read is not overwritten either.
+    files.load().map_err(Failure::measurement)?;
     if args.restart {
         files.forget().map_err(Failure::measurement)?;
     }
@@ -102,7 +107,11 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     if let Some(error) = watcher.failed {
         return Err(Failure::Measurement(error));
     }
-    files.save(&validation).map_err(Failure::measurement)?;
+    let stays = match args.replace {
+        true => files.save(&validation).map(|_| None),
+        false => files.save_unless_better(&validation),
+    };
+    let stays = stays.map_err(Failure::measurement)?;
     if validation.complete {
         files.forget().map_err(Failure::measurement)?;
     }
@@ -111,9 +120,20 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
         output::export(path, |out| out.write_all(page.as_bytes()))?;
     }
     if args.json {
-        return output::json(&validation);
+        output::json(&validation)?;
+    } else {
+        output::text(&report::terminal::validate::text(&validation, output::columns()))?;
     }
-    output::text(&report::terminal::validate::text(&validation, output::columns()))
+    if let Some(kept) = stays {
+        output::say(&format!(
+            "this validation was not kept: it tried {} indicators, and the one made {}, which tried {}, stays; \
+             --replace keeps the new one",
+            validation.tried(),
+            report::layout::age::ago(kept.measured_at, validation.measured_at),
+            kept.tried()
+        ));
+    }
+    Ok(())
 }
 
 fn on_model(model: &Model, request: &Request, watcher: &mut Watcher<'_>) -> Result<Validation, Failure> {

@@ -89,9 +89,10 @@ impl Writer {
             path: path.to_owned(),
             detail: error.to_string(),
         };
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-            | OpenFlags::SQLITE_OPEN_CREATE
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        // SQLite would leave the mode to the umask; its journal takes that of the file.
+        machine::private::create_new_file(path)
+            .map_err(|error| FileError::Uncreatable { path: path.to_owned(), detail: error.to_string() })?;
         let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
         let mut writer =
             Self { connection, path: path.to_owned(), pending: Pending::default(), stopped: false };

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     access::{Memory, RequestKind, Supplier, Translation},
-    pmu::{WatchedLoad, signal::CoreSignal},
+    signal::{CoreObserver, CoreSignal, WatchedLoad},
 };
 
 /// Where and for whom memory is touched.
@@ -31,7 +31,7 @@ struct Answer {
     translation: Translation,
 }
 
-impl Thread {
+impl<P: CoreObserver> Thread<P> {
     /// A µop that has an address and started at `at`, its sources there at `ready`; gives the cycle in which it is
     /// complete.
     #[inline]

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     access::{Memory, RequestKind},
-    pmu::signal::CoreSignal,
+    signal::{CoreObserver, CoreSignal},
 };
 
 /// An indirect branch or a return whose target the next block will tell.
@@ -29,7 +29,7 @@ pub(super) struct BranchTimes {
     pub resolved: u64,
 }
 
-impl Thread {
+impl<P: CoreObserver> Thread<P> {
     /// When the block's first µop can be had, and whether the decoders deliver it.
     pub(super) fn fetch<M: Memory>(
         &mut self,

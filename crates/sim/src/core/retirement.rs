@@ -3,7 +3,7 @@
 use code::{Block, Flow, Instruction, UopClass};
 
 use super::table::Op;
-use crate::pmu::{Retirement, signal::CoreSignal};
+use crate::signal::{CoreSignal, Retirement};
 
 /// Bytes of a vector from which on it counts as AVX.
 const AVX_BYTES: u8 = 32;

@@ -1,4 +1,4 @@
-//! What a core did, counted where it happens. Performance events are in [`crate::pmu`].
+//! What a core did, counted where it happens. What counters can see is in [`crate::signal`].
 
 /// Kinds of supplier, see [`crate::access::Supplier`].
 pub const SUPPLIERS: usize = 9;

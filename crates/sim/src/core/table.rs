@@ -8,7 +8,7 @@ use super::{
     operation::{Kind, Timing, Units},
     retirement,
 };
-use crate::pmu::Retirement;
+use crate::signal::Retirement;
 
 /// Registers with the two below, and more: any byte is one, so that none needs to be checked.
 pub(crate) const REGISTERS: usize = 256;

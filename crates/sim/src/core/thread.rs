@@ -16,13 +16,13 @@ use super::{
 };
 use crate::{
     access::Memory,
-    pmu::{Harvest, Probe, Waits, signal::CoreSignal},
+    signal::{CoreObserver, CoreSignal, Waits},
     source::Execution,
     time::Time,
 };
 
 /// A hardware thread.
-pub(crate) struct Thread {
+pub(crate) struct Thread<P> {
     /// 0 or 1 in its core.
     index: usize,
     pub(super) limits: Limits,
@@ -46,11 +46,11 @@ pub(crate) struct Thread {
     pub(super) uop_cache: UopCache,
     pub(super) statistics: Statistics,
     /// Watches it during a run, if anything is counted.
-    pub(crate) probe: Option<Box<Probe>>,
+    pub(crate) probe: Option<Box<P>>,
     started: u64,
 }
 
-impl Thread {
+impl<P: CoreObserver> Thread<P> {
     /// `sharing`: threads of its core, which divide its buffers.
     pub fn new(index: usize, sharing: u32, limits: Limits, model: &machine::model::Model) -> Self {
         let limits = limits.divided(sharing);
@@ -108,7 +108,7 @@ impl Thread {
         }
         self.scheduler.follow(self.dispatch.cycle);
         if let Some(probe) = &mut self.probe {
-            probe.follow(&hardware.clock, self.dispatch.cycle);
+            probe.follow(self.dispatch.cycle);
         }
         hardware.moved(self.index, self.dispatch.cycle);
         passed
@@ -158,17 +158,11 @@ impl Thread {
         statistics
     }
 
-    /// What its probe counted in a run that ended at `end`, all settled.
-    pub fn harvest<M: Memory>(
-        &mut self,
-        end: Time,
-        reference_cycles: u64,
-        hardware: &Hardware,
-        memory: &mut M,
-    ) -> Option<Harvest> {
+    /// Gives its probe back after a run, with all that memory told of it.
+    pub fn take_probe<M: Memory>(&mut self, hardware: &Hardware, memory: &mut M) -> Option<Box<P>> {
         let mut probe = self.probe.take()?;
-        memory.take_notes(hardware.number, &mut probe.notes);
-        Some(probe.finish(&hardware.clock, hardware.clock.cycle_at(end), reference_cycles))
+        memory.take_notes(hardware.number, probe.notes());
+        Some(probe)
     }
 
     /// Executes one block.
@@ -243,8 +237,8 @@ impl Thread {
             if execution.taken || (block.flow.is_branch() && block.flow != code::Flow::Conditional) {
                 probe.pulse(CoreSignal::BranchesTaken, self.retirement.cycle, 1);
             }
-            port.memory.take_notes(port.core, &mut probe.notes);
-            probe.follow(&clock, self.dispatch.cycle);
+            port.memory.take_notes(port.core, probe.notes());
+            probe.follow(self.dispatch.cycle);
         }
         hardware.moved(self.index, self.dispatch.cycle);
     }

@@ -7,7 +7,8 @@ use machine::CpuSet;
 use super::{Core, Engine, Outcome, Running};
 use crate::{
     access::Memory,
-    pmu::{Probe, Sample, Watch, recipe::Programme, tape::Turns},
+    pmu::{Probe, Sample, recipe::Programme},
+    signal::{CounterTurns, Watch},
     time::Time,
 };
 
@@ -15,7 +16,7 @@ use crate::{
 pub(super) struct Watched {
     programme: Arc<Programme>,
     cpus: CpuSet,
-    turns: Turns,
+    turns: CounterTurns,
 }
 
 impl<M: Memory> Engine<M> {
@@ -27,7 +28,7 @@ impl<M: Memory> Engine<M> {
     /// Puts probes where an open set of events asks for them.
     pub(super) fn begin_watch(&mut self, running: &[Running]) -> Option<Watched> {
         let (programme, cpus) = self.bank.as_ref()?.lock().active()?;
-        let mut watch = Watch { boxes: Watch::boxes_of(&programme), ..Watch::default() };
+        let mut watch = Watch { boxes: programme.box_signals(), ..Watch::default() };
         for job in running {
             let cpu = self.cpu(job);
             let Some(Some(Core { hardware, threads, .. })) = self.cores.get_mut(job.core) else { continue };
@@ -40,7 +41,7 @@ impl<M: Memory> Engine<M> {
             }
         }
         let tick = Time::from_ns(programme.tick_ns as f64).0.max(1);
-        let turns = Turns { origin: self.now.0, tick, sets: programme.turns.max(1) };
+        let turns = CounterTurns { origin: self.now.0, tick, sets: programme.turns.max(1) };
         self.memory.watch(watch, turns);
         Some(Watched { programme, cpus, turns })
     }
@@ -60,9 +61,10 @@ impl<M: Memory> Engine<M> {
             let seconds = done.end.since(outcome.start).ns() * 1e-9;
             let reference = (seconds * self.model.clock.core_hz as f64).round() as u64;
             let Some(Some(Core { hardware, threads, .. })) = self.cores.get_mut(job.core) else { continue };
-            let harvest = threads[job.thread].harvest(done.end, reference, hardware, &mut self.memory);
-            if let Some(harvest) = harvest.filter(|_| watched.cpus.contains(cpu)) {
+            let probe = threads[job.thread].take_probe(hardware, &mut self.memory);
+            if let Some(probe) = probe.filter(|_| watched.cpus.contains(cpu)) {
                 let clock = hardware.clock;
+                let harvest = probe.finish(clock.cycle_at(done.end), reference);
                 let samples = harvest.samples.iter().map(|raw| Sample {
                     time_ns: clock.time(raw.cycle).ns(),
                     instruction: raw.instruction,

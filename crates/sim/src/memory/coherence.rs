@@ -6,7 +6,7 @@ use super::{
     slices::{DIRTY, ELSEWHERE, OWNED},
     system::MemorySystem,
 };
-use crate::pmu::signal::BoxSignal;
+use crate::signal::BoxSignal;
 
 /// What a snoop found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

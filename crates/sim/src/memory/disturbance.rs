@@ -2,7 +2,7 @@
 
 use kernels::draw::SplitMix;
 
-use crate::pmu::signal::BoxSignal;
+use crate::signal::BoxSignal;
 
 use super::{options::Disturbance, pages::NODE_SHIFT, system::MemorySystem};
 

@@ -6,7 +6,7 @@ use super::{
     pages,
     system::MemorySystem,
 };
-use crate::{access::Supplier, pmu::signal::BoxSignal};
+use crate::{access::Supplier, signal::BoxSignal};
 
 /// Regions of memory told apart by [`Visits`].
 const REGIONS: usize = 1 << 18;

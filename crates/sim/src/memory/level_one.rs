@@ -4,7 +4,7 @@ use super::{
     level::{EXCLUSIVE, Entry, MODIFIED, PREFETCHED, SHARED, STATE},
     system::{MemorySystem, Origin, Served},
 };
-use crate::{access::Supplier, pmu::signal::CoreSignal};
+use crate::{access::Supplier, signal::CoreSignal};
 
 /// What a request below the L1 came back with.
 #[derive(Clone, Copy, Debug)]

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     access::Supplier,
-    pmu::signal::{CoreSignal, OffcoreRequest},
+    signal::{CoreSignal, OffcoreRequest},
 };
 
 impl CoreSide {

@@ -28,7 +28,7 @@ use super::{
 use crate::{
     access::{Memory, Request, RequestKind, Response, Supplier, Translation},
     divider::Divider,
-    pmu::{BoxCounts, Note, Watch, Watcher, signal::CoreSignal, tape::Turns},
+    signal::{BoxCounts, CoreSignal, CounterTurns, SignalNote, Watch, Watcher},
     time::Time,
 };
 
@@ -388,7 +388,7 @@ impl Memory for MemorySystem {
         self.writable_from(core, address, at.0).map(Time)
     }
 
-    fn watch(&mut self, watch: Watch, turns: Turns) {
+    fn watch(&mut self, watch: Watch, turns: CounterTurns) {
         self.watcher.begin(watch, turns);
     }
 
@@ -399,7 +399,7 @@ impl Memory for MemorySystem {
         self.watcher.end()
     }
 
-    fn take_notes(&mut self, core: usize, into: &mut Vec<Note>) {
+    fn take_notes(&mut self, core: usize, into: &mut Vec<SignalNote>) {
         self.watcher.take_notes(core, into);
     }
 

@@ -1,4 +1,4 @@
-//! What the memory system tells a PMU: only what is asked for, where it happens.
+//! What the memory system tells: only what is asked for, where it happens.
 
 use events::Unit;
 
@@ -9,10 +9,7 @@ use super::{
 };
 use crate::{
     access::Supplier,
-    pmu::{
-        BoxNumbers,
-        signal::{BoxSignal, CoreSignal, Number, OffcoreAnswer, OffcoreRequest},
-    },
+    signal::{BoxNumbers, BoxSignal, CoreSignal, Number, OffcoreAnswer, OffcoreRequest},
 };
 
 /// A request that left an L2, with its moments.

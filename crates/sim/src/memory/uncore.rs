@@ -11,7 +11,7 @@ use super::{
     slices::{DIRTY, ELSEWHERE, Entry, Left, Located, OWNED, PREFETCHED},
     system::{Cluster, MemorySystem, Origin, Spans},
 };
-use crate::{access::Supplier, pmu::signal::BoxSignal};
+use crate::{access::Supplier, signal::BoxSignal};
 
 /// A request on its way through the uncore.
 #[derive(Clone, Copy)]

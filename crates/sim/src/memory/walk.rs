@@ -5,7 +5,7 @@ use super::{
     pages::{self, Page, line_in, page_key},
     system::{MemorySystem, Origin},
 };
-use crate::{access::Translation, pmu::signal::CoreSignal};
+use crate::{access::Translation, signal::CoreSignal};
 
 /// A translated address.
 #[derive(Clone, Copy, Debug)]

@@ -5,18 +5,17 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use events::Unit;
 use machine::CpuSet;
 
 use super::{
-    boxes::BoxCounts,
-    probe::{Harvest, running},
+    probe::Harvest,
     recipe::{Programme, Recipe},
     sample::Sample,
-    signal::{BoxSignal, Set},
-    tape::Turns,
 };
-use crate::time::Time;
+use crate::{
+    signal::{BoxCounts, CounterTurns},
+    time::Time,
+};
 
 /// A bank that an instrument and an engine share.
 #[derive(Clone, Debug, Default)]
@@ -96,11 +95,11 @@ impl Bank {
     }
 
     /// What boxes counted in a run, and how long it was.
-    pub fn add_run(&mut self, start: Time, end: Time, turns: &Turns, boxes: &BoxCounts) {
+    pub fn add_run(&mut self, start: Time, end: Time, turns: &CounterTurns, boxes: &BoxCounts) {
         let Some(programme) = self.programme.clone() else { return };
         self.enabled_fs += end.since(start).0;
         for (set, sum) in self.running_fs.iter_mut().enumerate() {
-            *sum += running(turns, start.0, end.0, set);
+            *sum += turns.running(start.0, end.0, set);
         }
         for (counter, sums) in programme.counters.iter().zip(&mut self.of_boxes) {
             if let Recipe::Boxes { unit, terms } = &counter.recipe {
@@ -113,28 +112,3 @@ impl Bank {
         }
     }
 }
-
-/// What a programme needs a memory system to tell.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Watch {
-    /// Signals of cores.
-    pub cores: Set,
-    /// Signals of boxes, as bits.
-    pub boxes: u64,
-}
-
-impl Watch {
-    /// The signals of boxes that a programme needs.
-    pub(crate) fn boxes_of(programme: &Programme) -> u64 {
-        let of = |recipe: &Recipe| match recipe {
-            Recipe::Boxes { terms, .. } => {
-                terms.iter().fold(0, |bits, term| bits | BoxSignal::bit(term.signal))
-            }
-            Recipe::Core { .. } => 0,
-        };
-        programme.counters.iter().fold(0, |bits, counter| bits | of(&counter.recipe))
-    }
-}
-
-/// The kinds of box that are simulated.
-pub(crate) const BOX_UNITS: [Unit; 4] = [Unit::Slice, Unit::HomeAgent, Unit::MemoryController, Unit::Link];

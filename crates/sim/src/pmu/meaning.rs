@@ -16,9 +16,9 @@ use machine::model::Model;
 use super::{
     recipe::{Recipe, Term},
     shape::Shape,
-    signal::{BoxSignal, CoreSignal, Number},
     tape::When,
 };
+use crate::signal::{BoxSignal, CoreSignal, Number};
 use file::{File, Mask};
 use offcore::Offcore;
 

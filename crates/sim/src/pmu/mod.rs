@@ -1,6 +1,6 @@
 //! The performance monitoring unit of the simulated machine.
 //!
-//! **Signals** ([`signal`]) are quantities of a hardware thread with a value in every cycle, and sums of the boxes around
+//! **Signals** ([`crate::signal`]) are quantities of a hardware thread with a value in every cycle, and sums of the boxes around
 //! the cores. Only those are produced that an open event needs.
 //!
 //! **What an event means** ([`Meaning`]) is data: files beside this crate's source give, for the codes and masks of a
@@ -17,27 +17,20 @@
 //! entries of the files, see [`Flaws`]. Tests plant a [`Lie`] in an event and see whether it is caught.
 
 mod bank;
-mod boxes;
 mod instrument;
 mod lie;
 mod meaning;
 mod probe;
 pub mod recipe;
-mod retirement;
 mod sample;
 mod schedule;
 pub mod shape;
-pub mod signal;
 pub mod tape;
 
-pub use bank::{SharedBank, Watch};
-pub use boxes::{BoxCounts, BoxNumbers};
+pub use bank::SharedBank;
 pub use instrument::{NoEvents, Pmu, SampleRequest, Sampling};
 pub use lie::Lie;
 pub use meaning::{Flaws, Meaning};
-pub use probe::Note;
 pub use sample::{LoadSample, Sample};
 
-pub(crate) use boxes::Watcher;
-pub(crate) use probe::{Harvest, Probe, Waits, WatchedLoad};
-pub(crate) use retirement::Retirement;
+pub(crate) use probe::Probe;

@@ -2,14 +2,16 @@
 
 use super::{
     recipe::{Programme, Recipe, Trigger},
-    retirement::Retirement,
     sample::{LoadSample, Raw, Sampler},
-    signal::{CoreSignal, LOADS_BY_SUPPLIER, Number, Set},
-    tape::{Part, Reader, Tape, Turns, When},
+    tape::{LanePart, Reader, Tape, When},
 };
 use crate::{
-    access::{Supplier, Translation},
     core::Clock,
+    signal::{
+        CoreObserver, CoreSignal, CounterTurns, LOADS_BY_SUPPLIER, Number, Retirement, Set, SignalNote,
+        Waits, WatchedLoad,
+    },
+    supplier::{Supplier, Translation},
     time::Time,
 };
 
@@ -17,17 +19,6 @@ use crate::{
 const LAG: u64 = 4096;
 /// No lane of the tape.
 const NO_LANE: u8 = u8::MAX;
-
-/// Something that a memory system tells of a core.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Note {
-    /// What.
-    pub signal: Number,
-    /// When it began.
-    pub from: Time,
-    /// When it ended; the same for what happens at a moment.
-    pub until: Time,
-}
 
 /// How a counter of the programme is read.
 #[derive(Clone, Debug)]
@@ -45,7 +36,7 @@ pub(crate) struct Probe {
     /// Which lane of the tape a signal has.
     lanes: [u8; Number::COUNT],
     taped: Set,
-    turns: Turns,
+    turns: CounterTurns,
     /// By set that takes turns.
     sums: Vec<[u64; Number::COUNT]>,
     tape: Tape,
@@ -53,7 +44,9 @@ pub(crate) struct Probe {
     reads: Vec<(Read, u32)>,
     sampler: Option<Sampler>,
     /// What memory told since the last look.
-    pub notes: Vec<Note>,
+    notes: Vec<SignalNote>,
+    /// Of its core; it does not change during a run.
+    clock: Clock,
     started: u64,
 }
 
@@ -64,41 +57,10 @@ pub(crate) struct Harvest {
     pub samples: Vec<Raw>,
 }
 
-/// Why the next slot waits before it is dispatched, as cycles up to which.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Waits {
-    /// It could have been dispatched then.
-    pub from: u64,
-    /// The front end delivers it then.
-    pub delivered: u64,
-    pub window: u64,
-    pub loads: u64,
-    pub stores: u64,
-    pub scheduler: u64,
-    /// Dispatched.
-    pub at: u64,
-    /// Slots taken of the cycle `from`.
-    pub used: u64,
-    pub width: u64,
-}
-
-/// A load, as it went.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct WatchedLoad {
-    pub instruction: u64,
-    pub address: u64,
-    pub dispatched: u64,
-    pub started: u64,
-    pub complete: u64,
-    pub supplier: Supplier,
-    pub translation: Translation,
-    pub forwarded: bool,
-}
-
 impl Probe {
     /// Begins at a cycle with all counters of a programme at zero.
     pub fn new(programme: &Programme, clock: &Clock, begin: u64) -> Self {
-        let turns = Turns {
+        let turns = CounterTurns {
             origin: begin,
             tick: clock.cycles(Time::from_ns(programme.tick_ns as f64)).max(1),
             sets: programme.turns.max(1),
@@ -114,6 +76,7 @@ impl Probe {
             reads: Vec::new(),
             sampler: programme.trigger.map(Sampler::new),
             notes: Vec::new(),
+            clock: *clock,
             started: begin,
         };
         let mut lanes = 0;
@@ -153,7 +116,7 @@ impl Probe {
                 *lanes += 1;
                 self.taped.insert(signal);
             }
-            Part { lane: usize::from(*lane), when, weight }
+            LanePart { lane: usize::from(*lane), when, weight }
         };
         let parts = terms.iter().map(|term| part(term.signal, term.when, term.weight)).collect();
         self.readers.push(Reader::new(parts, *shape, turn, period));
@@ -189,20 +152,64 @@ impl Probe {
         }
     }
 
-    /// A value from one cycle up to another.
+    fn read(&mut self, upto: u64, last: bool) {
+        if self.readers.is_empty() {
+            return;
+        }
+        self.tape.advance(upto, &self.turns, &mut self.readers);
+        let Some(sampler) = &mut self.sampler else { return };
+        for reader in &mut self.readers {
+            reader.overflows.drain(..).for_each(|cycle| sampler.overflow(cycle));
+        }
+        sampler.blame(self.tape.unread(), last);
+    }
+
+    /// The run ends.
+    pub fn finish(mut self, end: u64, reference_cycles: u64) -> Harvest {
+        if end > self.started {
+            if self.summed.wants(CoreSignal::Cycles) {
+                self.sum(CoreSignal::Cycles.into(), self.started, end, 1);
+            }
+            // Reference cycles pass evenly.
+            let span = end - self.started;
+            for turn in 0..self.turns.sets {
+                let share = self.turns.running(self.started, end, turn);
+                let cycles = u128::from(reference_cycles) * u128::from(share) / u128::from(span);
+                if self.summed.wants(CoreSignal::ReferenceCycles) {
+                    self.sums[turn][CoreSignal::ReferenceCycles as usize] += cycles as u64;
+                }
+            }
+        }
+        self.follow(end);
+        self.read(end, true);
+        let value = |read: &Read| match read {
+            Read::Elsewhere => None,
+            Read::Sum(terms, turn) => {
+                Some(terms.iter().map(|(signal, weight)| self.sums[*turn][signal.index()] * weight).sum())
+            }
+            Read::Reader(reader) => Some(self.readers[*reader].count),
+        };
+        let counts = self
+            .reads
+            .iter()
+            .map(|(read, seen)| value(read).map(|count: u64| count * u64::from(*seen) / 100))
+            .collect();
+        Harvest { counts, samples: self.sampler.map_or_else(Vec::new, |sampler| sampler.samples) }
+    }
+}
+
+impl CoreObserver for Probe {
     #[inline]
-    pub fn span(&mut self, signal: CoreSignal, from: u64, until: u64) {
+    fn span(&mut self, signal: CoreSignal, from: u64, until: u64) {
         self.spans(signal.into(), from, until, 1);
     }
 
-    /// Something that happens in a cycle.
     #[inline]
-    pub fn pulse(&mut self, signal: CoreSignal, cycle: u64, times: u64) {
+    fn pulse(&mut self, signal: CoreSignal, cycle: u64, times: u64) {
         self.spans(signal.into(), cycle, cycle + 1, times);
     }
 
-    /// A slot of the right path is dispatched.
-    pub fn dispatch(&mut self, waits: &Waits) {
+    fn dispatch(&mut self, waits: &Waits) {
         use CoreSignal as S;
         let Waits { from, delivered, at, used, width, .. } = *waits;
         self.pulse(S::SlotsIssued, at, 1);
@@ -226,22 +233,19 @@ impl Probe {
         }
     }
 
-    /// Slots of a wrong path, from a cycle on.
-    pub fn wrong_path(&mut self, from: u64, slots: u64, width: u64) {
+    fn wrong_path(&mut self, from: u64, slots: u64, width: u64) {
         let whole = slots / width.max(1);
         self.spans(CoreSignal::SlotsIssued.into(), from, from + whole, width);
         self.pulse(CoreSignal::SlotsIssued, from + whole, slots % width.max(1));
     }
 
-    /// A µop starts on a port.
     #[inline]
-    pub fn start(&mut self, dispatched: u64, at: u64) {
+    fn start(&mut self, dispatched: u64, at: u64) {
         self.pulse(CoreSignal::UopsExecuted, at, 1);
         self.span(CoreSignal::SchedulerEntries, dispatched, at);
     }
 
-    /// A load has been given its times.
-    pub fn load(&mut self, load: &WatchedLoad) {
+    fn load(&mut self, load: &WatchedLoad) {
         use CoreSignal as S;
         let WatchedLoad { dispatched, started, complete, supplier, .. } = *load;
         // It is pending from the moment it waits for anything, its address too.
@@ -268,8 +272,7 @@ impl Probe {
         }
     }
 
-    /// A slot retires.
-    pub fn retire(&mut self, cycle: u64, retirement: &Retirement, block: u64) {
+    fn retire(&mut self, cycle: u64, retirement: &Retirement, block: u64) {
         use CoreSignal as S;
         let r = retirement;
         self.pulse(S::SlotsRetired, cycle, 1);
@@ -304,73 +307,20 @@ impl Probe {
         }
     }
 
+    fn notes(&mut self) -> &mut Vec<SignalNote> {
+        &mut self.notes
+    }
+
     /// Takes over what memory told, and reads the tape as far as it is complete.
-    pub fn follow(&mut self, clock: &Clock, dispatched: u64) {
+    fn follow(&mut self, dispatched: u64) {
         let notes = std::mem::take(&mut self.notes);
         for note in &notes {
-            let from = clock.cycle_at(note.from);
-            let until = if note.until > note.from { clock.cycle_at(note.until) } else { from + 1 };
+            let from = self.clock.cycle_at(note.from);
+            let until = if note.until > note.from { self.clock.cycle_at(note.until) } else { from + 1 };
             self.spans(note.signal, from, until, 1);
         }
         self.notes = notes;
         self.notes.clear();
         self.read(dispatched.saturating_sub(LAG), false);
     }
-
-    fn read(&mut self, upto: u64, last: bool) {
-        if self.readers.is_empty() {
-            return;
-        }
-        self.tape.advance(upto, &self.turns, &mut self.readers);
-        let Some(sampler) = &mut self.sampler else { return };
-        for reader in &mut self.readers {
-            reader.overflows.drain(..).for_each(|cycle| sampler.overflow(cycle));
-        }
-        sampler.blame(self.tape.unread(), last);
-    }
-
-    /// The run ends.
-    pub fn finish(mut self, clock: &Clock, end: u64, reference_cycles: u64) -> Harvest {
-        if end > self.started {
-            if self.summed.wants(CoreSignal::Cycles) {
-                self.sum(CoreSignal::Cycles.into(), self.started, end, 1);
-            }
-            // Reference cycles pass evenly.
-            let span = end - self.started;
-            for turn in 0..self.turns.sets {
-                let share = running(&self.turns, self.started, end, turn);
-                let cycles = u128::from(reference_cycles) * u128::from(share) / u128::from(span);
-                if self.summed.wants(CoreSignal::ReferenceCycles) {
-                    self.sums[turn][CoreSignal::ReferenceCycles as usize] += cycles as u64;
-                }
-            }
-        }
-        self.follow(clock, end);
-        self.read(end, true);
-        let value = |read: &Read| match read {
-            Read::Elsewhere => None,
-            Read::Sum(terms, turn) => {
-                Some(terms.iter().map(|(signal, weight)| self.sums[*turn][signal.index()] * weight).sum())
-            }
-            Read::Reader(reader) => Some(self.readers[*reader].count),
-        };
-        let counts = self
-            .reads
-            .iter()
-            .map(|(read, seen)| value(read).map(|count: u64| count * u64::from(*seen) / 100))
-            .collect();
-        Harvest { counts, samples: self.sampler.map_or_else(Vec::new, |sampler| sampler.samples) }
-    }
-}
-
-/// How much of a span is a set's turn.
-pub(crate) fn running(turns: &Turns, from: u64, until: u64, set: usize) -> u64 {
-    let (mut cycle, mut sum) = (from, 0);
-    while cycle < until {
-        let (turn, end) = turns.at(cycle);
-        let next = end.min(until);
-        sum += if turn == set { next - cycle } else { 0 };
-        cycle = next;
-    }
-    sum
 }

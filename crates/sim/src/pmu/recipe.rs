@@ -1,11 +1,9 @@
 //! What an event is made of, ready to be counted.
 
-use super::{
-    shape::Shape,
-    signal::{BoxSignal, Number},
-    tape::When,
-};
 use events::Unit;
+
+use super::{shape::Shape, tape::When};
+use crate::signal::{BoxSignal, Number};
 
 /// One signal's part in an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,4 +90,17 @@ pub struct Programme {
     pub tick_ns: u64,
     /// What is sampled, if anything.
     pub trigger: Option<Trigger>,
+}
+
+impl Programme {
+    /// The signals of boxes that its counters need, as bits.
+    pub(crate) fn box_signals(&self) -> u64 {
+        let of = |recipe: &Recipe| match recipe {
+            Recipe::Boxes { terms, .. } => {
+                terms.iter().fold(0, |bits, term| bits | BoxSignal::bit(term.signal))
+            }
+            Recipe::Core { .. } => 0,
+        };
+        self.counters.iter().fold(0, |bits, counter| bits | of(&counter.recipe))
+    }
 }

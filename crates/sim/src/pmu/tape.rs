@@ -5,6 +5,7 @@
 //! nothing can change in them any more.
 
 use super::shape::Shape;
+use crate::signal::CounterTurns;
 
 /// Cycles of the ring.
 const CYCLES: u64 = 1 << 17;
@@ -38,7 +39,7 @@ impl When {
 
 /// A part of a counter's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct LanePart {
     /// Which lane of the tape.
     pub lane: usize,
     /// How it enters.
@@ -50,7 +51,7 @@ pub struct Part {
 /// A counter that reads the tape.
 #[derive(Clone, Debug)]
 pub struct Reader {
-    parts: Vec<Part>,
+    parts: Vec<LanePart>,
     shape: Shape,
     /// Of several sets that take turns, the one it is in.
     turn: usize,
@@ -65,7 +66,7 @@ pub struct Reader {
 
 impl Reader {
     /// A counter at zero.
-    pub fn new(parts: Vec<Part>, shape: Shape, turn: usize, period: Option<u64>) -> Self {
+    pub fn new(parts: Vec<LanePart>, shape: Shape, turn: usize, period: Option<u64>) -> Self {
         let period = period.map(|period| period.max(1));
         Self { parts, shape, turn, held: false, count: 0, period, overflows: Vec::new() }
     }
@@ -94,32 +95,6 @@ impl Reader {
             self.overflows.push(from + (next - self.count - 1) * cycles / added);
             next += period;
         }
-    }
-}
-
-/// Sets of counters that take turns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turns {
-    /// When the first begins.
-    pub origin: u64,
-    /// Cycles of each.
-    pub tick: u64,
-    /// How many there are.
-    pub sets: usize,
-}
-
-impl Turns {
-    /// All run all the time.
-    pub const ONE: Self = Self { origin: 0, tick: u64::MAX, sets: 1 };
-
-    /// Whose turn it is, and where it ends.
-    #[inline]
-    pub fn at(&self, cycle: u64) -> (usize, u64) {
-        if self.sets <= 1 {
-            return (0, u64::MAX);
-        }
-        let number = cycle.saturating_sub(self.origin) / self.tick;
-        ((number % self.sets as u64) as usize, self.origin + (number + 1) * self.tick)
     }
 }
 
@@ -181,7 +156,7 @@ impl Tape {
     }
 
     /// Reads all cycles before `upto`.
-    pub fn advance(&mut self, upto: u64, turns: &Turns, readers: &mut [Reader]) {
+    pub fn advance(&mut self, upto: u64, turns: &CounterTurns, readers: &mut [Reader]) {
         while self.read < upto {
             if self.marked(self.read) {
                 self.apply(self.read);
@@ -283,7 +258,7 @@ mod tests {
         ) {
             let shape = Shape { threshold, inverted, edge };
             let mut tape = Tape::new(1, 0);
-            let part = Part { lane: 0, when: When::Value, weight: 1 };
+            let part = LanePart { lane: 0, when: When::Value, weight: 1 };
             let mut readers = [Reader::new(vec![part], shape, 0, None)];
             let mut cuts = cuts;
             cuts.sort_unstable();
@@ -297,21 +272,21 @@ mod tests {
                     tape.span(0, from, from + long, by);
                     written += 1;
                 }
-                tape.advance(cut, &Turns::ONE, &mut readers);
+                tape.advance(cut, &CounterTurns::ONE, &mut readers);
             }
             for &(from, long, by) in spans[written..].iter().rev() {
                 tape.span(0, from, from + long, by);
             }
-            tape.advance(1000, &Turns::ONE, &mut readers);
+            tape.advance(1000, &CounterTurns::ONE, &mut readers);
             prop_assert_eq!(readers[0].count, naive(&values(&spans, 1000), shape));
         }
 
         /// Sets that take turns see what happens in their turns and nothing else.
         #[test]
         fn turns_divide_the_cycles(spans in spans(), tick in 10u64..200, sets in 2usize..4) {
-            let turns = Turns { origin: 0, tick, sets };
+            let turns = CounterTurns { origin: 0, tick, sets };
             let mut tape = Tape::new(1, 0);
-            let part = Part { lane: 0, when: When::Any, weight: 1 };
+            let part = LanePart { lane: 0, when: When::Any, weight: 1 };
             let mut readers: Vec<_> = (0..sets).map(|set| Reader::new(vec![part], Shape::default(), set, None)).collect();
             for &(from, long, by) in &spans {
                 tape.span(0, from, from + long, by);
@@ -328,40 +303,42 @@ mod tests {
     #[test]
     fn weights_tell_conditions_apart() {
         // The activity event of Haswell: 4 for no execution, 1 for a pending miss; both is 5.
-        let parts =
-            vec![Part { lane: 0, when: When::None, weight: 4 }, Part { lane: 1, when: When::Any, weight: 1 }];
+        let parts = vec![
+            LanePart { lane: 0, when: When::None, weight: 4 },
+            LanePart { lane: 1, when: When::Any, weight: 1 },
+        ];
         let shape = Shape { threshold: 5, ..Shape::default() };
         let mut readers = [Reader::new(parts, shape, 0, None)];
         let mut tape = Tape::new(2, 0);
         tape.span(0, 5, 8, 1);
         tape.span(1, 2, 10, 3);
-        tape.advance(20, &Turns::ONE, &mut readers);
+        tape.advance(20, &CounterTurns::ONE, &mut readers);
         assert_eq!(readers[0].count, 3 + 2, "cycles 2 to 4 and 8 to 9");
     }
 
     #[test]
     fn overflows_are_told_with_their_cycle() {
-        let part = Part { lane: 0, when: When::Value, weight: 1 };
+        let part = LanePart { lane: 0, when: When::Value, weight: 1 };
         let mut readers = [Reader::new(vec![part], Shape::default(), 0, Some(10))];
         let mut tape = Tape::new(1, 0);
         tape.span(0, 100, 103, 4);
         tape.span(0, 200, 208, 1);
-        tape.advance(300, &Turns::ONE, &mut readers);
+        tape.advance(300, &CounterTurns::ONE, &mut readers);
         assert_eq!(readers[0].count, 20);
         assert_eq!(readers[0].overflows, [102, 207]);
     }
 
     #[test]
     fn what_comes_late_keeps_its_length_and_rounds_are_skipped() {
-        let part = Part { lane: 0, when: When::Value, weight: 1 };
+        let part = LanePart { lane: 0, when: When::Value, weight: 1 };
         let mut readers = [Reader::new(vec![part], Shape::default(), 0, None)];
         let mut tape = Tape::new(1, 0);
-        tape.advance(50, &Turns::ONE, &mut readers);
+        tape.advance(50, &CounterTurns::ONE, &mut readers);
         tape.span(0, 40, 45, 1);
-        tape.advance(10 * CYCLES, &Turns::ONE, &mut readers);
+        tape.advance(10 * CYCLES, &CounterTurns::ONE, &mut readers);
         assert_eq!(readers[0].count, 5);
         tape.span(0, 10 * CYCLES, 10 * CYCLES + 7, 1);
-        tape.advance(20 * CYCLES, &Turns::ONE, &mut readers);
+        tape.advance(20 * CYCLES, &CounterTurns::ONE, &mut readers);
         assert_eq!(readers[0].count, 12);
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use events::Unit;
 use serde::Deserialize;
 
-use crate::pmu::signal::{BoxSignal, CoreSignal};
+use crate::signal::{BoxSignal, CoreSignal};
 
 /// A file.
 #[derive(Debug, Deserialize)]

@@ -7,11 +7,13 @@ use machine::model::Model;
 use serde::Deserialize;
 
 use super::{Flaws, Meaning, file};
-use crate::pmu::{
-    recipe::{Recipe, Term},
-    shape::Shape,
+use crate::{
+    pmu::{
+        recipe::{Recipe, Term},
+        shape::Shape,
+        tape::When,
+    },
     signal::{BoxSignal, CoreSignal, Number, OffcoreAnswer, OffcoreRequest},
-    tape::When,
 };
 
 /// The microarchitecture whose file is the reference.

@@ -1,10 +1,9 @@
 //! Off-core response: a filter over requests and what came back.
 
 use super::file;
-use crate::pmu::{
-    recipe::Term,
+use crate::{
+    pmu::{recipe::Term, tape::When},
     signal::{Number, OffcoreAnswer, OffcoreRequest},
-    tape::When,
 };
 
 /// How the filter's bits are read.

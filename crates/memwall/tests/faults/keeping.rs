@@ -1,0 +1,148 @@
+//! What people have and must not lose.
+
+use std::{fs, path::PathBuf, process::Stdio, time::Duration};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use super::{
+    Fault,
+    Tried::{self, Held, Missing},
+    place::{Place, memwall, said},
+};
+
+pub const FAULTS: &[Fault] = &[
+    Fault {
+        name: "a calibration is interrupted",
+        must_hold: "the whole profile of before is kept, and that is said",
+        held: interrupted_calibration,
+    },
+    Fault {
+        name: "a calibration is quicker than the one that is kept",
+        must_hold: "the thorough profile is kept unless --replace",
+        held: quicker_calibration,
+    },
+    Fault {
+        name: "a profile or a validation cannot be read",
+        must_hold: "it is not overwritten",
+        held: unreadable_profile,
+    },
+    Fault {
+        name: "a validation tries fewer indicators than the one that is kept",
+        must_hold: "the better one is kept, and that is said; --replace",
+        held: poorer_validation,
+    },
+    Fault {
+        name: "perf_event is refused to a validation",
+        must_hold: "the validation of before is kept",
+        held: refused_validation,
+    },
+];
+
+const TINY: [&str; 2] = ["--on", "sim:tiny"];
+
+/// The only file of a folder in memwall's data directory.
+fn only_file(place: &Place, folder: &str) -> PathBuf {
+    let folder = place.path("data/memwall").join(folder);
+    let files: Vec<_> =
+        fs::read_dir(folder).expect("there").map(|entry| entry.expect("an entry").path()).collect();
+    let [file] = &files[..] else { panic!("{files:?}") };
+    file.clone()
+}
+
+fn calibrate(place: &Place, more: &[&str]) -> std::process::Output {
+    place.memwall(&[&TINY[..], &["calibrate"], more].concat()).output().expect("it starts")
+}
+
+fn interrupted_calibration() -> Tried {
+    let place = Place::new();
+    assert!(calibrate(&place, &["--quick"]).status.success());
+    let file = only_file(&place, "profiles");
+    let before = fs::read(&file).expect("a profile");
+    // The moment differs from machine to machine; whenever it comes, the profile stays.
+    for delay_ms in [100, 200, 400, 800, 1600, 3200] {
+        let mut child = place.memwall(&[&TINY[..], &["calibrate"]].concat());
+        let child = child.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
+        std::thread::sleep(Duration::from_millis(delay_ms));
+        kill_process(Pid::from_child(&child), Signal::INT).expect("nobody has waited for it");
+        let output = child.wait_with_output().expect("a child");
+        assert_eq!(
+            fs::read(&file).expect("a profile"),
+            before,
+            "after {delay_ms} ms: {}",
+            said(&output.stderr)
+        );
+        if said(&output.stderr).contains("this profile was not kept: it is interrupted") {
+            return Held;
+        }
+    }
+    panic!("it was never interrupted while it measured");
+}
+
+fn quicker_calibration() -> Tried {
+    let place = Place::new();
+    assert!(calibrate(&place, &["--quick"]).status.success());
+    let file = only_file(&place, "profiles");
+    // As a thorough one would have left it.
+    let text = fs::read_to_string(&file).expect("a profile").replace("\"quick\": true", "\"quick\": false");
+    fs::write(&file, &text).expect("written");
+    let output = calibrate(&place, &["--quick"]);
+    assert!(said(&output.stderr).contains("it is quick, and the thorough one"), "{output:?}");
+    assert_eq!(fs::read_to_string(&file).expect("a profile"), text);
+    assert!(calibrate(&place, &["--quick", "--replace"]).status.success());
+    assert!(fs::read_to_string(&file).expect("a profile").contains("\"quick\": true"));
+    Held
+}
+
+fn unreadable_profile() -> Tried {
+    let place = Place::new();
+    assert!(calibrate(&place, &["--quick"]).status.success());
+    let profile = only_file(&place, "profiles");
+    let trust = place.path("data/memwall/trust").join(profile.file_name().expect("a name"));
+    fs::create_dir_all(trust.parent().expect("a folder")).expect("made");
+    for (file, command) in [(&profile, "calibrate"), (&trust, "validate")] {
+        fs::write(file, "{ half a file").expect("written");
+        let output = place.memwall(&[&TINY[..], &[command, "--quick"]].concat()).output().expect("it starts");
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(said(&output.stderr).contains("move it away"), "{output:?}");
+        assert_eq!(fs::read_to_string(file).expect("kept"), "{ half a file");
+    }
+    Held
+}
+
+/// A validation of this machine that was tried on, say, a kernel that allowed more.
+fn validated(place: &Place) -> (PathBuf, String) {
+    let output = place.memwall(&["validate", "--quick", "--json"]).output().expect("it starts");
+    let mut found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let indicators = found["indicators"].as_array_mut().expect("a list");
+    let trusted = indicators.iter().find(|one| one["trust"]["trust"] != "untested").expect("one was tried");
+    indicators.push(trusted.clone());
+    let file = only_file(place, "trust");
+    let text = serde_json::to_string_pretty(&found).expect("JSON");
+    fs::write(&file, &text).expect("written");
+    (file, text)
+}
+
+fn poorer_validation() -> Tried {
+    let place = Place::new();
+    let (file, text) = validated(&place);
+    let output = place.memwall(&["validate", "--quick"]).output().expect("it starts");
+    assert!(said(&output.stderr).contains("this validation was not kept"), "{output:?}");
+    assert_eq!(fs::read_to_string(&file).expect("kept"), text);
+    let output = place.memwall(&["validate", "--quick", "--replace"]).output().expect("it starts");
+    assert!(output.status.success() && !said(&output.stderr).contains("not kept"), "{output:?}");
+    assert_ne!(fs::read_to_string(&file).expect("kept"), text);
+    Held
+}
+
+fn refused_validation() -> Tried {
+    let place = Place::new();
+    let (file, text) = validated(&place);
+    let source = include_str!("../../../../examples/odd/denied.c");
+    let Some(denied) = place.build("cc", "denied", source, &[]) else { return Missing("C compiler") };
+    let mut command = place.command(denied);
+    let output = command.args([memwall(), "validate", "--quick"]).output().expect("it starts");
+    assert!(said(&output.stderr).contains("this validation was not kept"), "{output:?}");
+    assert_eq!(fs::read_to_string(&file).expect("kept"), text);
+    Held
+}

@@ -1,0 +1,204 @@
+//! Running a program under the timer instrument, into a recording.
+//!
+//! [`record()`] starts a program, or attaches to one, samples it and everything it starts, and writes a recording
+//! (`record::file`) as it goes. The program gets memwall's own standard streams, environment, signal mask and ignored
+//! signals, and its exit code comes back in the [`Outcome`].
+//!
+//! - Signals of the terminal (Ctrl-C) reach the program and memwall alike: the program decides what they mean, memwall
+//!   goes on until it ends. SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGINT and SIGQUIT sent to memwall alone are passed on.
+//!   Attached to a process, each of them ends the recording and leaves the process alone.
+//! - If memwall is killed the program goes on untouched, and the recording holds what was committed before.
+//! - The recording ends with the program, also if it leaves children running.
+//! - If the disk is full the recording stops, the program goes on.
+//! - Where perf_event is refused, what procfs and the kernel's accounting know is recorded: processor time, context
+//!   switches and how threads spent their time, without samples.
+#![deny(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod areas;
+mod calls;
+mod chains;
+mod code_store;
+mod heap;
+mod memory;
+mod modules;
+mod operand;
+mod population;
+pub mod program;
+mod recorder;
+mod schedule;
+mod session;
+mod slices;
+mod spaces;
+#[cfg(test)]
+mod tests;
+mod variables;
+
+use std::{ffi::OsString, io, path::PathBuf, time::Duration};
+
+use machine::Source;
+use pmu::Kernel;
+use record::{file::FileError, run::Ending};
+
+pub use code_store::complete;
+
+/// What to record, and how.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// Whom.
+    pub target: Target,
+    /// Into which file.
+    pub output: PathBuf,
+    /// Samples per second and running thread.
+    pub rate_hz: u32,
+    /// Recording begins so long after the program began, or after attaching.
+    pub delay: Duration,
+    /// Recording stops after this time; the program goes on.
+    pub duration: Option<Duration>,
+    /// How many instructions before the sampled one the core waited for, as found on this machine.
+    pub skid_instructions: u32,
+    /// What to do where the kernel refuses to sample.
+    pub on_refusal: OnRefusal,
+    /// Have a program that is started write down its allocations.
+    pub heap: bool,
+    /// Take call chains along, as far as frame pointers carry. On a guest they took 0.1 to 0.3 % of processor time beside
+    /// the 1.5 to 2 % of sampling itself.
+    pub call_chains: bool,
+    /// The version of memwall, for the recording.
+    pub memwall: String,
+}
+
+/// Whom to record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// Start this program with its arguments.
+    Launch(Vec<OsString>),
+    /// The process with this number.
+    Attach(u32),
+}
+
+/// What to do where the kernel refuses to sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnRefusal {
+    /// Run the program and record what can be had without samples.
+    GoOn,
+    /// Fail before the program starts.
+    Fail,
+}
+
+impl Request {
+    /// 1000 samples per second, from the beginning to the end, with allocations and without call chains.
+    pub fn new(target: Target, output: impl Into<PathBuf>) -> Self {
+        Self {
+            target,
+            output: output.into(),
+            rate_hz: 1000,
+            delay: Duration::ZERO,
+            duration: None,
+            skid_instructions: 1,
+            on_refusal: OnRefusal::GoOn,
+            heap: true,
+            call_chains: false,
+            memwall: env!("CARGO_PKG_VERSION").to_owned(),
+        }
+    }
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Outcome {
+    /// How the program ended; [`Ending::Detached`] if it was attached to and goes on.
+    pub ending: Ending,
+    /// From the first instruction to the end of recording.
+    pub elapsed: Duration,
+    /// Samples in the recording.
+    pub samples: u64,
+    /// Why there are no samples, and what would allow them.
+    pub refusal: Option<String>,
+    /// Why the recording stopped early; what was measured before is in it.
+    pub trouble: Option<FileError>,
+    /// A folder with the library that writes allocations down, still there because processes of the program go on and
+    /// load it into whatever they start.
+    pub left_behind: Option<PathBuf>,
+}
+
+impl Outcome {
+    /// The exit code a shell would show: the program's own, or 128 and the signal that killed it.
+    pub fn exit_code(&self) -> u8 {
+        match self.ending {
+            // The kernel keeps eight bits.
+            Ending::Exited(code) => (code & 0xff) as u8,
+            Ending::Signalled(signal) => (128 + (signal & 0x7f)) as u8,
+            Ending::Detached | Ending::Unknown => 0,
+        }
+    }
+}
+
+/// Why nothing was recorded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// There is no such program.
+    #[error("{program}: no such program; check the name, or give a path such as ./{program}")]
+    NoProgram {
+        /// As it was given.
+        program: String,
+    },
+    /// There is a file, but it cannot be executed.
+    #[error("{program}: cannot be executed; check its permissions and that it is made for this machine")]
+    NotExecutable {
+        /// As it was given.
+        program: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// There is no such process.
+    #[error("process {pid}: not running; see 'ps -e' for those that are")]
+    NoProcess {
+        /// The number given.
+        pid: u32,
+    },
+    /// The rate is out of range.
+    #[error("{rate_hz} samples per second cannot be had; ask for 1 to {}", MAX_RATE_HZ)]
+    Rate {
+        /// The rate asked for.
+        rate_hz: u32,
+    },
+    /// The kernel refuses to sample.
+    #[error("the program cannot be sampled: {0}")]
+    Refused(String),
+    /// The recording cannot be written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The system refused something else.
+    #[error("cannot {what}")]
+    System {
+        /// After "cannot".
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// More would be throttled by most kernels, and measure the measuring.
+pub const MAX_RATE_HZ: u32 = 20_000;
+
+impl RunError {
+    /// The exit code that shells and `env` use for programs that could not be started, 1 for all else.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::NoProgram { .. } => 127,
+            Self::NotExecutable { .. } => 126,
+            _ => 1,
+        }
+    }
+}
+
+/// Records what is asked for, on the machine at `source`, through `kernel`. Comes back when the program has ended, or
+/// recording is over for a process attached to.
+pub fn record(request: &Request, kernel: &dyn Kernel, source: &Source) -> Result<Outcome, RunError> {
+    if !(1..=MAX_RATE_HZ).contains(&request.rate_hz) {
+        return Err(RunError::Rate { rate_hz: request.rate_hz });
+    }
+    session::record(request, kernel, source)
+}

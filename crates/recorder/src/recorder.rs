@@ -1,0 +1,223 @@
+//! From the kernel's records to the recording.
+
+mod mappings;
+mod samples;
+mod tasks;
+
+use std::collections::HashMap;
+
+use code::blame::WatchedOperand;
+use pmu::sampling::Record;
+use record::{file::Writer, run::Place};
+
+use super::{
+    areas,
+    chains::Chains,
+    heap::Heap,
+    memory::Pages,
+    modules::Modules,
+    operand::Operands,
+    population::Population,
+    schedule::Watch,
+    slices::{Doing, Slices},
+    variables::Variables,
+};
+
+/// Time beyond this is never reached: about 500 years.
+pub(super) const NEVER: u64 = u64::MAX;
+
+/// What is known of a place beside what the recording says.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    index: u32,
+    operand: Option<WatchedOperand>,
+}
+
+/// What was counted on the way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub samples: u64,
+    pub lost: u64,
+    pub throttled: u64,
+    pub malformed: u64,
+    pub unmapped: u64,
+}
+
+/// Takes records in order of time and hands the writer what they mean.
+pub(super) struct Recorder {
+    pub writer: Writer,
+    pub modules: Modules,
+    pub pages: Pages,
+    pub places: Vec<Place>,
+    /// Whether samples landed on a place; others are known as callers only.
+    pub sampled: Vec<bool>,
+    pub chains: Chains,
+    /// What the program writes down about its allocations, if it does.
+    pub heap: Option<Heap>,
+    /// Executables of processes that left no log.
+    pub silent: Vec<String>,
+    pub counts: Counts,
+    /// When the first process ended.
+    pub root_ended_ns: Option<u64>,
+    by_place: HashMap<(usize, u64), Known>,
+    /// By module and return address, the place of the call; none if no call stands there.
+    callers: HashMap<(usize, u64), Option<u32>>,
+    /// The chain of the current sample.
+    chain: Vec<u32>,
+    variables: Variables,
+    has_one_node: bool,
+    operands: Operands,
+    population: Population,
+    slices: Slices,
+    window: Window,
+    root: i32,
+}
+
+/// Which part of the kernel's time is recorded, on the kernel's clock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Window {
+    /// The recording's zero.
+    pub origin_ns: u64,
+    /// How long after the program's exec the zero lies; `None` if it is already known.
+    pub delay_after_exec_ns: Option<u64>,
+    /// Nothing is recorded from here on.
+    pub end_ns: u64,
+}
+
+impl Window {
+    pub fn time(&self, at_ns: u64) -> u64 {
+        at_ns.min(self.end_ns).saturating_sub(self.origin_ns)
+    }
+
+    fn contains(&self, at_ns: u64) -> bool {
+        (self.origin_ns..self.end_ns).contains(&at_ns)
+    }
+}
+
+impl Recorder {
+    /// `root` is the process that was started or attached to.
+    pub fn new(writer: Writer, root: i32, window: Window, slice_ns: u64, skid_instructions: u32) -> Self {
+        Self {
+            writer,
+            modules: Modules::default(),
+            pages: Pages::default(),
+            places: Vec::new(),
+            sampled: Vec::new(),
+            chains: Chains::default(),
+            heap: None,
+            silent: Vec::new(),
+            counts: Counts::default(),
+            root_ended_ns: None,
+            by_place: HashMap::new(),
+            callers: HashMap::new(),
+            chain: Vec::new(),
+            variables: Variables::default(),
+            has_one_node: areas::has_one_node(),
+            operands: Operands::new(skid_instructions),
+            population: Population::default(),
+            slices: Slices::new(slice_ns),
+            window,
+            root,
+        }
+    }
+
+    pub fn window(&self) -> Window {
+        self.window
+    }
+
+    /// Notes who is there already: the process with these threads, their names and what they do.
+    pub fn known(&mut self, pid: i32, parent: Option<i32>, name: &str, threads: &[(i32, String, Doing)]) {
+        let process = self.population.process(pid, parent, 0);
+        process.about.name = name.to_owned();
+        process.about.executable = std::fs::read_link(format!("/proc/{pid}/exe"))
+            .ok()
+            .map(|path| path.to_string_lossy().into_owned());
+        self.writer.process(process.index, &process.about);
+        for (tid, name, doing) in threads {
+            self.begin_thread(pid, *tid, 0, *doing);
+            self.rename_thread(*tid, name);
+        }
+        self.look_at(pid, 0);
+    }
+
+    /// Notes a process and threads that procfs shows.
+    pub fn seen(&mut self, pid: i32, parent: Option<i32>, threads: &[(i32, String, Doing)], at_ns: u64) {
+        let at_ns = self.window.time(at_ns);
+        if !self.population.processes.contains_key(&pid) {
+            let process = self.population.process(pid, parent, at_ns);
+            self.writer.process(process.index, &process.about);
+        }
+        for (tid, name, _) in threads {
+            if !self.population.threads.contains_key(tid) {
+                // Asked for what it did, not told of its switches: no slices of its own.
+                if let Some(thread) = self.population.thread(pid, *tid, at_ns) {
+                    self.writer.thread(thread.index, &thread.about);
+                }
+            }
+            self.rename_thread(*tid, name);
+            if *tid == pid
+                && let Some(process) = self.population.processes.get_mut(&pid)
+                && process.about.name != *name
+            {
+                name.clone_into(&mut process.about.name);
+                self.writer.process(process.index, &process.about);
+            }
+        }
+    }
+
+    /// Asks procfs what a thread did since it was last asked for.
+    pub fn ask(&mut self, watch: &mut Watch, pid: i32, tid: i32, at_ns: u64, slice_ns: u64) {
+        let Some(thread) = self.population.threads.get(&tid) else { return };
+        let is_due = self.window.contains(at_ns);
+        let slice = watch.ask(pid, tid, thread.index, self.window.time(at_ns), slice_ns);
+        if let Some(slice) = slice.filter(|_| is_due) {
+            self.writer.slice(slice);
+        }
+    }
+
+    /// Takes one record.
+    pub fn take(&mut self, record: Record<'_>) {
+        match record {
+            Record::Sample(sample) => self.sample(&sample),
+            Record::Mmap(mmap) if !mmap.is_data => self.mmap(&mmap),
+            Record::Comm { stamp, pid, tid, name, exec } => {
+                self.comm(stamp, pid, tid, &String::from_utf8_lossy(name), exec);
+            }
+            Record::Fork { stamp, pid, tid, parent_pid, .. } => self.fork(stamp, pid, tid, parent_pid),
+            Record::Exit { stamp, tid, .. } => self.exit(stamp, tid),
+            Record::Switch { stamp, out, preempted } => self.switch(stamp, out, preempted),
+            Record::Lost { records, .. } => self.counts.lost += records,
+            Record::LostSamples { samples, .. } => self.counts.lost += samples,
+            Record::Throttle { .. } => self.counts.throttled += 1,
+            Record::Malformed { .. } => self.counts.malformed += 1,
+            _ => {}
+        }
+    }
+
+    /// Hands over finished slices, up to a moment of the kernel's clock.
+    pub fn advance(&mut self, at_ns: u64) {
+        let writer = &mut self.writer;
+        self.slices.advance(self.window.time(at_ns), |slice| writer.slice(slice));
+    }
+
+    /// Nothing that happens after this moment is recorded.
+    pub fn close(&mut self, at_ns: u64) {
+        self.window.end_ns = at_ns;
+    }
+
+    /// Somebody still runs, as far as we know.
+    pub fn has_survivors(&self) -> bool {
+        let mut known = self.population.processes.keys();
+        known.any(|pid| std::path::Path::new(&format!("/proc/{pid}/exe")).read_link().is_ok())
+    }
+
+    /// Ends all that still lives.
+    pub fn end(&mut self, at_ns: u64) {
+        self.collect_logs_of_the_living();
+        let at_ns = self.window.time(at_ns);
+        for thread in self.population.threads.values() {
+            let writer = &mut self.writer;
+            self.slices.end(thread.index, at_ns, |slice| writer.slice(slice));
+        }
+    }
+}

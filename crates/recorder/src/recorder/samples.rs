@@ -1,0 +1,152 @@
+//! Samples: where they landed, what they touched, who had called.
+
+use std::num::NonZeroU64;
+
+use pmu::sampling::{CallChain, Mode, Sample};
+use record::{
+    file,
+    ids::{ModuleId, PlaceId, ThreadId},
+    run::{ModuleKind, Place},
+};
+
+use super::{Known, Recorder};
+use crate::{calls::follows_call, operand, spaces::Mapped};
+
+/// The number of `rsp` in the kernel's `perf_regs.h`.
+const STACK_POINTER: u32 = 7;
+
+/// Callers that are remembered; beyond it chains end at those that are not.
+const MOST_CALLERS: usize = 1 << 18;
+
+impl Recorder {
+    pub(super) fn sample(&mut self, sample: &Sample<'_>) {
+        let Some(ip) = sample.ip.filter(|_| matches!(sample.mode, Mode::User | Mode::Unknown)) else {
+            return;
+        };
+        if !self.window.contains(sample.time_ns) {
+            return;
+        }
+        let time_ns = self.window.time(sample.time_ns);
+        let Some(thread) = self.thread_of(sample.pid, sample.tid, time_ns) else { return };
+        let mut mapped = self.mapped(sample.pid, ip);
+        if mapped.is_none() && self.look_at(sample.pid, time_ns) {
+            mapped = self.mapped(sample.pid, ip);
+        }
+        let number = match &mapped {
+            Some(mapped) => mapped.module,
+            None => {
+                self.counts.unmapped += 1;
+                self.modules.unknown(sample.pid)
+            }
+        };
+        let known = self.place(number, sample.pid, mapped.as_ref(), ip);
+        let address = known.operand.and_then(|operand| {
+            let bias = ip.wrapping_sub(self.places[known.index as usize].address);
+            operand::address(&operand, sample.registers.as_ref()?, bias)
+        });
+        let address = address.and_then(NonZeroU64::new);
+        if let Some(address) = address {
+            self.touch(sample.pid, address.get());
+        }
+        let pointer = sample.registers.as_ref().and_then(|registers| registers.get(STACK_POINTER));
+        if let (Some(pointer), Some(live)) = (pointer, self.population.threads.get_mut(&sample.tid)) {
+            live.stack_pointer = Some(pointer);
+        }
+        let stack = sample.call_chain.and_then(|chain| self.stack(sample.pid, known.index, chain));
+        self.writer.sample(file::Sample {
+            time_ns,
+            thread: ThreadId(thread),
+            cpu: u16::try_from(sample.cpu).unwrap_or(u16::MAX),
+            place: PlaceId(known.index),
+            address,
+            stack,
+        });
+        self.counts.samples += 1;
+    }
+
+    fn mapped(&self, pid: i32, ip: u64) -> Option<Mapped> {
+        self.population.processes.get(&pid)?.space.at(ip).copied()
+    }
+
+    /// The place of an instruction pointer, made at its first sample.
+    fn place(&mut self, number: usize, pid: i32, mapped: Option<&Mapped>, ip: u64) -> Known {
+        let module = self.module(number, pid, mapped);
+        let address = self.modules.address(number, mapped, ip);
+        if let Some(known) = self.by_place.get(&(number, address)) {
+            return *known;
+        }
+        let image = self.modules.image(number, pid, mapped).filter(|image| image.is_x86_64());
+        let operand = image.and_then(|image| self.operands.find(number, image, address));
+        let has_no_file = self.modules.get(number).about.kind != ModuleKind::File
+            || self.modules.get(number).about.problem.is_some();
+        if let (true, Some(mapped)) = (has_no_file, mapped) {
+            self.pages.copy(module, address, pid, ip, (mapped.start, mapped.end));
+        }
+        let known = Known { index: self.new_place(module, address, true), operand };
+        self.by_place.insert((number, address), known);
+        known
+    }
+
+    fn module(&mut self, number: usize, pid: i32, mapped: Option<&Mapped>) -> u32 {
+        let (module, is_new) = self.modules.record(number, pid, mapped);
+        if is_new {
+            self.writer.module(module, &self.modules.get(number).about);
+        }
+        module
+    }
+
+    fn new_place(&mut self, module: u32, address: u64, is_sampled: bool) -> u32 {
+        let index = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
+        let place = Place { module: ModuleId(module), address, function: None };
+        self.writer.place(index, &place);
+        self.places.push(place);
+        self.sampled.push(is_sampled);
+        index
+    }
+
+    /// The index of a call chain; none if the chain is the sampled place alone.
+    fn stack(&mut self, pid: i32, place: u32, chain: CallChain<'_>) -> Option<u32> {
+        let mut places = std::mem::take(&mut self.chain);
+        places.clear();
+        places.push(place);
+        // The first is the sampled address itself. Where no call stands the frame pointer was none: the rest is chance.
+        places.extend(chain.addresses().skip(1).map_while(|address| self.caller(pid, address)));
+        let found = if places.len() > 1 { self.chains.index(&places) } else { None };
+        if let Some((index, true)) = found {
+            let places: Vec<PlaceId> = places.iter().copied().map(PlaceId).collect();
+            self.writer.stack(index, &places);
+        }
+        self.chain = places;
+        found.map(|(index, _)| index)
+    }
+
+    /// The place of the call that returns to an address: its last byte.
+    fn caller(&mut self, pid: i32, return_address: u64) -> Option<u32> {
+        let mapped = self.mapped(pid, return_address)?;
+        let number = mapped.module;
+        let module = self.module(number, pid, Some(&mapped));
+        let address = self.modules.address(number, Some(&mapped), return_address);
+        if let Some(known) = self.callers.get(&(number, address)) {
+            return *known;
+        }
+        let image = self.modules.image(number, pid, Some(&mapped)).filter(|image| image.is_x86_64());
+        // Of generated code nothing can be told; it may well be a call.
+        let is_call = image.is_none_or(|image| follows_call(image, address));
+        if self.callers.len() >= MOST_CALLERS {
+            return None;
+        }
+        let place = is_call.then(|| self.new_place(module, address.wrapping_sub(1), false));
+        self.callers.insert((number, address), place);
+        place
+    }
+
+    /// Notes the variable at an address.
+    fn touch(&mut self, pid: i32, address: u64) {
+        let Some(spans) = self.spans(pid) else { return };
+        let Some(process) = self.population.processes.get(&pid) else { return };
+        let found = self.variables.touch(process.index, address, &spans, &mut self.modules, pid);
+        if let Some(variable) = found {
+            self.writer.variable(variable);
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! One recording from beginning to end.
+
+mod ending;
+mod watching;
+
+use std::{
+    ffi::OsString,
+    io,
+    os::fd::{AsFd as _, OwnedFd},
+    path::Path,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use machine::{CpuSet, Source, Topology, profile::Fingerprint, steal::StealWatch};
+use pmu::{
+    Kernel,
+    refusal::Surroundings,
+    sampling::{Activity, Fields, Jitter, Pace, Sampler, SamplerRequest, SamplingFailure, Sideband, Who},
+};
+use record::{
+    file::{FileError, Writer},
+    run::{About, Ending, Usage},
+};
+use rustix::{
+    process::{Pid, PidfdFlags, pidfd_open},
+    time::{ClockId, clock_gettime},
+};
+
+use super::{
+    OnRefusal, Outcome, Request, RunError, Target,
+    heap::{Barrier, Heap, barrier},
+    recorder::{NEVER, Recorder, Window},
+    schedule::{self, Watch},
+};
+use crate::program::{
+    launch::{Child, NotFound, Program},
+    signals::{self, Signals},
+    usage,
+};
+
+/// Periods are drawn within ±5 % of this many hundredths of the one asked for: never more samples than asked for.
+const PERIOD_STRETCH: u64 = 105;
+
+/// Length of a slice of the time line.
+const SLICE_NS: u64 = 100_000_000;
+
+/// How often what was measured is committed.
+const COMMIT_EVERY: Duration = Duration::from_millis(500);
+
+/// Callers taken along with a sample.
+const LONGEST_CHAIN: u16 = 48;
+
+/// How often we ask whether an address space is due to be looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// How long a signal may wait to be passed on.
+const TICK: Duration = Duration::from_millis(50);
+
+/// What watches the program.
+enum Instrument<'k> {
+    Sampler(Sampler<'k>),
+    /// procfs, where sampling is refused.
+    Schedule(Watch),
+    /// Nothing any more: the recording is over.
+    Off,
+}
+
+struct Session<'k> {
+    instrument: Instrument<'k>,
+    recorder: Recorder,
+    /// Until the program has ended.
+    signals: Option<Signals>,
+    about: About,
+    steal: StealWatch,
+    began: Instant,
+    pid: i32,
+    is_child: bool,
+    /// Recording begins later than the program.
+    has_delay: bool,
+    process: Option<OwnedFd>,
+    stop_at: Option<Instant>,
+    refusal: Option<String>,
+    /// Why allocations are not written down.
+    no_heap: Option<String>,
+    trouble: Option<FileError>,
+    /// Samples that are safe in the recording.
+    committed: u64,
+}
+
+/// Why watching ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    /// The program ended.
+    Ended(Ending, Option<Usage>),
+    /// The time is over, or a signal said so.
+    Stopped,
+    /// The recording cannot be written any more.
+    Unwritable,
+}
+
+pub(super) fn record(request: &Request, kernel: &dyn Kernel, source: &Source) -> Result<Outcome, RunError> {
+    let topology = Topology::read(source);
+    let cpus: CpuSet = topology.cpus.iter().map(|cpu| cpu.id).collect();
+    let signals = Signals::catch().map_err(system("catch signals"))?;
+    let begin = Begin { request, kernel, source, topology: &topology, cpus: &cpus };
+    match &request.target {
+        Target::Launch(command) => begin.launch(command, signals)?.run(),
+        Target::Attach(pid) => begin.attach(*pid, signals)?.run(),
+    }
+}
+
+fn system(what: &'static str) -> impl Fn(io::Error) -> RunError {
+    move |source| RunError::System { what, source }
+}
+
+/// `CLOCK_MONOTONIC`, the clock of the kernel's records.
+fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What it takes to begin.
+struct Begin<'a, 'k> {
+    request: &'a Request,
+    kernel: &'k dyn Kernel,
+    source: &'a Source,
+    topology: &'a Topology,
+    cpus: &'a CpuSet,
+}
+
+impl<'k> Begin<'_, 'k> {
+    fn launch(&self, command: &[OsString], signals: Signals) -> Result<Session<'k>, RunError> {
+        let name = || command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let program = Program::find(command).map_err(|error| match error {
+            NotFound::Missing => RunError::NoProgram { program: name() },
+            NotFound::Forbidden(source) => RunError::NotExecutable { program: name(), source },
+        })?;
+        let command = command.iter().map(|text| text.to_string_lossy().into_owned()).collect();
+        let about = self.about(command, None);
+        let writer = Writer::create(&self.request.output, &about)?;
+        let (heap, no_heap) = self.heap(program.path());
+        let variables = heap.as_ref().map_or_else(Vec::new, |heap| heap.environment().to_vec());
+        let forked = program.fork_with(signals.mask_before(), &variables);
+        let mut child = forked.map_err(system("start a process"))?;
+        let instrument = self.instrument(Who::Child(child.pid));
+        let (instrument, refusal) = match instrument {
+            Ok(found) => found,
+            Err(error) => {
+                self.call_off(child);
+                return Err(error);
+            }
+        };
+        let window = Window {
+            origin_ns: now_ns(),
+            delay_after_exec_ns: matches!(instrument, Instrument::Sampler(_))
+                .then(|| nanos(self.request.delay)),
+            end_ns: NEVER,
+        };
+        let mut recorder = Recorder::new(writer, child.pid, window, SLICE_NS, self.request.skid_instructions);
+        recorder.heap = heap;
+        let mut session = self.session(instrument, recorder, signals, about, child.pid, true);
+        session.refusal = refusal;
+        session.no_heap = no_heap;
+        if let Err(source) = child.go() {
+            self.call_off(child);
+            return Err(RunError::NotExecutable { program: name(), source });
+        }
+        Ok(session)
+    }
+
+    /// Lets the child end at its gate, and removes what was begun.
+    fn call_off(&self, child: Child) {
+        let pid = child.pid;
+        drop(child);
+        // Not ours any more only if somebody else has waited for it.
+        let _ = usage::wait(pid, true);
+        let _ = std::fs::remove_file(&self.request.output);
+    }
+
+    fn attach(&self, pid: u32, signals: Signals) -> Result<Session<'k>, RunError> {
+        let gone = || RunError::NoProcess { pid };
+        let number = i32::try_from(pid).ok().filter(|pid| *pid > 0).ok_or_else(gone)?;
+        let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).map_err(|_| gone())?;
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).map_err(|_| gone())?;
+        let name = name.trim_end();
+        let mut command: Vec<String> = arguments
+            .split(|byte| *byte == 0)
+            .map(|argument| String::from_utf8_lossy(argument).into_owned())
+            .collect();
+        command.truncate(command.len().saturating_sub(1));
+        if command.is_empty() {
+            command.push(name.to_owned());
+        }
+        let about = self.about(command, Some(pid));
+        let (instrument, refusal) = self.instrument(Who::Process(number)).map_err(|error| match error {
+            RunError::Refused(_) if !Path::new(&format!("/proc/{pid}")).exists() => gone(),
+            error => error,
+        })?;
+        let writer = Writer::create(&self.request.output, &about)?;
+        let origin_ns = now_ns().saturating_add(nanos(self.request.delay));
+        let window = Window { origin_ns, delay_after_exec_ns: None, end_ns: NEVER };
+        let mut recorder = Recorder::new(writer, number, window, SLICE_NS, self.request.skid_instructions);
+        recorder.known(number, None, name, &schedule::threads(number).map_err(|_| gone())?);
+        let mut session = self.session(instrument, recorder, signals, about, number, false);
+        session.refusal = refusal;
+        let words = "it was running already when memwall came";
+        session.no_heap = self.request.heap.then(|| words.to_owned());
+        Ok(session)
+    }
+
+    /// The library for a program, or why the program cannot have it; neither if nobody wants it.
+    fn heap(&self, program: &Path) -> (Option<Heap>, Option<String>) {
+        if !self.request.heap {
+            return (None, None);
+        }
+        let barrier = barrier(program);
+        let reason = |barrier: &Barrier| format!("{} {}", program.display(), barrier.words());
+        if let Some(barrier) = barrier.as_ref().filter(|barrier| barrier.is_harmful()) {
+            return (None, Some(reason(barrier)));
+        }
+        // The kernel tells nothing of such a program: nobody will miss its log later.
+        let hidden = barrier.filter(|barrier| *barrier == Barrier::OtherRights);
+        match Heap::prepare() {
+            Ok(heap) => (Some(heap), hidden.as_ref().map(reason)),
+            Err(error) => (None, Some(format!("the library for it cannot be put down ({error})"))),
+        }
+    }
+
+    fn session(
+        &self,
+        instrument: Instrument<'k>,
+        recorder: Recorder,
+        signals: Signals,
+        about: About,
+        pid: i32,
+        is_child: bool,
+    ) -> Session<'k> {
+        let began = Instant::now();
+        let process = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+        Session {
+            instrument,
+            recorder,
+            signals: Some(signals),
+            about,
+            steal: StealWatch::begin(self.source, self.cpus, self.topology.hypervisor.is_some()),
+            began,
+            pid,
+            is_child,
+            has_delay: !self.request.delay.is_zero(),
+            process,
+            // A time beyond what the clock can tell never comes.
+            stop_at: self.request.duration.and_then(|duration| {
+                began.checked_add(self.request.delay).and_then(|start| start.checked_add(duration))
+            }),
+            refusal: None,
+            no_heap: None,
+            trouble: None,
+            committed: 0,
+        }
+    }
+
+    /// Sampling, or what is left without it and why.
+    fn instrument(&self, who: Who) -> Result<(Instrument<'k>, Option<String>), RunError> {
+        let request = SamplerRequest {
+            pace: Pace::Period(
+                PERIOD_STRETCH * 1_000_000_000 / (100 * u64::from(self.request.rate_hz).max(1)),
+            ),
+            jitter: Some(Jitter { share: 0.05, seed: 0x5eed }),
+            sideband: Sideband { switches: true, ..Sideband::for_symbols() },
+            fields: Fields {
+                call_chain: self.request.call_chains.then_some(LONGEST_CHAIN),
+                period: false,
+                ..Fields::clock()
+            },
+            ..SamplerRequest::clock(who, self.cpus.clone())
+        };
+        match Sampler::open(self.kernel, &request) {
+            Ok(sampler) => Ok((Instrument::Sampler(sampler), None)),
+            Err(failure) => {
+                let words = self.refusal(&failure);
+                match self.request.on_refusal {
+                    OnRefusal::GoOn => Ok((Instrument::Schedule(Watch::default()), Some(words))),
+                    OnRefusal::Fail => Err(RunError::Refused(words)),
+                }
+            }
+        }
+    }
+
+    fn refusal(&self, failure: &SamplingFailure) -> String {
+        let here = Surroundings::read(self.source.root(), "sudo memwall run");
+        failure.explain(&here).sentence()
+    }
+
+    fn about(&self, command: Vec<String>, attached: Option<u32>) -> About {
+        let kernel = self.source.kernel_release().unwrap_or_else(|_| "unknown".into());
+        About {
+            memwall: self.request.memwall.clone(),
+            command,
+            attached,
+            started_at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+            fingerprint: Fingerprint::of(self.topology, &kernel),
+            rate_hz: self.request.rate_hz.into(),
+            period_ns: 1e9 / f64::from(self.request.rate_hz),
+            skid_instructions: self.request.skid_instructions,
+            elapsed_ns: None,
+            ending: Ending::Unknown,
+            usage: None,
+            lost_samples: None,
+            noise: None,
+            slice_ns: SLICE_NS,
+        }
+    }
+}

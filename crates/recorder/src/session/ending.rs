@@ -1,0 +1,135 @@
+//! The end of a recording: what is left to be said, and the code of the samples.
+
+use machine::profile::Noise;
+use record::{file::Code, run::ModuleKind};
+use symbols::PerfMap;
+
+use super::*;
+use crate::{
+    code_store::{Collector, Sources},
+    heap::why_no_log,
+    recorder::Counts,
+};
+
+impl Session<'_> {
+    /// Writes how the recording ended. What goes wrong with that is kept as trouble.
+    pub(super) fn conclude(&mut self, end_ns: u64, ending: Ending, usage: Option<Usage>) {
+        let is_whole = self.has_whole_run(ending);
+        // The kernel's record of the end is nearer to it than we are.
+        let end_ns = self.recorder.root_ended_ns.filter(|_| is_whole).unwrap_or(end_ns);
+        self.recorder.end(end_ns);
+        let elapsed_ns = end_ns.saturating_sub(self.recorder.window().origin_ns);
+        self.about.elapsed_ns = Some(elapsed_ns);
+        self.about.ending = ending;
+        self.about.usage = usage.filter(|_| is_whole);
+        self.about.noise = Some(Noise {
+            wall_ns: self.began.elapsed().as_nanos() as f64,
+            steal_ns: self.steal.stolen_ns(),
+            involuntary_switches: usage.filter(|_| is_whole).map(|usage| usage.involuntary_switches),
+            spread: None,
+        });
+        self.remarks(ending, is_whole);
+        self.gone().iter().for_each(|text| self.recorder.writer.remark(text));
+        self.data_remarks();
+        let code = self.code();
+        match self.recorder.writer.finish(&self.about, &code) {
+            Ok(()) if self.trouble.is_none() => self.committed = self.recorder.counts.samples,
+            Ok(()) => {}
+            Err(error) => self.trouble = self.trouble.take().or(Some(error)),
+        }
+    }
+
+    /// The recording spans the program from its beginning to its end.
+    fn has_whole_run(&self, ending: Ending) -> bool {
+        let ended = matches!(ending, Ending::Exited(_) | Ending::Signalled(_));
+        self.is_child && ended && !self.has_delay && self.trouble.is_none()
+    }
+
+    fn remarks(&mut self, ending: Ending, is_whole: bool) {
+        let Counts { lost, throttled, malformed, unmapped, samples, .. } = self.recorder.counts;
+        let mut say = |text: String| self.recorder.writer.remark(&text);
+        if let Some(refusal) = &self.refusal {
+            say(format!("There are no samples, since the kernel refused them: {refusal}."));
+        }
+        if let Some(trouble) = &self.trouble {
+            say(format!("The recording stopped before the program did: {trouble}."));
+        }
+        if lost > 0 {
+            say(format!("{lost} records were lost because the rings were full; a lower rate loses fewer."));
+        }
+        if throttled > 0 {
+            say(format!("The kernel paused sampling {throttled} times because the rate is too high."));
+        }
+        if malformed > 0 {
+            say(format!("{malformed} records of the kernel made no sense and were left out."));
+        }
+        if unmapped > 0 {
+            say(format!("{unmapped} of {samples} samples lie in memory that no record told of."));
+        }
+        if !self.is_child && ending == Ending::Unknown {
+            say("The process ended while it was recorded; only its parent knows its exit code.".into());
+        }
+        if self.is_child && !is_whole {
+            say("Processor time of the program is left out: the recording does not span all of its run."
+                .into());
+        }
+    }
+
+    /// Files that code was run from and that are gone. One that could not be read has its own remark.
+    fn gone(&self) -> Vec<String> {
+        let modules = &self.recorder.modules;
+        let abouts = modules.recorded().iter().map(|&number| &modules.get(number).about);
+        abouts
+            .filter(|about| about.kind == ModuleKind::File && about.problem.is_none())
+            .filter(|about| !Path::new(&about.path).exists())
+            .map(|about| format!("{} is gone from the disk; its code was read before.", about.path))
+            .collect()
+    }
+
+    /// What is not known about data and callers, and why.
+    fn data_remarks(&mut self) {
+        let recorder = &mut self.recorder;
+        let mut all = Vec::new();
+        if let Some(reason) = &self.no_heap {
+            all.push(format!(
+                "Allocations are not known: {reason}. Data on the heap is named by its mapping."
+            ));
+        }
+        for executable in &recorder.silent {
+            all.extend(why_no_log(executable).map(|why| {
+                format!("Allocations of {executable} are not known: it {why}. Its data on the heap is named by its mapping.")
+            }));
+        }
+        if let Some(Heap { left_out, unreadable, .. }) = &recorder.heap {
+            if *left_out > 0 {
+                all.push(format!("{left_out} allocations were left out, since there were too many to keep."));
+            }
+            if *unreadable > 0 {
+                all.push(format!("{unreadable} logs of allocations could not be read."));
+            }
+        }
+        if recorder.chains.left_out > 0 {
+            let count = recorder.chains.left_out;
+            all.push(format!(
+                "{count} samples have no call chain, since there were too many different ones."
+            ));
+        }
+        all.iter().for_each(|text| recorder.writer.remark(text));
+    }
+
+    /// The code of all places, module by module, so that few images are open at a time.
+    fn code(&mut self) -> Code {
+        let recorder = &mut self.recorder;
+        let mut collector = Collector::new(recorder.sampled.clone());
+        for (index, number) in recorder.modules.recorded().to_vec().into_iter().enumerate() {
+            let known = recorder.modules.get(number);
+            let is_generated = known.about.kind == ModuleKind::Anonymous;
+            let pid = known.pid.filter(|_| is_generated).and_then(|pid| u32::try_from(pid).ok());
+            let names = pid.and_then(|pid| PerfMap::open(Path::new("/"), pid).ok().flatten());
+            let image = recorder.modules.image(number, self.pid, None);
+            let sources = Sources { image, pages: Some(&recorder.pages), names: names.as_ref() };
+            collector.module(u32::try_from(index).unwrap_or(u32::MAX), &recorder.places, sources);
+        }
+        collector.finish()
+    }
+}

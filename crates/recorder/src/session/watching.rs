@@ -1,0 +1,202 @@
+//! The time in which the program runs.
+
+use super::*;
+
+impl Session<'_> {
+    /// Watches until the program ends or the recording does; then finishes the recording and waits for the program.
+    pub fn run(mut self) -> Result<Outcome, RunError> {
+        if matches!(self.instrument, Instrument::Schedule(_)) && self.is_child {
+            self.look_at_schedule();
+        }
+        let cause = self.watch();
+        let end_ns = now_ns();
+        if cause == Cause::Stopped && matches!(self.instrument, Instrument::Sampler(_)) {
+            self.recorder.look_around(end_ns, true);
+        }
+        self.recorder.close(end_ns);
+        self.stop_instrument();
+        let ending = match cause {
+            Cause::Ended(ending, usage) => {
+                // From here on Ctrl-C means us; what was committed stays.
+                self.signals = None;
+                self.conclude(end_ns, ending, usage);
+                ending
+            }
+            // The recording is complete; the program goes on, and its exit code is still ours.
+            Cause::Stopped => {
+                self.conclude(end_ns, Ending::Detached, None);
+                if self.is_child { self.wait_for_program().0 } else { Ending::Detached }
+            }
+            Cause::Unwritable => {
+                let (ending, usage) = match self.is_child {
+                    true => self.wait_for_program(),
+                    false => (Ending::Detached, None),
+                };
+                self.conclude(end_ns, ending, usage);
+                ending
+            }
+        };
+        let heap = self.recorder.heap.take();
+        let left_behind = heap.and_then(|heap| heap.remove(self.recorder.has_survivors()));
+        Ok(Outcome {
+            ending,
+            elapsed: Duration::from_nanos(self.about.elapsed_ns.unwrap_or(0)),
+            samples: self.committed,
+            refusal: self.refusal,
+            trouble: self.trouble,
+            left_behind,
+        })
+    }
+
+    fn watch(&mut self) -> Cause {
+        let mut next_commit = Instant::now() + COMMIT_EVERY;
+        let mut next_look = Instant::now() + LOOK_EVERY;
+        loop {
+            let activity = self.sleep();
+            if self.pass_signals_on() {
+                return Cause::Stopped;
+            }
+            let is_due = Instant::now() >= next_commit;
+            if is_due || activity != Activity::TimeOut {
+                self.drain();
+            }
+            if Instant::now() >= next_look && matches!(self.instrument, Instrument::Sampler(_)) {
+                // Who is there to be looked at stands in the ring.
+                self.drain();
+                next_look = Instant::now() + LOOK_EVERY;
+                self.recorder.look_around(now_ns(), false);
+                self.jitter();
+            }
+            if is_due {
+                next_commit = Instant::now() + COMMIT_EVERY;
+                if let Err(error) = self.recorder.writer.flush() {
+                    self.trouble = Some(error);
+                    return Cause::Unwritable;
+                }
+                self.committed = self.recorder.counts.samples;
+            }
+            if let Some(cause) = self.has_ended(activity == Activity::Over) {
+                return cause;
+            }
+            if self.stop_at.is_some_and(|stop_at| Instant::now() >= stop_at) {
+                return Cause::Stopped;
+            }
+        }
+    }
+
+    fn sleep(&mut self) -> Activity {
+        let until_stop =
+            self.stop_at.map_or(Duration::MAX, |stop_at| stop_at.saturating_duration_since(Instant::now()));
+        let process = self.process.as_ref().map(|process| process.as_fd());
+        let wait = |signals: &Option<Signals>, timeout| match signals {
+            Some(signals) => signals.wait(process, timeout),
+            None => std::thread::sleep(timeout),
+        };
+        match &mut self.instrument {
+            // A ring that cannot be waited for is still drained in time.
+            Instrument::Sampler(sampler) => sampler.wait(TICK.min(until_stop)).unwrap_or_else(|_| {
+                wait(&self.signals, TICK.min(until_stop));
+                Activity::TimeOut
+            }),
+            Instrument::Schedule(_) => {
+                wait(&self.signals, Duration::from_nanos(SLICE_NS).min(until_stop));
+                Activity::Ready
+            }
+            Instrument::Off => {
+                wait(&self.signals, COMMIT_EVERY);
+                Activity::TimeOut
+            }
+        }
+    }
+
+    /// Gives the program the signals that only we got. True: the recording is to stop.
+    fn pass_signals_on(&mut self) -> bool {
+        let mut stop = false;
+        while let Some(arrival) = self.signals.as_ref().and_then(Signals::next) {
+            match (self.is_child, arrival.reached_program) {
+                (true, true) => {}
+                (true, false) => signals::send(self.pid, arrival.signal),
+                (false, _) => stop = true,
+            }
+        }
+        stop
+    }
+
+    /// Has the next samples come at another distance. Where that is refused they stay as far apart as they are.
+    fn jitter(&mut self) {
+        if let Instrument::Sampler(sampler) = &mut self.instrument {
+            let _ = sampler.redraw_periods();
+        }
+    }
+
+    fn drain(&mut self) {
+        match &mut self.instrument {
+            Instrument::Sampler(sampler) => {
+                let now = now_ns();
+                let recorder = &mut self.recorder;
+                sampler.drain(|record| recorder.take(record));
+                recorder.advance(now);
+            }
+            Instrument::Schedule(_) => self.look_at_schedule(),
+            Instrument::Off => {}
+        }
+    }
+
+    /// Asks procfs what the threads of the program and its descendants did.
+    fn look_at_schedule(&mut self) {
+        let at_ns = now_ns();
+        let mut rest = vec![self.pid];
+        let mut parent_of = vec![None];
+        while let (Some(pid), Some(parent)) = (rest.pop(), parent_of.pop()) {
+            let Ok(threads) = schedule::threads(pid) else { continue };
+            self.recorder.seen(pid, parent, &threads, at_ns);
+            if let Instrument::Schedule(watch) = &mut self.instrument {
+                for (tid, ..) in &threads {
+                    self.recorder.ask(watch, pid, *tid, at_ns, SLICE_NS);
+                }
+            }
+            for child in schedule::children(pid) {
+                rest.push(child);
+                parent_of.push(Some(pid));
+            }
+        }
+    }
+
+    fn has_ended(&self, everybody_is_gone: bool) -> Option<Cause> {
+        if !self.is_child {
+            let is_alive = Path::new(&format!("/proc/{}/task", self.pid)).exists();
+            return (everybody_is_gone || !is_alive).then_some(Cause::Ended(Ending::Unknown, None));
+        }
+        match usage::wait(self.pid, everybody_is_gone) {
+            Ok(None) => None,
+            Ok(Some((ending, usage))) => Some(Cause::Ended(ending, Some(usage))),
+            // Waited for by somebody else, as where SIGCHLD is ignored: it has ended, and nobody knows how.
+            Err(_) => Some(Cause::Ended(Ending::Unknown, None)),
+        }
+    }
+
+    fn stop_instrument(&mut self) {
+        match std::mem::replace(&mut self.instrument, Instrument::Off) {
+            Instrument::Sampler(mut sampler) => {
+                // If it cannot be stopped, closing it stops it.
+                let _ = sampler.stop();
+                let recorder = &mut self.recorder;
+                sampler.drain_all(|record| recorder.take(record));
+                self.about.lost_samples = Some(recorder.counts.lost);
+                self.about.period_ns = sampler.mean_period().unwrap_or(self.about.period_ns);
+            }
+            Instrument::Schedule(_) | Instrument::Off => {}
+        }
+    }
+
+    /// Passes signals on until the program ends.
+    fn wait_for_program(&mut self) -> (Ending, Option<Usage>) {
+        loop {
+            if let Some(Cause::Ended(ending, usage)) = self.has_ended(false) {
+                return (ending, usage);
+            }
+            self.sleep();
+            self.pass_signals_on();
+        }
+    }
+}
