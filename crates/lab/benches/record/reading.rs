@@ -9,7 +9,7 @@ use record::{
     run::{Run, Samples},
 };
 use recorder::{Request, Target, complete, record};
-use report::run::Detail;
+use report::terminal::run::Detail;
 
 use super::built::silent;
 
@@ -38,7 +38,7 @@ fn seconds_to_report(path: &Path) -> f64 {
     let mut run = read(path).unwrap();
     complete(&mut run);
     let found = Reading::of(&run, None, &Options::default());
-    let text = report::run::text(&found.findings, Some(&found.objects), Detail::default(), 80);
+    let text = report::terminal::run::text(&found.findings, Some(&found.objects), Detail::default(), 80);
     assert!(found.findings.about.samples == SAMPLES as u64 && text.contains("probe"), "{text}");
     begin.elapsed().as_secs_f64()
 }

@@ -125,10 +125,10 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     if let Some(file) = &args.page.html {
         output::file(file, &report::html::bench(&bench))?;
     }
-    let has_rows = args.rows.give(|| report::bench::csv(&bench))?;
+    let has_rows = args.rows.give(|| report::terminal::bench::csv(&bench))?;
     let screen = if has_rows { Screen::None } else { Screen::Out };
     let is_terminal = std::io::stdout().is_terminal();
-    args.forms.give(screen, &bench, |columns| report::bench::text(&bench, columns, is_terminal))
+    args.forms.give(screen, &bench, |columns| report::terminal::bench::text(&bench, columns, is_terminal))
 }
 
 /// As asked; by default what is usual here, or what shows every level of a simulated machine.

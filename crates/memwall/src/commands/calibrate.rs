@@ -94,7 +94,7 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     );
     watcher.bar.finish_and_clear();
     let profile = profile.map_err(failure)?;
-    args.forms.give(Screen::Out, &profile, |columns| report::profile::text(&profile, now, columns))?;
+    args.forms.give(Screen::Out, &profile, |columns| report::terminal::profile::text(&profile, now, columns))?;
     if let Some(kept) = watcher.stays {
         let (why, better) = match (profile.extent.complete, kept.extent.complete) {
             (true, _) => ("quick", "thorough"),
@@ -103,7 +103,7 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
         };
         output::say(&format!(
             "this profile was not kept: it is {why}, and the {better} one measured {} stays; --replace keeps the new one",
-            report::age::ago(kept.measured_at, now)
+            report::layout::age::ago(kept.measured_at, now)
         ));
     }
     Ok(())

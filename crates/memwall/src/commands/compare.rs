@@ -59,7 +59,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let [before, after] = [&args.before, &args.after].map(|paths| all(paths));
     let comparison = analysis::compare::compare(&before?, &after?);
     args.forms
-        .give(Screen::Out, &comparison, |columns| report::compare::text(&comparison, args.top, columns))?;
+        .give(Screen::Out, &comparison, |columns| report::terminal::compare::text(&comparison, args.top, columns))?;
     let Some(limit) = args.fail_on else { return Ok(()) };
     let slower: Vec<String> = comparison
         .regressions(limit)

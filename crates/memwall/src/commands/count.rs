@@ -8,7 +8,7 @@ use lab::count::{CountError, Fit, NativeTarget, Request, Selection, Whom, count}
 use machine::{CpuSet, Source, Topology};
 use pmu::PerfEvents;
 use record::{count::Counts, run::Ending};
-use report::count::Sum;
+use report::terminal::count::Sum;
 
 use super::recording::seconds;
 use crate::{
@@ -155,7 +155,7 @@ fn native(args: &Args) -> Result<ExitCode, Failure> {
         if live {
             let mut counts = counts.to_vec();
             counts.iter_mut().for_each(|count| withhold(count, &reasons));
-            output::note(&report::count::interval(selection.events(), end_ns, &counts));
+            output::note(&report::terminal::count::interval(selection.events(), end_ns, &counts));
         }
     });
     let counts = count(&request, &instrument, &mut target, &mut watch);
@@ -240,11 +240,11 @@ fn print(args: &Args, counts: &Counts) -> Result<(), Failure> {
         (_, true) => Sum::PerPackage,
         _ => Sum::Whole,
     };
-    let screen = match (args.rows.give(|| report::count::csv(counts))?, args.program.is_empty()) {
+    let screen = match (args.rows.give(|| report::terminal::count::csv(counts))?, args.program.is_empty()) {
         (true, _) => Screen::None,
         (false, true) => Screen::Out,
         // Beside a program's own output, as everybody expects of a counter.
         (false, false) => Screen::BesideProgram,
     };
-    args.forms.give(screen, counts, |columns| report::count::text(counts, sum, columns))
+    args.forms.give(screen, counts, |columns| report::terminal::count::text(counts, sum, columns))
 }

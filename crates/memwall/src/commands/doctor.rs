@@ -41,7 +41,7 @@ pub fn run(options: &Doctor, machine: &Target) -> Result<(), Failure> {
     let trusted = trust::of(machine);
     let document = DoctorDocument { checkup: &checkup, validation: trusted.basis() };
     options.forms.give(Screen::Out, &document, |columns| {
-        let text = report::doctor::text(&checkup, columns, options.verbose);
-        text + "\n" + &report::trust::section(trusted.basis(), trust::now(), columns)
+        let text = report::terminal::doctor::text(&checkup, columns, options.verbose);
+        text + "\n" + &report::terminal::trust::section(trusted.basis(), trust::now(), columns)
     })
 }

@@ -68,5 +68,5 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     let entry = |offer| EventEntry::new(offer, trusted.indicator(&offer.name));
     let document = EventsDocument::new(&instrument, trusted.basis(), offers.iter().map(entry).collect());
     args.forms
-        .give(Screen::Out, &document, |columns| report::events::text(&instrument, &offers, &trusted, columns))
+        .give(Screen::Out, &document, |columns| report::terminal::events::text(&instrument, &offers, &trusted, columns))
 }

@@ -44,7 +44,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         )));
     }
     let document = KernelsDocument::new(&entries);
-    args.forms.give(Screen::Out, &document, |columns| report::kernels::text(&entries, columns))
+    args.forms.give(Screen::Out, &document, |columns| report::terminal::kernels::text(&entries, columns))
 }
 
 fn entry(kernel: &Kernel) -> KernelEntry<'_> {

@@ -73,7 +73,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 fn list(forms: &Forms) -> Result<(), Failure> {
     let models: Vec<Model> =
         Model::builtin_names().map(Model::builtin).collect::<Result<_, _>>().map_err(Failure::usage)?;
-    forms.give(Screen::Out, &ModelsDocument::new(&models), |columns| report::model::list(&models, columns))
+    forms.give(Screen::Out, &ModelsDocument::new(&models), |columns| report::terminal::model::list(&models, columns))
 }
 
 impl Show {
@@ -87,6 +87,6 @@ impl Show {
             return output::text(Model::builtin_file(name).unwrap_or_default());
         }
         let document = ModelDocument::new(&model);
-        self.forms.give(Screen::Out, &document, |columns| report::model::text(&model, columns))
+        self.forms.give(Screen::Out, &document, |columns| report::terminal::model::text(&model, columns))
     }
 }

@@ -76,11 +76,11 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     args.forms.give(screen, &document, |columns| {
         let mut text = String::new();
         if !changed.is_empty() {
-            text += &report::prose::wrap_in(report::style::WARNING, "", report::profile::CHANGED, columns);
-            text.extend(changed.iter().map(|change| report::prose::wrap("  ", change, columns)));
+            text += &report::layout::prose::wrap_in(report::layout::style::WARNING, "", report::terminal::profile::CHANGED, columns);
+            text.extend(changed.iter().map(|change| report::layout::prose::wrap("  ", change, columns)));
             text += "\n";
         }
-        text += &report::profile::text(&profile, now, columns);
-        text + "\n" + &report::trust::section(validation, now, columns)
+        text += &report::terminal::profile::text(&profile, now, columns);
+        text + "\n" + &report::terminal::trust::section(validation, now, columns)
     })
 }

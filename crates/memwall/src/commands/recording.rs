@@ -14,7 +14,7 @@ use machine::{
 };
 use record::{file, run::Run};
 use recorder::{OnRefusal, Outcome, Request, RunError, Target};
-use report::{json::RunDocument, run::Detail};
+use report::{json::RunDocument, terminal::run::Detail};
 
 use crate::{failure::Failure, output, trust};
 
@@ -120,7 +120,7 @@ impl Read {
 
     /// For people.
     pub fn text(&self, detail: Detail, columns: usize) -> String {
-        report::run::text(&self.reading.findings, Some(&self.reading.objects), detail, columns)
+        report::terminal::run::text(&self.reading.findings, Some(&self.reading.objects), detail, columns)
     }
 }
 

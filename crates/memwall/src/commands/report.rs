@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use report::run::Detail;
+use report::terminal::run::Detail;
 
 use super::recording::{self, DEFAULT};
 use crate::{

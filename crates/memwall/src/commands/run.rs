@@ -5,7 +5,7 @@ use std::{
     process::ExitCode,
 };
 
-use report::run::Detail;
+use report::terminal::run::Detail;
 
 use super::recording::{self, Recording};
 use crate::{

@@ -87,7 +87,7 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     if run.regions.iter().all(|region| region.entries() == 0) {
         return Err(Failure::Measurement("stopped before the first region was finished".to_owned()));
     }
-    args.forms.give(Screen::Out, &run, |columns| report::scenario::text(&run, columns))
+    args.forms.give(Screen::Out, &run, |columns| report::terminal::scenario::text(&run, columns))
 }
 
 fn list(catalogue: &Catalogue) -> Result<(), Failure> {
@@ -103,7 +103,7 @@ fn list(catalogue: &Catalogue) -> Result<(), Failure> {
             Ok((scenario.name, threads, scenario.about))
         })
         .collect::<Result<Vec<_>, Failure>>()?;
-    output::text(&report::scenario::list(&rows, output::columns()))
+    output::text(&report::terminal::scenario::list(&rows, output::columns()))
 }
 
 /// `NAME=VALUE` pairs.

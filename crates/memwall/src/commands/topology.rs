@@ -48,7 +48,7 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
         }
     };
     let document = TopologyDocument::new(&topology);
-    args.forms.give(Screen::Out, &document, |columns| report::topology::text(&topology, columns))
+    args.forms.give(Screen::Out, &document, |columns| report::terminal::topology::text(&topology, columns))
 }
 
 /// A directory that looks like a captured machine.

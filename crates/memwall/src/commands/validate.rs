@@ -126,13 +126,13 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
         let page = report::html::validate(&validation);
         output::export(path, |out| out.write_all(page.as_bytes()))?;
     }
-    args.forms.give(Screen::Out, &validation, |columns| report::validate::text(&validation, columns))?;
+    args.forms.give(Screen::Out, &validation, |columns| report::terminal::validate::text(&validation, columns))?;
     if let Some(kept) = stays {
         output::say(&format!(
             "this validation was not kept: it tried {} indicators, and the one made {}, which tried {}, stays; \
              --replace keeps the new one",
             validation.tried(),
-            report::age::ago(kept.measured_at, validation.measured_at),
+            report::layout::age::ago(kept.measured_at, validation.measured_at),
             kept.tried()
         ));
     }
@@ -175,7 +175,7 @@ fn explain(files: &Files, name: &str, forms: &Forms) -> Result<(), Failure> {
         };
         return Err(Failure::Usage(format!("no indicator '{name}' was judged; {hint}")));
     }
-    forms.give(Screen::Out, &verdicts, |columns| report::validate::explain(&verdicts, columns))
+    forms.give(Screen::Out, &verdicts, |columns| report::terminal::validate::explain(&verdicts, columns))
 }
 
 /// Shows progress and keeps every observation.

@@ -10,10 +10,10 @@ use super::{
     tables::{DataTable, Kind, Value, column, place},
 };
 use crate::{
-    bench::{cycles, ended_by, is_chain, notes::notes},
-    conditions::{believable_hz, gigahertz},
-    plot::{Axis, Quantity, Scale},
-    prose::{counted, dotted},
+    layout::conditions::{believable_hz, gigahertz},
+    layout::plot::{Axis, Quantity, Scale},
+    layout::prose::{counted, dotted},
+    terminal::bench::{cycles, ended_by, is_chain, notes::notes},
 };
 
 /// A largest over a smallest value above this calls for a logarithmic axis.

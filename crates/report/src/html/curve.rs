@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::markup::{Html, element};
-use crate::plot::{Axis, Guide, Quantity, range::Range, shows};
+use crate::layout::plot::{Axis, Guide, Quantity, range::Range, shows};
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 340.0;
@@ -214,7 +214,7 @@ fn with_unit(quantity: Quantity, value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::Scale;
+    use crate::layout::plot::Scale;
 
     fn curves(points: &[(f64, f64)]) -> Curves {
         let spot = |&(x, y)| Spot { x, y, interval: Some((y * 0.9, y * 1.1)) };

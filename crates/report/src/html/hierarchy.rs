@@ -9,9 +9,9 @@ use machine::{
 
 use super::markup::{Html, element};
 use crate::{
-    figures::{marked_text, percent_text},
-    prose::clipped,
-    run::limits::name,
+    layout::figures::{marked_text, percent_text},
+    layout::prose::clipped,
+    terminal::run::limits::name,
 };
 
 const WIDTH: f64 = 440.0;

@@ -14,13 +14,13 @@ use super::{
     tables::{DataTable, Kind, Value, column, place},
 };
 use crate::{
-    age,
-    conditions::{Seen, believable_hz, gigahertz, no_cycles_because, noise_sentences},
-    figures::percent_text,
-    plot::{Axis, Guide, Quantity, Scale},
-    profile::CHANGED,
-    prose::dotted,
-    run::limits::name,
+    layout::age,
+    layout::conditions::{Seen, believable_hz, gigahertz, no_cycles_because, noise_sentences},
+    layout::figures::percent_text,
+    layout::plot::{Axis, Guide, Quantity, Scale},
+    layout::prose::dotted,
+    terminal::profile::CHANGED,
+    terminal::run::limits::name,
 };
 
 /// What the script works on.
@@ -197,7 +197,7 @@ fn translation(profile: &Profile) -> Html {
         ],
         guides: Vec::new(),
     };
-    let mut words = crate::profile::translation_text(tlb);
+    let mut words = crate::terminal::profile::translation_text(tlb);
     if let Some(first) = words.get(..1).map(str::to_uppercase) {
         words.replace_range(..1, &first);
     }
@@ -229,7 +229,7 @@ fn cores(profile: &Profile) -> Html {
 
 fn trust(profile: &Profile) -> Html {
     // No time of reading is known: the date above has to do.
-    let mut warnings = crate::profile::warnings(profile, profile.measured_at);
+    let mut warnings = crate::terminal::profile::warnings(profile, profile.measured_at);
     warnings.extend(no_cycles_because(profile.clock.as_ref()).map(|why| format!("No cycles: {why}")));
     let mut pairs = Vec::new();
     if let Some(noise) = &profile.noise {

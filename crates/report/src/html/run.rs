@@ -19,9 +19,9 @@ use super::{
     tables::place,
 };
 use crate::{
-    age,
-    prose::{counted, dotted},
-    run::{
+    layout::age,
+    layout::prose::{counted, dotted},
+    terminal::run::{
         limits::{sentence, stream_sentence},
         objects::flagged_sentence,
         seconds,

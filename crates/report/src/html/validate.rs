@@ -15,9 +15,9 @@ use super::{
     tables::{DataTable, Kind, Value, column, place},
 };
 use crate::{
-    plot::{Axis, Quantity, Scale},
-    prose::counted,
-    validate::SECTIONS,
+    layout::plot::{Axis, Quantity, Scale},
+    layout::prose::counted,
+    terminal::validate::SECTIONS,
 };
 
 /// More curves in one drawing cannot be told apart.

@@ -1,8 +1,8 @@
-//! `report::bench`.
+//! `report::terminal::bench`.
 
 use machine::{Bytes, profile::Clock};
 use record::bench::{Bench, Pages, Stopped};
-use report::bench::{csv, text};
+use report::terminal::bench::{csv, text};
 
 use crate::{benches::*, check, plain};
 

@@ -4,14 +4,14 @@ use analysis::findings::{Findings, Known};
 
 use super::RunPage;
 use crate::{
-    age,
-    conditions::{Seen, noise_sentences},
-    figures::percent_text,
     html::{
         markup::{Html, element, facts, list, paragraph, section},
         profile::machine_words,
     },
-    run::verdict::range,
+    layout::age,
+    layout::conditions::{Seen, noise_sentences},
+    layout::figures::percent_text,
+    terminal::run::verdict::range,
 };
 
 const METHOD: [&str; 4] = [
@@ -69,12 +69,15 @@ fn behind(findings: &Findings) -> Vec<(String, String)> {
         ("Waiting for a CPU", &account.preempted_ns),
     ] {
         let text = match known {
-            Known::Value(ns) => crate::run::seconds(*ns),
+            Known::Value(ns) => crate::terminal::run::seconds(*ns),
             Known::Missing(reason) => format!("not known: {reason}"),
         };
         pairs.push((what.to_owned(), text));
     }
-    pairs.insert(3.min(pairs.len()), ("In user mode".to_owned(), crate::run::seconds(account.user_ns)));
+    pairs.insert(
+        3.min(pairs.len()),
+        ("In user mode".to_owned(), crate::terminal::run::seconds(account.user_ns)),
+    );
     pairs.push(("Recorded by".to_owned(), format!("memwall {} on machine {}", about.memwall, about.machine)));
     pairs
 }

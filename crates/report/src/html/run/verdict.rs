@@ -3,9 +3,9 @@
 use analysis::findings::{Activity, Confidence, Findings, HeldBack, Known, Share};
 
 use crate::{
-    figures::percent_text,
     html::markup::{Html, element, list, paragraph, section},
-    run::{
+    layout::figures::percent_text,
+    terminal::run::{
         timeline::threshold_from,
         verdict::{ended, look, sentence},
     },

@@ -9,7 +9,7 @@ use record::ids::ThreadId;
 use serde::Serialize;
 
 use super::{MOST_ROWS, ends, name, rounded, tenths};
-use crate::run::{code::file_name, objects::pages};
+use crate::terminal::run::{code::file_name, objects::pages};
 
 #[derive(Serialize)]
 pub(super) struct ObjectRows {
