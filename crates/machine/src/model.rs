@@ -17,7 +17,6 @@ pub use builtin::UnknownModel;
 pub use check::InvalidModel;
 pub use execution::{OpClass, Operation, Port};
 pub use latency::IdleLatencies;
-pub use parse::ModelFileError;
 pub use scale::ScaleError;
 pub use switches::{Prefetcher, SwitchError};
 

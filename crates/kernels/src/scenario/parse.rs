@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, ops::RangeInclusive};
 
+use machine::DataFileError;
 use toml::Spanned;
 
 use super::{
@@ -14,7 +15,6 @@ use crate::{
     description::{Pattern, Shape, Widths},
     geometry::LINE,
     kernel::Kernel,
-    parse::KernelFileError,
 };
 
 /// No scenario file is larger than this; a larger one is a mistake.
@@ -38,17 +38,8 @@ const SHIFTS: RangeInclusive<u64> = 0..=8192;
 #[non_exhaustive]
 pub enum ScenarioError {
     /// Something is wrong with the file.
-    #[error("{origin}:{line}:{column}: {message}")]
-    File {
-        /// The file's name.
-        origin: String,
-        /// From 1.
-        line: usize,
-        /// From 1, in characters.
-        column: usize,
-        /// What is wrong and what would be right.
-        message: String,
-    },
+    #[error(transparent)]
+    File(#[from] DataFileError),
     /// A value was set that the scenario does not have.
     #[error("scenario '{scenario}' has no value '{name}' to set{}", known(.has))]
     UnknownVariable {
@@ -102,18 +93,11 @@ pub fn parse(
     catalogue: &Catalogue,
     settings: &[(String, String)],
 ) -> Result<Scenario, ScenarioError> {
-    let locate = |fault: Fault| {
-        let place = KernelFileError::at(text, fault.at, origin, fault.message);
-        let KernelFileError { origin, line, column, message } = place;
-        ScenarioError::File { origin, line, column, message }
-    };
+    let locate = |fault: Fault| ScenarioError::from(DataFileError::at(text, fault.at, origin, fault.message));
     if text.len() > LARGEST_FILE {
         return Err(locate(Fault::new(0, "the file is larger than 1 MiB: not a scenario file")));
     }
-    let file: file::File = toml::from_str(text).map_err(|error| {
-        let at = error.span().map_or(0, |span| span.start);
-        locate(Fault::new(at, error.message().replace('\n', " ")))
-    })?;
+    let file: file::File = toml::from_str(text).map_err(|error| DataFileError::toml(text, origin, &error))?;
     let values = Values::new(&file.set, settings).map_err(|name| ScenarioError::UnknownVariable {
         scenario: file.name.get_ref().clone(),
         name,
