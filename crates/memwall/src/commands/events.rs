@@ -48,16 +48,11 @@ struct Row {
 
 /// Lists.
 pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
-    let (instrument, mut offers) = match machine {
-        Target::Native => {
-            let instrument = PerfEvents::new(&pmu::Live, Source::live());
-            (instrument.name(), instrument.offers())
-        }
-        Target::Simulated(model) => {
-            let instrument = super::count_simulated::instrument(model)?;
-            (instrument.name(), instrument.offers())
-        }
+    let instrument: Box<dyn Instrument> = match machine {
+        Target::Native => Box::new(PerfEvents::new(&pmu::Live, Source::live())),
+        Target::Simulated(model) => Box::new(super::count_simulated::instrument(model)?),
     };
+    let mut offers = instrument.offers();
     offers.extend(Group::all().iter().map(|group| Offer {
         name: group.name.clone(),
         summary: group.about.clone(),
@@ -77,14 +72,23 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
         }));
     }
     let trusted = trust::of(machine);
+    let standing = |offer: &Offer| match offer.origin {
+        "group" => None,
+        _ => trusted.event(&instrument.resolve(&offer.name).ok()?.signal),
+    };
+    let listed: Vec<(Offer, Option<Standing>)> = offers
+        .into_iter()
+        .map(|offer| {
+            let standing = standing(&offer);
+            (offer, standing)
+        })
+        .collect();
     if args.json {
-        let row = |Offer { name, summary, origin, refused }| {
-            let trust = trusted.indicator(&name);
-            Row { name, summary, origin, refused, trust }
-        };
-        let events = offers.into_iter().map(row).collect();
-        let validation = trusted.basis().clone();
+        let row =
+            |(Offer { name, summary, origin, refused }, trust)| Row { name, summary, origin, refused, trust };
+        let events = listed.into_iter().map(row).collect();
+        let (instrument, validation) = (instrument.name(), trusted.basis().clone());
         return output::json(&Document { schema: "memwall.events/1", instrument, validation, events });
     }
-    output::text(&report::events::text(&instrument, &offers, &trusted, output::columns()))
+    output::text(&report::events::text(&instrument.name(), &listed, trusted.basis(), output::columns()))
 }
