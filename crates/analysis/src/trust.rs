@@ -1,31 +1,40 @@
 //! How far values can be believed: what a validation says of the indicators behind them.
 
-use events::{Count, Missing, Signal, Value, names};
+use events::{Signal, SignalId, names};
 use record::{
-    count::Counts,
     trust::{Basis, Standing, Threshold},
     validate::{Judged, Trust, Validation},
 };
 
-/// What is done with values of broken indicators.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Broken {
-    /// They are absent, with the reason.
-    Withheld,
-    /// They are kept; the trust beside them says what they are.
-    Kept,
-}
-
-/// The trust that the indicators of a machine have earned.
-#[derive(Clone, Debug, PartialEq)]
+/// The trust that the indicators of a machine have earned, by what they count and what they were tried for.
+#[derive(Clone, Debug)]
 pub struct Catalogue {
     basis: Basis,
-    validation: Option<Validation>,
+    judged: Option<Box<Verdicts>>,
+}
+
+/// A validation, and what was programmed for each of its indicators.
+#[derive(Clone, Debug)]
+struct Verdicts {
+    validation: Validation,
+    /// Of the machine; none if no file describes it.
+    events: Option<&'static events::Catalogue>,
+    /// Of each indicator; empty of one that is no event, or whose events this version does not know.
+    ids: Vec<Vec<SignalId>>,
+}
+
+/// An event under the name that says what it is used for.
+#[derive(Clone, Copy, Debug)]
+pub struct Claimed<'a> {
+    /// Its name, as a group of metrics has it.
+    pub name: &'a str,
+    /// What is programmed for it.
+    pub signal: &'a Signal,
 }
 
 impl Catalogue {
-    /// Of a machine that was validated.
-    pub fn of(validation: Validation) -> Self {
+    /// Of a machine that was validated; `events` are those that its CPU has.
+    pub fn of(validation: Validation, events: Option<&'static events::Catalogue>) -> Self {
         let untested = |one: &&Judged| !matches!(one.trust, Trust::Untested { .. });
         let basis = Basis::Validated {
             measured_at: validation.measured_at,
@@ -34,12 +43,13 @@ impl Catalogue {
             complete: validation.complete,
             judged: validation.indicators.iter().filter(untested).count(),
         };
-        Self { basis, validation: Some(validation) }
+        let ids = validation.indicators.iter().map(|one| ids(one, events)).collect();
+        Self { basis, judged: Some(Box::new(Verdicts { validation, events, ids })) }
     }
 
     /// Of a machine that was not, or whose validation cannot be used: why, and what to type.
     pub fn missing(reason: impl Into<String>) -> Self {
-        Self { basis: Basis::Missing { reason: reason.into() }, validation: None }
+        Self { basis: Basis::Missing { reason: reason.into() }, judged: None }
     }
 
     /// Where it comes from.
@@ -47,77 +57,130 @@ impl Catalogue {
         &self.basis
     }
 
-    /// An indicator by its name; case, `.` or `:`, modes such as `:u` and aliases do not matter.
+    /// An indicator that is no event, by its name.
     pub fn indicator(&self, name: &str) -> Option<Standing> {
-        let validation = self.validation.as_ref()?;
-        let judged = best(validation.of(name)).or_else(|| {
-            let (bare, _) = name.rsplit_once(':').filter(|(_, modes)| is_modes(modes))?;
-            best(validation.of(bare))
-        });
-        judged.or_else(|| same_signal(validation, name)).map(standing)
+        best(self.judged.as_ref()?.validation.of(name)).map(standing)
+    }
+
+    /// An event by what it counts: whatever it is called, it is as good as for the best purpose it was tried for.
+    pub fn event(&self, signal: &Signal) -> Option<Standing> {
+        best(self.judged.as_ref()?.of(signal)).map(standing)
     }
 
     /// A metric of these events, as a volume if its unit is of bytes.
     ///
-    /// Some sums and quotients were judged as a whole. Otherwise a metric is as good as the weakest of its events. An event
-    /// that is only wrong because it does not see prefetches still counts what the program asked for.
-    pub fn metric(&self, events: &[String], unit: &str) -> Option<Standing> {
-        let parts: Option<Vec<Standing>> = events.iter().map(|event| self.indicator(event)).collect();
+    /// Some sums and quotients were judged as a whole. Otherwise a metric is as good as the weakest of its events. In a
+    /// volume an event is used for what its name claims, and what it is good for otherwise does not help. Elsewhere it is a
+    /// hint: one that is only wrong because it does not see prefetches still counts what the program asked for.
+    pub fn metric(&self, events: &[Claimed<'_>], unit: &str) -> Option<Standing> {
+        let judged = self.judged.as_ref()?;
         let is_volume = unit == "B" || unit.starts_with("B/");
+        let part = |event: &Claimed<'_>| match is_volume {
+            true => judged.as_volume(event).map(standing),
+            false => best(judged.of(event.signal)).map(as_hint),
+        };
+        let parts: Option<Vec<Standing>> = events.iter().map(part).collect();
         let weakest = parts.and_then(|parts| {
-            let parts = parts.into_iter().map(|part| if is_volume { part } else { self.asked_for(part) });
-            parts.max_by(|one, other| rank(&one.trust).total_cmp(&rank(&other.trust)))
+            parts.into_iter().max_by(|one, other| rank(&one.trust).total_cmp(&rank(&other.trust)))
         });
         match weakest {
             Some(part) if !part.is_broken() => Some(part),
             // Parts that are broken alone may be right together.
-            part => self.whole(events).or(part),
+            part => judged.whole(events).map(standing).or(part),
         }
     }
 
     /// The threshold of an indicator, if one was found.
     pub fn threshold(&self, indicator: &str) -> Option<&Threshold> {
-        self.validation.as_ref()?.thresholds.iter().find(|one| one.indicator == indicator)
+        self.judged.as_ref()?.validation.thresholds.iter().find(|one| one.indicator == indicator)
+    }
+}
+
+impl Verdicts {
+    fn id(&self, signal: &Signal) -> SignalId {
+        SignalId::new(signal, self.events)
+    }
+
+    fn all(&self) -> impl Iterator<Item = (&Judged, &[SignalId])> {
+        self.validation.indicators.iter().zip(self.ids.iter().map(Vec::as_slice))
+    }
+
+    /// The verdicts on an event, one for each purpose it was tried for.
+    fn of(&self, signal: &Signal) -> impl Iterator<Item = &Judged> {
+        let wanted = [self.id(signal)];
+        let fits =
+            move |(one, ids): &(&Judged, &[SignalId])| *ids == wanted && one.events == [one.name.as_str()];
+        self.all().filter(fits).map(|(one, _)| one)
+    }
+
+    /// The verdict on an event as the volume that its name claims, or as any volume if that was not tried.
+    fn as_volume(&self, event: &Claimed<'_>) -> Option<&Judged> {
+        let volumes = || self.of(event.signal).filter(|one| is_volume(one));
+        best(volumes().filter(|one| one.is_called(event.name))).or_else(|| best(volumes()))
     }
 
     /// The verdict on exactly these events together.
-    fn whole(&self, events: &[String]) -> Option<Standing> {
-        let sorted = |names: &[String]| {
-            let mut names: Vec<String> = names.iter().map(|name| name.to_ascii_uppercase()).collect();
-            names.sort();
-            names
+    fn whole(&self, events: &[Claimed<'_>]) -> Option<&Judged> {
+        let wanted: Vec<SignalId> = events.iter().map(|event| self.id(event.signal)).collect();
+        let holds = |ids: &[SignalId], id: &SignalId| ids.contains(id);
+        let same = |ids: &[SignalId]| {
+            ids.len() == wanted.len()
+                && ids.iter().all(|id| holds(&wanted, id))
+                && wanted.iter().all(|id| holds(ids, id))
         };
-        let wanted = sorted(events);
-        let all = self.validation.as_ref()?.indicators.iter();
-        best(all.filter(|one| one.events.len() > 1 && sorted(&one.events) == wanted)).map(standing)
+        best(self.all().filter(|(_, ids)| ids.len() > 1 && same(ids)).map(|(one, _)| one))
     }
+}
 
-    /// The same as a count of what the program asked for, prefetches left out.
-    fn asked_for(&self, part: Standing) -> Standing {
-        let judged = self.validation.as_ref().and_then(|validation| {
-            validation.of(&part.indicator).find(|one| one.trust == part.trust && one.purpose == part.purpose)
-        });
-        let without = judged.and_then(|one| one.without_prefetch.as_deref());
-        match (&part.trust, without) {
-            (Trust::Broken { .. }, Some(Trust::Trusted { .. })) => Standing {
-                trust: Trust::Qualitative {
-                    tells: "what the program itself asked for".to_owned(),
-                    misses: "what prefetchers fetch".to_owned(),
-                },
-                ..part
-            },
-            _ => part,
+/// What was programmed for an indicator: as it was written down, or as its names are understood now.
+fn ids(one: &Judged, events: Option<&events::Catalogue>) -> Vec<SignalId> {
+    let named = || one.events.iter().map(|name| named(name, events)).collect::<Option<Vec<Signal>>>();
+    let signals = if one.signals.is_empty() { named().unwrap_or_default() } else { one.signals.clone() };
+    signals.iter().map(|signal| SignalId::new(signal, events)).collect()
+}
+
+fn named(name: &str, events: Option<&events::Catalogue>) -> Option<Signal> {
+    let breakpoint =
+        |read, write, execute| Signal::Breakpoint { address: 0, length: 0, read, write, execute };
+    match name {
+        "breakpoint (write)" => Some(breakpoint(false, true, false)),
+        "breakpoint (read or write)" => Some(breakpoint(true, true, false)),
+        "breakpoint (execute)" => Some(breakpoint(false, false, true)),
+        _ => {
+            let context = names::Context { catalogue: events, pmus: &[], libpfm: false };
+            names::parse(name, &context).ok().map(|parsed| parsed.event.signal)
         }
     }
+}
+
+/// Whether it was judged as a number of things that move or happen.
+fn is_volume(one: &Judged) -> bool {
+    !matches!(one.quantity.as_str(), "stall" | "latency" | "software" | "timer" | "unknown")
 }
 
 fn standing(judged: &Judged) -> Standing {
     Standing { indicator: judged.name.clone(), purpose: judged.purpose.clone(), trust: judged.trust.clone() }
 }
 
-/// An event judged for several purposes is as good as for its best.
+/// The same as a count of what the program asked for, prefetches left out.
+fn as_hint(judged: &Judged) -> Standing {
+    let trust = match (&judged.trust, judged.without_prefetch.as_deref()) {
+        (Trust::Broken { .. }, Some(Trust::Trusted { .. })) => Trust::Qualitative {
+            tells: "what the program itself asked for".to_owned(),
+            misses: "what prefetchers fetch".to_owned(),
+        },
+        (trust, _) => trust.clone(),
+    };
+    Standing { trust, ..standing(judged) }
+}
+
+/// The best of several verdicts; one that was not tried says nothing beside one that was.
 fn best<'a>(verdicts: impl Iterator<Item = &'a Judged>) -> Option<&'a Judged> {
-    verdicts.min_by(|one, other| rank(&one.trust).total_cmp(&rank(&other.trust)))
+    let key = |one: &Judged| (matches!(one.trust, Trust::Untested { .. }), rank(&one.trust));
+    verdicts.min_by(|one, other| {
+        let ((untested, one), (other_untested, other)) = (key(one), key(other));
+        untested.cmp(&other_untested).then(one.total_cmp(&other))
+    })
 }
 
 /// From the best to the worst.
@@ -130,73 +193,5 @@ fn rank(trust: &Trust) -> f64 {
     }
 }
 
-fn is_modes(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|letter| "ukpPHG".contains(letter))
-}
-
-/// A kernel event under another of its names; any breakpoint of the kind that was tried.
-fn same_signal<'a>(validation: &'a Validation, name: &str) -> Option<&'a Judged> {
-    let bare = name.rsplit_once(':').filter(|(_, modes)| is_modes(modes)).map_or(name, |(bare, _)| bare);
-    if let Some(breakpoint) = bare.strip_prefix("mem:") {
-        let tried = match breakpoint.rsplit_once(':').map_or("rw", |(_, access)| access) {
-            "w" => "breakpoint (write)",
-            "x" => "breakpoint (execute)",
-            _ => "breakpoint (read or write)",
-        };
-        return best(validation.of(tried));
-    }
-    let wanted = names::generic::signal(bare).filter(|signal| matches!(signal, Signal::Software(_)))?;
-    best(
-        validation
-            .indicators
-            .iter()
-            .filter(|one| names::generic::signal(&one.name).as_ref() == Some(&wanted)),
-    )
-}
-
-/// Why a value is withheld.
-pub fn reason(standing: &Standing) -> Option<String> {
-    match &standing.trust {
-        Trust::Broken { why, shown_by, .. } => {
-            Some(format!("withheld: broken as {}: it {why}; shown by {shown_by}", standing.purpose))
-        }
-        _ => None,
-    }
-}
-
-/// Puts trust beside every event and metric. Values of broken ones are taken away unless they are kept.
-pub fn mark(counts: &mut Counts, catalogue: &Catalogue, broken: Broken) {
-    for event in &mut counts.events {
-        event.trust = catalogue.indicator(&event.name);
-    }
-    for metric in counts.metrics.iter_mut().flat_map(|group| &mut group.metrics) {
-        metric.trust = catalogue.metric(&metric.events, &metric.unit);
-    }
-    counts.validation = Some(catalogue.basis.clone());
-    if broken == Broken::Kept {
-        return;
-    }
-    let reasons: Vec<Option<String>> =
-        counts.events.iter().map(|event| event.trust.as_ref().and_then(reason)).collect();
-    for run in &mut counts.runs {
-        let intervals = run.intervals.iter_mut().flat_map(|interval| &mut interval.counts);
-        run.counts.iter_mut().chain(intervals).for_each(|count| withhold(count, &reasons));
-    }
-    for metric in counts.metrics.iter_mut().flat_map(|group| &mut group.metrics) {
-        if let Some(reason) = metric.trust.as_ref().and_then(reason) {
-            metric.values.clear();
-            metric.missing = vec![reason];
-        }
-    }
-}
-
-/// Takes the value of a broken event away; `reasons` has why, event by event.
-pub fn withhold(count: &mut Count, reasons: &[Option<String>]) {
-    let reason = reasons.get(count.event).and_then(Option::as_ref);
-    if let (Some(reason), Value::Counted { .. }) = (reason, &count.value) {
-        count.value = Value::Missing(Missing::Broken(reason.clone()));
-    }
-}
-
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -140,6 +140,7 @@ pub fn count(
             .iter()
             .map(|event| CountedEvent {
                 name: event.name.clone(),
+                signal: event.signal.clone(),
                 scale: event.scale.clone(),
                 errata: event.errata.clone(),
                 trust: None,

@@ -2,7 +2,7 @@
 
 use analysis::trust::Catalogue;
 use lab::validate::consult::{Kept, consult};
-use machine::{Source, fingerprint::Change, profile::Fingerprint, store::Store};
+use machine::{Source, Topology, fingerprint::Change, profile::Fingerprint, store::Store};
 
 use crate::{failure::AsChain as _, target::Target};
 
@@ -10,13 +10,25 @@ use crate::{failure::AsChain as _, target::Target};
 /// without it are untested.
 pub fn of(machine: &Target) -> Catalogue {
     match machine {
-        Target::Native => of_machine(&Fingerprint::read(&Source::live()), None),
-        Target::Simulated(model) => of_machine(&Fingerprint::of_model(model), Some(&model.name)),
+        Target::Native => {
+            let source = Source::live();
+            let events = events::Catalogue::for_cpu(&Topology::read(&source).cpu);
+            of_machine(&Fingerprint::read(&source), None, events)
+        }
+        Target::Simulated(model) => {
+            let events = events::Catalogue::for_model(model);
+            of_machine(&Fingerprint::of_model(model), Some(&model.name), events)
+        }
     }
 }
 
-/// The same by fingerprint; of a simulated machine with the name of its model.
-pub fn of_machine(fingerprint: &Fingerprint, simulated: Option<&str>) -> Catalogue {
+/// The same by fingerprint; of a simulated machine with the name of its model. Without the events of its CPU only what is
+/// no hardware event is found.
+pub fn of_machine(
+    fingerprint: &Fingerprint,
+    simulated: Option<&str>,
+    events: Option<&'static events::Catalogue>,
+) -> Catalogue {
     let kept = match Store::of_user() {
         Ok(store) => consult(&store, fingerprint, simulated).map_err(|error| error.chain()),
         Err(error) => Err(error.chain()),
@@ -26,7 +38,7 @@ pub fn of_machine(fingerprint: &Fingerprint, simulated: Option<&str>) -> Catalog
         None => ("this machine", ""),
     };
     match kept {
-        Ok(Kept::Same(validation)) => Catalogue::of(*validation),
+        Ok(Kept::Same(validation)) => Catalogue::of(*validation, events),
         Ok(Kept::Other { differs, .. }) => {
             let differs: Vec<String> = differs.iter().map(Change::to_string).collect();
             let what = if differs.is_empty() { String::new() } else { format!(" ({})", differs.join("; ")) };

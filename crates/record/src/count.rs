@@ -1,6 +1,6 @@
 //! Events counted over a program, a kernel, or the whole machine.
 
-use events::{Count, Missing, Place, Value};
+use events::{Count, Missing, Place, Signal, Value};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -41,6 +41,8 @@ pub struct Counts {
 pub struct CountedEvent {
     /// As asked for.
     pub name: String,
+    /// What was programmed, whatever it is called.
+    pub signal: Signal,
     /// What one count stands for, if not itself: `64B`, `4flop`.
     pub scale: Option<String>,
     /// Known errata.

@@ -1,5 +1,6 @@
 //! What known work showed of each indicator: observations, and the trust they earned.
 
+use events::Signal;
 use machine::{Bytes, Width, profile::Fingerprint};
 use serde::{Deserialize, Serialize};
 
@@ -289,6 +290,9 @@ pub struct Judged {
     pub name: String,
     /// The events behind it.
     pub events: Vec<String>,
+    /// What was programmed for each of them when it was tried; none in files of versions that kept names only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub signals: Vec<Signal>,
     /// What it is meant to measure: `lines into the L1`.
     pub purpose: String,
     /// Key of that purpose.
@@ -322,6 +326,7 @@ impl Judged {
         Self {
             name: name.to_owned(),
             events: vec![name.to_owned()],
+            signals: Vec::new(),
             purpose: purpose.to_owned(),
             quantity: quantity.to_owned(),
             step: step.to_owned(),
@@ -333,6 +338,12 @@ impl Judged {
             remarks: Vec::new(),
             evidence: Vec::new(),
         }
+    }
+
+    /// Whether that is its name; case, and `.` or `:`, do not matter.
+    pub fn is_called(&self, name: &str) -> bool {
+        let plain = |text: &str| text.replace(':', ".").to_ascii_uppercase();
+        plain(&self.name) == plain(name)
     }
 }
 
@@ -453,8 +464,6 @@ impl Validation {
 
     /// The verdicts on an indicator; case, and `.` or `:`, do not matter.
     pub fn of<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a Judged> {
-        let plain = |text: &str| text.replace(':', ".").to_ascii_uppercase();
-        let wanted = plain(name);
-        self.indicators.iter().filter(move |judged| plain(&judged.name) == wanted)
+        self.indicators.iter().filter(move |judged| judged.is_called(name))
     }
 }

@@ -1,15 +1,25 @@
-use events::Place;
+use events::{Encoding, Unit};
 use machine::profile::Fingerprint;
-use record::{
-    count::{CountedEvent, CountedMetric, CountedRun, GroupMetrics, SCHEMA},
-    validate::Flaw,
-};
+use record::validate::Flaw;
 
 use super::*;
+
+/// An event of a Haswell, or one made up: the letters of its name are its code.
+pub fn signal(name: &str) -> Signal {
+    let haswell = events::Catalogue::named("haswell-ep").unwrap();
+    let context = names::Context { catalogue: Some(haswell), pmus: &[], libpfm: false };
+    let made_up = || {
+        let code = name.bytes().fold(0, |code, letter| code << 3 ^ u64::from(letter)) & 0xffff;
+        let fields = vec![("event".to_owned(), code & 0xff), ("umask".to_owned(), code >> 8)];
+        Signal::Encoded(Encoding { unit: Unit::Core, pmu: "cpu".to_owned(), fields })
+    };
+    names::parse(name, &context).map_or_else(|_| made_up(), |parsed| parsed.event.signal)
+}
 
 fn judged(name: &str, events: &[&str], trust: Trust, without_prefetch: Option<Trust>) -> Judged {
     Judged {
         events: events.iter().map(|event| (*event).to_owned()).collect(),
+        signals: events.iter().map(|event| signal(event)).collect(),
         without_prefetch: without_prefetch.map(Box::new),
         ..Judged::new(name, "lines into the L1", "l1_in", "volume", trust)
     }
@@ -28,9 +38,32 @@ fn qualitative() -> Trust {
     Trust::Qualitative { tells: "saturation".to_owned(), misses: "the rest".to_owned() }
 }
 
-fn catalogue() -> Catalogue {
+pub fn catalogue() -> Catalogue {
+    with(indicators())
+}
+
+fn indicators() -> Vec<Judged> {
+    vec![
+        judged("L1D.REPLACEMENT", &["L1D.REPLACEMENT"], trusted(0.01), None),
+        judged("LOADS.MISS", &["LOADS.MISS"], broken(), Some(trusted(0.02))),
+        judged("PENDING", &["PENDING"], broken(), None),
+        judged("latency", &["PENDING", "LOADS.MISS"], qualitative(), None),
+        judged("page-faults", &["page-faults"], trusted(0.0), None),
+        // As files of before have it, without what was programmed.
+        Judged::new("breakpoint (write)", "writes to a word", "software", "software", trusted(0.0)),
+        Judged::new(
+            "MEM_LOAD_UOPS_RETIRED.L2_HIT",
+            "lines the L2 serves to loads",
+            "l2_served_read",
+            "volume",
+            broken(),
+        ),
+    ]
+}
+
+fn with(indicators: Vec<Judged>) -> Catalogue {
     let text = |text: &str| text.to_owned();
-    Catalogue::of(Validation {
+    let validation = Validation {
         schema: record::validate::SCHEMA.to_owned(),
         fingerprint: Fingerprint {
             id: text("x"),
@@ -49,17 +82,11 @@ fn catalogue() -> Catalogue {
         complete: true,
         steps: Vec::new(),
         best: Vec::new(),
-        indicators: vec![
-            judged("L1D.REPLACEMENT", &["L1D.REPLACEMENT"], trusted(0.01), None),
-            judged("LOADS.MISS", &["LOADS.MISS"], broken(), Some(trusted(0.02))),
-            judged("PENDING", &["PENDING"], broken(), None),
-            judged("latency", &["PENDING", "LOADS.MISS"], qualitative(), None),
-            judged("page-faults", &["page-faults"], trusted(0.0), None),
-            judged("breakpoint (write)", &["breakpoint (write)"], trusted(0.0), None),
-        ],
+        indicators,
         thresholds: Vec::new(),
         sweeps: Vec::new(),
-    })
+    };
+    Catalogue::of(validation, events::Catalogue::named("haswell-ep").ok())
 }
 
 fn word(standing: Option<Standing>) -> Option<&'static str> {
@@ -69,21 +96,65 @@ fn word(standing: Option<Standing>) -> Option<&'static str> {
 #[test]
 fn an_event_is_found_under_every_name_that_means_it() {
     let catalogue = catalogue();
-    for name in ["L1D.REPLACEMENT", "l1d:replacement", "L1D.REPLACEMENT:u", "faults", "page-faults:u"] {
-        assert_eq!(word(catalogue.indicator(name)), Some("trusted"), "{name}");
+    for (name, trust) in [
+        ("L1D.REPLACEMENT", "trusted"),
+        ("l1d:replacement:u", "trusted"),
+        ("r151", "trusted"),
+        ("faults", "trusted"),
+        ("page-faults:u", "trusted"),
+        ("mem:0x1000/8:w", "trusted"),
+        ("mem:0x1000/8:w:u", "trusted"),
+        ("mem_load_uops_retired.l2_hit", "broken"),
+        ("cpu/umask=2,event=0xd1,name=mine/", "broken"),
+        ("r02d1", "broken"),
+    ] {
+        assert_eq!(word(catalogue.event(&signal(name))), Some(trust), "{name}");
     }
-    assert_eq!(word(catalogue.indicator("mem:0x1000/8:w")), Some("trusted"));
-    assert_eq!(word(catalogue.indicator("mem:0x1000/8:w:u")), Some("trusted"));
-    for name in ["mem:0x1000/8:rw", "mem:0x1000", "cs", "L1D", "cycles"] {
-        assert_eq!(catalogue.indicator(name), None, "{name}");
+    for name in ["mem:0x1000/8:rw", "mem:0x1000", "cs", "r03d1", "cycles"] {
+        assert_eq!(catalogue.event(&signal(name)), None, "{name}");
     }
+}
+
+#[test]
+fn the_same_event_may_be_broken_as_a_volume_and_good_as_a_hint() {
+    let as_stall = Judged {
+        quantity: "stall".to_owned(),
+        purpose: "bandwidth-bound cycles".to_owned(),
+        ..judged("OTHER.NAME", &["OTHER.NAME"], qualitative(), None)
+    };
+    let one = Judged { signals: as_stall.signals.clone(), ..judged("VOLUME", &["VOLUME"], broken(), None) };
+    let never = Judged { trust: Trust::Untested { missing: "not tried".to_owned() }, ..one.clone() };
+    let catalogue =
+        with(vec![one.clone(), as_stall.clone(), Judged { name: "NEVER".to_owned(), ..never.clone() }]);
+    let shared = &as_stall.signals[0];
+    let standing = catalogue.event(shared).unwrap();
+    assert_eq!((standing.purpose.as_str(), standing.trust.word()), ("bandwidth-bound cycles", "qualitative"));
+    let metric = |name: &str, unit: &str| word(catalogue.metric(&[Claimed { name, signal: shared }], unit));
+    for name in ["VOLUME", "OTHER.NAME", "volume", "r1"] {
+        assert_eq!(metric(name, "B/s"), Some("broken"), "{name}");
+        assert_eq!(metric(name, "% of cycles"), Some("qualitative"), "{name}");
+    }
+    // Two claims of the same event: a volume is what its name claims.
+    let right =
+        Judged { signals: as_stall.signals.clone(), ..judged("RIGHT", &["RIGHT"], trusted(0.1), None) };
+    let catalogue = with(vec![one.clone(), right]);
+    let metric = |name: &str| word(catalogue.metric(&[Claimed { name, signal: shared }], "B"));
+    assert_eq!(
+        [metric("VOLUME"), metric("RIGHT"), metric("r1")],
+        [Some("broken"), Some("trusted"), Some("trusted")]
+    );
+    // Nobody tried it for something else: that does not make it better.
+    let catalogue = with(vec![Judged { events: vec!["NEVER".into()], name: "NEVER".into(), ..never }, one]);
+    assert_eq!(word(catalogue.event(shared)), Some("broken"));
 }
 
 #[test]
 fn a_metric_is_as_good_as_its_weakest_event_unless_it_was_judged_as_a_whole() {
     let catalogue = catalogue();
     let metric = |events: &[&str], unit: &str| {
-        let events: Vec<String> = events.iter().map(|event| (*event).to_owned()).collect();
+        let signals: Vec<Signal> = events.iter().map(|event| signal(event)).collect();
+        let events: Vec<Claimed<'_>> =
+            events.iter().zip(&signals).map(|(name, signal)| Claimed { name, signal }).collect();
         word(catalogue.metric(&events, unit))
     };
     assert_eq!(metric(&["L1D.REPLACEMENT"], "B/s"), Some("trusted"));
@@ -93,71 +164,4 @@ fn a_metric_is_as_good_as_its_weakest_event_unless_it_was_judged_as_a_whole() {
     assert_eq!(metric(&["LOADS.MISS"], "B"), Some("broken"));
     assert_eq!(metric(&["LOADS.MISS", "L1D.REPLACEMENT"], "% of loads"), Some("qualitative"));
     assert_eq!(metric(&["L1D.REPLACEMENT", "UNKNOWN"], "B"), None);
-}
-
-fn counts() -> Counts {
-    let event =
-        |name: &str| CountedEvent { name: name.to_owned(), scale: None, errata: Vec::new(), trust: None };
-    let count = |event| Count {
-        event,
-        place: Place::Target,
-        value: Value::Counted { raw: 5, enabled_ns: 1, running_ns: 1 },
-    };
-    let metric = CountedMetric {
-        name: "read".to_owned(),
-        unit: "B".to_owned(),
-        about: String::new(),
-        values: vec![5.0],
-        missing: Vec::new(),
-        events: vec!["LOADS.MISS".to_owned()],
-        trust: None,
-    };
-    Counts {
-        schema: SCHEMA.to_owned(),
-        instrument: "perf_event".to_owned(),
-        target: "x".to_owned(),
-        events: vec![event("L1D.REPLACEMENT"), event("LOADS.MISS"), event("cs")],
-        runs: vec![CountedRun {
-            elapsed_ns: 1,
-            ending: None,
-            usage: None,
-            counts: vec![count(0), count(1), count(2)],
-            intervals: Vec::new(),
-        }],
-        metrics: vec![GroupMetrics { group: "G".to_owned(), metrics: vec![metric] }],
-        packages: Vec::new(),
-        remarks: Vec::new(),
-        validation: None,
-        interrupted: false,
-    }
-}
-
-#[test]
-fn values_of_broken_indicators_are_absent_with_the_reason_unless_asked_for() {
-    let mut kept = counts();
-    mark(&mut kept, &catalogue(), Broken::Kept);
-    assert_eq!(kept.runs, counts().runs);
-    assert_eq!(kept.metrics[0].metrics[0].values, [5.0]);
-    let mut counts = counts();
-    mark(&mut counts, &catalogue(), Broken::Withheld);
-    let values: Vec<Option<f64>> = counts.runs[0].counts.iter().map(|count| count.value.estimate()).collect();
-    assert_eq!(values, [Some(5.0), None, Some(5.0)]);
-    match &counts.runs[0].counts[1].value {
-        Value::Missing(Missing::Broken(reason)) => {
-            assert!(reason.contains("misses prefetches") && reason.contains("load in L2"), "{reason}")
-        }
-        other => panic!("{other:?}"),
-    }
-    let metric = &counts.metrics[0].metrics[0];
-    assert!(metric.values.is_empty() && metric.missing[0].contains("broken"), "{metric:?}");
-    assert!(matches!(counts.validation, Some(Basis::Validated { judged: 6, measured_at: 9, .. })));
-}
-
-#[test]
-fn without_a_validation_nothing_is_withheld_and_the_reason_is_kept() {
-    let mut counts = counts();
-    mark(&mut counts, &Catalogue::missing("nobody tried"), Broken::Withheld);
-    assert!(counts.runs[0].counts.iter().all(|count| count.value.estimate().is_some()));
-    assert!(counts.events.iter().all(|event| event.trust.is_none()));
-    assert_eq!(counts.validation, Some(Basis::Missing { reason: "nobody tried".to_owned() }));
 }

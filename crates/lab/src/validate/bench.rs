@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use events::Refusal;
+use events::{Refusal, Signal};
 use machine::{Bytes, Width};
 use record::validate::{Experiment, Observation, Place};
 
@@ -55,8 +55,8 @@ pub trait Bench {
         events: &[String],
         interrupt: &AtomicBool,
     ) -> Result<Observation, ObserveError>;
-    /// Why an event cannot be counted here; none if it can.
-    fn refusal(&self, event: &str) -> Option<String>;
+    /// What is programmed for an event, once it was seen to open; otherwise why it cannot be counted here.
+    fn probe(&self, event: &str) -> Result<Signal, Refusal>;
     /// Latencies of sampled loads that memory served and whose translation was at hand, in cycles; none if loads
     /// cannot be sampled.
     fn sampled_latency(
@@ -72,8 +72,10 @@ pub trait Bench {
 
 /// Why an event was refused, without its name, so that the same reason reads the same for all.
 pub fn reason(refusal: &Refusal) -> String {
-    let words = refusal.to_string();
-    words.split_once("cannot be counted: ").map_or(words.clone(), |(_, reason)| reason.to_owned())
+    match refusal {
+        Refusal::NotHere { reason, .. } => reason.clone(),
+        other => other.to_string(),
+    }
 }
 
 impl Machine {

@@ -15,9 +15,9 @@ pub mod quantity;
 mod session;
 pub mod simulated;
 
-use std::{cmp::Ordering, sync::atomic::AtomicBool};
+use std::{cmp::Ordering, collections::HashMap, sync::atomic::AtomicBool};
 
-use events::Catalogue;
+use events::{Catalogue, Signal};
 use machine::profile::Fingerprint;
 use record::validate::{Judged, Observation, SCHEMA, Step as Done, Sweep, Trust, Validation};
 
@@ -73,14 +73,23 @@ pub fn validate(
     events.retain(|event| event != SAMPLED);
     events.sort();
     events.dedup();
-    let refused: Vec<(String, String)> =
-        events.iter().filter_map(|event| Some((event.clone(), bench.refusal(event)?))).collect();
-    events.retain(|event| !refused.iter().any(|(name, _)| name == event));
+    let (mut signals, mut refused) = (HashMap::new(), Vec::new());
+    for event in &events {
+        match bench.probe(event) {
+            Ok(signal) => drop(signals.insert(event.clone(), signal)),
+            Err(refusal) => refused.push((event.clone(), bench::reason(&refusal))),
+        }
+    }
+    events.retain(|event| signals.contains_key(event));
     let extent = Extent { quick: request.quick, runs: request.runs };
     let machine = bench.machine().clone();
     let plan = Step::ALL.map(|step| (step, plan::experiments(step, &machine, extent)));
     let Made { observations, swept, steps } = session::make(bench, &plan, &events, observer, interrupt);
-    let indicators = judge_all(&candidates, &formulas, &refused, &observations, &steps);
+    let mut indicators = judge_all(&candidates, &formulas, &refused, &observations, &steps);
+    for one in &mut indicators {
+        let known: Option<Vec<Signal>> = one.events.iter().map(|event| signals.get(event).cloned()).collect();
+        one.signals = known.unwrap_or_default();
+    }
     let best = judge::best::best(&candidates, &indicators, &observations, &claims::papers(catalogue));
     Validation {
         schema: SCHEMA.to_owned(),

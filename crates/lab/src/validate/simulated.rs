@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use events::{Count, Event, Instrument, Place as Where, Request, Scope, Share, Signal, TooMany, Unit};
+use events::{
+    Count, Event, Instrument, Place as Where, Refusal, Request, Scope, Share, Signal, TooMany, Unit,
+};
 use kernels::{Catalogue, Kernel};
 use machine::{Width, model::Model};
 use record::validate::{Experiment, Observation, Place};
@@ -12,7 +14,7 @@ use sim::{
     pmu::{Pmu, SampleRequest},
 };
 
-use super::bench::{Bench, Machine, ObserveError, reason};
+use super::bench::{Bench, Machine, ObserveError};
 use crate::simulated::{Conditions, KernelWork, observe_kernel, observe_samples};
 
 /// Loads from one sample to the next.
@@ -86,17 +88,15 @@ impl Bench for SimulatedBench<'_> {
         Some(Box::new(SimulatedBench { pmu, kernels, machine, ..*self }))
     }
 
-    fn refusal(&self, event: &str) -> Option<String> {
-        let open = |event: Event| {
-            let request = Request {
-                events: vec![event],
-                scope: Scope::Cpus([0].into_iter().collect()),
-                too_many: TooMany::AllAtOnce,
-                share: Share::Together,
-            };
-            self.pmu.open(&request).map(drop)
+    fn probe(&self, event: &str) -> Result<Signal, Refusal> {
+        let event = self.pmu.resolve(event)?;
+        let request = Request {
+            events: vec![event.clone()],
+            scope: Scope::Cpus([0].into_iter().collect()),
+            too_many: TooMany::AllAtOnce,
+            share: Share::Together,
         };
-        self.pmu.resolve(event).and_then(open).err().map(|refusal| reason(&refusal))
+        self.pmu.open(&request).map(|_| event.signal)
     }
 
     fn observe(

@@ -23,7 +23,7 @@ fn countable(bench: &dyn Bench) -> Vec<Candidate> {
     let mut all = candidates(catalogue, false);
     all.retain(|one| {
         let volume = matches!(one.purpose, Purpose::Volume(quantity) if quantity.key() != "handed_over");
-        volume && one.events.iter().all(|event| bench.refusal(event).is_none())
+        volume && one.events.iter().all(|event| bench.probe(event).is_ok())
     });
     all
 }

@@ -57,8 +57,8 @@ impl Bench for Alone<'_> {
         self.0.observe(experiment, events, interrupt)
     }
 
-    fn refusal(&self, event: &str) -> Option<String> {
-        self.0.refusal(event)
+    fn probe(&self, event: &str) -> Result<events::Signal, events::Refusal> {
+        self.0.probe(event)
     }
 
     fn sampled_latency(

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, process::ExitCode, time::Duration};
 
-use analysis::trust::{Broken, mark, reason, withhold};
+use analysis::marking::{Broken, mark, reason, withhold};
 use events::{Event, Instrument, Missing, Refusal, Share, Value};
 use lab::count::{CountError, Fit, NativeTarget, Request, Selection, Whom, count};
 use machine::{CpuSet, Source, Topology};
@@ -147,7 +147,7 @@ fn native(args: &Args) -> Result<ExitCode, Failure> {
     let reasons: Vec<Option<String>> = match broken(args) {
         Broken::Kept => Vec::new(),
         Broken::Withheld => {
-            let standing = |event: &Event| trusted.indicator(&event.name);
+            let standing = |event: &Event| trusted.event(&event.signal);
             selection.events().iter().map(|event| standing(event).as_ref().and_then(reason)).collect()
         }
     };

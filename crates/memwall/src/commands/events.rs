@@ -36,16 +36,11 @@ Schema of --json: memwall.events/1.";
 
 /// Lists.
 pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
-    let (instrument, mut offers) = match machine {
-        Target::Native => {
-            let instrument = PerfEvents::new(&pmu::Live, Source::live());
-            (instrument.name(), instrument.offers())
-        }
-        Target::Simulated(model) => {
-            let instrument = super::count_simulated::instrument(model)?;
-            (instrument.name(), instrument.offers())
-        }
+    let instrument: Box<dyn Instrument> = match machine {
+        Target::Native => Box::new(PerfEvents::new(&pmu::Live, Source::live())),
+        Target::Simulated(model) => Box::new(super::count_simulated::instrument(model)?),
     };
+    let mut offers = instrument.offers();
     offers.extend(Group::all().iter().map(|group| Offer {
         name: group.name.clone(),
         summary: group.about.clone(),
@@ -65,8 +60,21 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
         }));
     }
     let trusted = trust::of(machine);
-    let entry = |offer| EventEntry::new(offer, trusted.indicator(&offer.name));
-    let document = EventsDocument::new(&instrument, trusted.basis(), offers.iter().map(entry).collect());
-    args.forms
-        .give(Screen::Out, &document, |columns| report::terminal::events::text(&instrument, &offers, &trusted, columns))
+    let standing = |offer: &Offer| match offer.origin {
+        "group" => None,
+        _ => trusted.event(&instrument.resolve(&offer.name).ok()?.signal),
+    };
+    let listed: Vec<(Offer, Option<Standing>)> = offers
+        .into_iter()
+        .map(|offer| {
+            let standing = standing(&offer);
+            (offer, standing)
+        })
+        .collect();
+    let entry = |(offer, trust): &(Offer, Option<Standing>)| EventEntry::new(offer, trust.clone());
+    let name = instrument.name();
+    let document = EventsDocument::new(&name, trusted.basis(), listed.iter().map(entry).collect());
+    args.forms.give(Screen::Out, &document, |columns| {
+        report::terminal::events::text(&name, &listed, trusted.basis(), columns)
+    })
 }

@@ -129,7 +129,7 @@ pub fn read(path: &Path) -> Result<Read, Failure> {
     let mut run = file::read(path).map_err(Failure::measurement)?;
     recorder::complete(&mut run);
     let profile = profile_of(&run);
-    let trusted = trust::of_machine(&run.about.fingerprint, None);
+    let trusted = trust::of_machine(&run.about.fingerprint, None, None);
     let reading = Reading::of(&run, profile.as_ref(), &Options::on(&trusted));
     Ok(Read { run, profile, reading })
 }

@@ -1,7 +1,7 @@
 //! What can be counted, as people read it.
 
-use analysis::trust::Catalogue;
 use events::Offer;
+use record::trust::{Basis, Standing};
 
 use crate::{
     layout::prose::{counted, visible, wrap, wrap_in},
@@ -9,9 +9,12 @@ use crate::{
     terminal::trust,
 };
 
+/// One that is offered, and how far it can be believed.
+type Listed = (Offer, Option<Standing>);
+
 /// Events by where their names come from; those that cannot be counted say why, those that were judged how far they can
 /// be believed.
-pub fn text(instrument: &str, offers: &[Offer], catalogue: &Catalogue, columns: usize) -> String {
+pub fn text(instrument: &str, offers: &[Listed], basis: &Basis, columns: usize) -> String {
     let mut out = String::new();
     for (origin, heading) in [
         ("group", "Groups: 'memwall count -g NAME'"),
@@ -19,32 +22,33 @@ pub fn text(instrument: &str, offers: &[Offer], catalogue: &Catalogue, columns: 
         ("sysfs", "Events that the kernel's PMU drivers list"),
         ("kernel", "Events of the kernel"),
     ] {
-        let rows: Vec<&Offer> = offers.iter().filter(|offer| offer.origin == origin).collect();
+        let rows: Vec<&Listed> = offers.iter().filter(|(offer, _)| offer.origin == origin).collect();
         if !rows.is_empty() {
             out += &wrap_in(HEADING, "", heading, columns);
-            out.extend(rows.iter().map(|offer| row(offer, catalogue, columns)));
+            out.extend(rows.iter().map(|listed| row(listed, columns)));
             out.push('\n');
         }
     }
     let others =
-        offers.iter().filter(|offer| !["group", "catalogue", "sysfs", "kernel"].contains(&offer.origin));
-    let others: Vec<&Offer> = others.collect();
+        offers.iter().filter(|(offer, _)| !["group", "catalogue", "sysfs", "kernel"].contains(&offer.origin));
+    let others: Vec<&Listed> = others.collect();
     if !others.is_empty() {
         out += &wrap_in(HEADING, "", "Others", columns);
-        out.extend(others.iter().map(|offer| row(offer, catalogue, columns)));
+        out.extend(others.iter().map(|listed| row(listed, columns)));
         out.push('\n');
     }
-    let names = offers.iter().filter(|offer| offer.origin != "group").map(|offer| offer.name.as_str());
+    let events = offers.iter().filter(|(offer, _)| offer.origin != "group");
+    let standings = events.map(|(_, standing)| standing.as_ref());
     out + &wrap_in(QUIET, "", &summary(instrument, offers), columns)
-        + &wrap_in(QUIET, "", &trust::tally(names, catalogue), columns)
+        + &wrap_in(QUIET, "", &trust::tally(standings, basis), columns)
 }
 
-fn row(offer: &Offer, catalogue: &Catalogue, columns: usize) -> String {
+fn row((offer, standing): &Listed, columns: usize) -> String {
     let mut out = format!("  {}\n", paint(HEADING, &visible(&offer.name)));
     if !offer.summary.is_empty() {
         out += &wrap("      ", &visible(&offer.summary), columns);
     }
-    if let Some(words) = catalogue.indicator(&offer.name).as_ref().and_then(trust::line) {
+    if let Some(words) = standing.as_ref().and_then(trust::line) {
         out += &wrap_in(QUIET, "      ", &words, columns);
     }
     if let Some(reason) = &offer.refused {
@@ -53,9 +57,9 @@ fn row(offer: &Offer, catalogue: &Catalogue, columns: usize) -> String {
     out
 }
 
-fn summary(instrument: &str, offers: &[Offer]) -> String {
-    let events = offers.iter().filter(|offer| offer.origin != "group");
-    let refused = events.clone().filter(|offer| offer.refused.is_some()).count();
+fn summary(instrument: &str, offers: &[Listed]) -> String {
+    let events = offers.iter().filter(|(offer, _)| offer.origin != "group");
+    let refused = events.clone().filter(|(offer, _)| offer.refused.is_some()).count();
     let all = events.count();
     match refused {
         0 => format!("{instrument}: {}", counted(all, "event")),

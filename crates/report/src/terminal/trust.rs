@@ -1,6 +1,5 @@
 //! Trust beside values, in words.
 
-use analysis::trust::Catalogue;
 use record::{
     trust::{Basis, Standing},
     validate::Trust,
@@ -110,15 +109,14 @@ pub fn notes<'a>(
 }
 
 /// How many of the events listed have earned which trust.
-pub fn tally<'a>(names: impl Iterator<Item = &'a str>, catalogue: &Catalogue) -> String {
-    if let Basis::Missing { reason } = catalogue.basis() {
+pub fn tally<'a>(standings: impl Iterator<Item = Option<&'a Standing>>, basis: &Basis) -> String {
+    if let Basis::Missing { reason } = basis {
         return format!("Trust: all untested; {reason}");
     }
-    let words: Vec<&str> = names
-        .map(|name| catalogue.indicator(name).map_or("untested", |standing| standing.trust.word()))
-        .collect();
+    let words: Vec<&str> =
+        standings.map(|standing| standing.map_or("untested", |standing| standing.trust.word())).collect();
     let count = |word: &str| words.iter().filter(|one| **one == word).count();
     let parts =
         ["trusted", "qualitative", "broken", "untested"].map(|word| format!("{} {word}", count(word)));
-    format!("Trust: {}; {}", source(catalogue.basis()), parts.join(", "))
+    format!("Trust: {}; {}", source(basis), parts.join(", "))
 }

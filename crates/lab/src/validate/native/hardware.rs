@@ -2,14 +2,14 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use events::{Event, Instrument as _, Request as Open, Scope, Share, TooMany, Unit};
+use events::{Event, Instrument as _, Refusal, Request as Open, Scope, Share, Signal, TooMany, Unit};
 use kernels::{Catalogue, Kernel, PagePolicy, Request, Workload, traffic};
 use machine::{Bytes, CpuSet, Isa, Source, Topology, Width, topology::CacheKind};
 use pmu::PerfEvents;
 use record::validate::{Counted, Experiment, Lines, Observation, Truth};
 
 use crate::validate::{
-    bench::{Bench, Machine, ObserveError, reason},
+    bench::{Bench, Machine, ObserveError},
     simulated::sum,
 };
 
@@ -199,14 +199,12 @@ impl Bench for NativeBench {
         &self.machine
     }
 
-    fn refusal(&self, event: &str) -> Option<String> {
-        let open = |event: Event| {
-            let scope = self.scope(&event);
-            let request =
-                Open { events: vec![event], scope, too_many: TooMany::Refuse, share: Share::Together };
-            self.instrument.open(&request).map(drop)
-        };
-        self.instrument.resolve(event).and_then(open).err().map(|refusal| reason(&refusal))
+    fn probe(&self, event: &str) -> Result<Signal, Refusal> {
+        let event = self.instrument.resolve(event)?;
+        let scope = self.scope(&event);
+        let (too_many, share) = (TooMany::Refuse, Share::Together);
+        let request = Open { events: vec![event.clone()], scope, too_many, share };
+        self.instrument.open(&request).map(|_| event.signal)
     }
 
     fn observe(
@@ -240,7 +238,7 @@ mod tests {
         let topology = Topology::read(&source);
         let kernels = Catalogue::builtin().expect("kernels");
         let Some(mut bench) = NativeBench::new(source, &topology, kernels, Some(1e9)) else { return };
-        if let Some(why) = bench.refusal("task-clock") {
+        if let Err(why) = bench.probe("task-clock") {
             eprintln!("not tried here: {why}");
             return;
         }

@@ -151,7 +151,14 @@ fn one(name: &str, purpose: &str, signal: Signal, work: &dyn Fn() -> Known) -> J
         Err(missing) => (Trust::Untested { missing }, Vec::new()),
         Ok(tries) => verdict(name, purpose, &tries),
     };
-    Judged { evidence, ..Judged::new(name, purpose, "software", "software", trust) }
+    let signals = vec![match event.signal {
+        // Where the word lay does not matter.
+        Signal::Breakpoint { read, write, execute, length, .. } => {
+            Signal::Breakpoint { address: 0, length, read, write, execute }
+        }
+        signal => signal,
+    }];
+    Judged { evidence, signals, ..Judged::new(name, purpose, "software", "software", trust) }
 }
 
 fn counted(event: &Event, work: &dyn Fn() -> Known) -> Result<(Known, f64), String> {
