@@ -15,12 +15,13 @@ pub mod groups;
 pub mod instrument;
 pub mod libpfm;
 pub mod names;
+pub mod placement;
 pub mod value;
 
 pub use catalogue::{Catalogue, Entry};
-pub use data_file::DataFileError;
 pub use event::{Encoding, Event, Modifiers, Signal, Unit};
 pub use formula::Formula;
 pub use groups::{Group, Metric};
 pub use instrument::{Counting, Instrument, Offer, Refusal, Request, Scope, Share, TooMany};
+pub use placement::{Conflict, Demand, PmuResources};
 pub use value::{Count, Missing, Place, Value};

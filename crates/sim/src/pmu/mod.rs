@@ -25,7 +25,6 @@ mod probe;
 pub mod recipe;
 mod retirement;
 mod sample;
-mod schedule;
 pub mod shape;
 pub mod signal;
 pub mod tape;
