@@ -6,11 +6,11 @@
 
 use std::{collections::BTreeMap, sync::OnceLock};
 
+use machine::DataFileError;
 use serde::Deserialize;
 use toml::Spanned;
 
 use crate::{
-    DataFileError,
     data_file::Origin,
     formula::{Absent, Formula},
 };

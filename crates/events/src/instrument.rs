@@ -1,8 +1,10 @@
 //! What an instrument offers: open a set of events, start, stop, read.
 
+use std::collections::BTreeSet;
+
 use machine::CpuSet;
 
-use crate::{Count, Event};
+use crate::{Conflict, Count, Event, placement::Round};
 
 /// Something that counts events: perf_event, or the PMU of a simulated machine.
 pub trait Instrument {
@@ -120,6 +122,19 @@ pub enum Refusal {
         /// Why, and what to do.
         reason: String,
     },
+    /// The counters do not hold all at once, and none may wait.
+    #[error("counting {asked} events at once: {}; split them over {runs} runs, or let them take turns",
+        no_room(.waiting, .conflict))]
+    NoRoom {
+        /// How many were asked for.
+        asked: usize,
+        /// Those that would have to wait.
+        waiting: Vec<String>,
+        /// Why the first of them would.
+        conflict: Conflict,
+        /// In how many runs all can be counted.
+        runs: usize,
+    },
     /// Counting could not start, stop or be read.
     #[error("{what}: {reason}")]
     Failed {
@@ -128,4 +143,27 @@ pub enum Refusal {
         /// Errno's name, its meaning, what to do.
         reason: String,
     },
+}
+
+impl Refusal {
+    /// The refusal to count in one round what needs several; none where one is enough.
+    pub fn unless_one_round(events: &[Event], rounds: &[Round]) -> Option<Self> {
+        let (_, later) = rounds.split_first()?;
+        let conflict = later.first()?.because.clone().unwrap_or(Conflict::Counters);
+        let waiting: BTreeSet<usize> = later.iter().flat_map(|round| &round.members).copied().collect();
+        Some(Self::NoRoom {
+            asked: events.len(),
+            waiting: waiting.into_iter().map(|event| events[event].name.clone()).collect(),
+            conflict,
+            runs: rounds.len(),
+        })
+    }
+}
+
+fn no_room(waiting: &[String], conflict: &Conflict) -> String {
+    let names = waiting.join(", ");
+    match conflict {
+        Conflict::Counters => format!("there is no counter left for {names}"),
+        other => format!("{names} cannot be counted beside the others: {other}"),
+    }
 }

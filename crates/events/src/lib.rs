@@ -16,13 +16,14 @@ mod identity;
 pub mod instrument;
 pub mod libpfm;
 pub mod names;
+pub mod placement;
 pub mod value;
 
 pub use catalogue::{Catalogue, Entry};
-pub use data_file::DataFileError;
 pub use event::{Encoding, Event, Modifiers, Signal, Unit};
 pub use formula::Formula;
 pub use groups::{Group, Metric};
 pub use identity::SignalId;
 pub use instrument::{Counting, Instrument, Offer, Refusal, Request, Scope, Share, TooMany};
+pub use placement::{Conflict, Demand, PmuResources};
 pub use value::{Count, Missing, Place, Value};

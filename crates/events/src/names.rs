@@ -14,14 +14,9 @@ use std::{
 
 pub use list::{Piece, split};
 pub use near::nearest;
-pub use pmu::unit_of_pmu;
+pub use pmu::{is_box_of, unit_of_pmu};
 
-use crate::{
-    Catalogue, Event, Signal,
-    catalogue::{Entry, register},
-    event::Modifiers,
-    libpfm,
-};
+use crate::{Catalogue, Event, Signal, catalogue::Entry, event::Modifiers, libpfm};
 
 /// Longest name that is read.
 const LONGEST: usize = 1024;
@@ -149,18 +144,6 @@ fn find(name: &str, context: &Context) -> Result<Option<Parsed>, NameError> {
     }))
 }
 
-/// Understands a list; each inner list is to be counted together.
-pub fn parse_list(list: &str, context: &Context) -> Result<Vec<Vec<Parsed>>, NameError> {
-    let one = |piece: &Piece| {
-        parse(piece.text, context).map_err(|error| NameError {
-            position: error.position + list[..piece.at].chars().count(),
-            text: list.to_owned(),
-            ..error
-        })
-    };
-    split(list)?.iter().map(|group| group.iter().map(one).collect()).collect()
-}
-
 /// A name of the catalogue, with what follows it.
 fn in_catalogue(name: &str, context: &Context) -> Result<Option<Parsed>, NameError> {
     let Some(catalogue) = context.catalogue else { return Ok(None) };
@@ -185,11 +168,10 @@ fn follow(mut event: Event, entry: Option<&Entry>, name: &str, end: usize) -> Re
         let error = |message: String| NameError::new(name, at, message);
         if let Some(more) = modifiers::modes(part) {
             modifiers::merge(&mut event.modifiers, more).map_err(error)?;
-        } else if let Signal::Encoded(encoding) = &mut event.signal {
-            if !modifiers::set(encoding, part).map_err(error)? {
-                return Err(error(format!("'{part}' is no mask, field or modifier of {}", event.name)));
-            }
-            event.register = register(encoding);
+        } else if let Signal::Encoded(encoding) = &mut event.signal
+            && !modifiers::set(encoding, part).map_err(error)?
+        {
+            return Err(error(format!("'{part}' is no mask, field or modifier of {}", event.name)));
         }
         at += part.len();
     }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use events::{
-    Catalogue, Event, Modifiers, Signal, Unit,
+    Catalogue, Demand, Event, Modifiers, Signal, Unit,
     names::{self, Context, Origin, PmuView},
 };
 use proptest::prelude::*;
@@ -63,11 +63,15 @@ fn names_of_the_catalogue() {
     assert_eq!((event.name.as_str(), origin), ("inst_retired.any:upp", Origin::Catalogue));
     assert_eq!(event.counters.fixed, Some(0));
     assert_eq!(parse("inst_retired.any:cmask=1").0.counters.fixed, None);
-    assert_eq!(
-        parse("OFFCORE_RESPONSE.ALL_READS.LLC_MISS.LOCAL_DRAM").0.register.as_deref(),
-        Some("offcore_rsp")
-    );
-    assert_eq!(parse("UNC_C_LLC_LOOKUP.ANY").0.register.as_deref(), Some("filter"));
+    let registers = |name: &str, pmu: &str| {
+        Demand::of(&parse(name).0, pmu, context(&[]).catalogue)
+            .registers
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(registers("OFFCORE_RESPONSE.ALL_READS.LLC_MISS.LOCAL_DRAM", "cpu"), ["offcore_rsp"]);
+    assert_eq!(registers("UNC_C_LLC_LOOKUP.ANY", "uncore_cbox_3"), ["filter_state"]);
 }
 
 #[test]
@@ -153,13 +157,12 @@ fn what_is_not_understood_says_where_and_what_is_near() {
 }
 
 #[test]
-fn lists_keep_groups_and_positions() {
-    let pmus = pmus();
-    let list = "cycles,{L2_TRANS.L2_WB,cpu/event=1,umask=2/u},mem:0x10/8:w";
-    let groups = names::parse_list(list, &context(&pmus)).unwrap();
-    assert_eq!(groups.iter().map(Vec::len).collect::<Vec<_>>(), [1, 2, 1]);
-    let error = names::parse_list("cycles, nothing", &context(&pmus)).unwrap_err();
-    assert_eq!((error.position, error.text.as_str()), (9, "cycles, nothing"));
+fn boxes_of_a_name() {
+    let is = names::is_box_of;
+    assert!(is("uncore_imc_3", "uncore_imc") && is("cpu", "cpu"));
+    assert!(!is("uncore_imc_free_running_0", "uncore_imc"));
+    assert!(!is("cpu_core", "cpu") && !is("uncore_imc_", "uncore_imc"));
+    assert!(is("uncore_imc_3", "uncore_imc_3") && !is("uncore_imc_31", "uncore_imc_3"));
 }
 
 #[test]
@@ -179,7 +182,6 @@ proptest! {
     fn no_text_panics(text in ".{0,40}") {
         let pmus = pmus();
         let _ = names::parse(&text, &context(&pmus));
-        let _ = names::parse_list(&text, &context(&pmus));
     }
 
     #[test]
@@ -187,9 +189,8 @@ proptest! {
         text in "(cpu|uncore_imc|mem|resctrl|L2_TRANS|r|sched|cycles)[:/.@,{}=]{0,2}[a-zA-Z0-9_=,:/é{}@.]{0,24}"
     ) {
         let pmus = pmus();
-        match names::parse_list(&text, &context(&pmus)) {
-            Ok(groups) => prop_assert!(groups.iter().flatten().count() <= text.len()),
-            Err(error) => prop_assert!(error.position <= text.chars().count() + 1, "{}", error),
+        if let Err(error) = names::parse(&text, &context(&pmus)) {
+            prop_assert!(error.position <= text.chars().count() + 1, "{}", error);
         }
     }
 }

@@ -1,10 +1,10 @@
 //! perf_event as an instrument: events of the catalogue counted for a thread, a process, CPUs or a control group.
 //!
-//! An event is [encoded](encode) once per PMU that has it, [planned](plan) into groups that fit the counters, opened
+//! An event is [encoded](encode) once per PMU that has it, [planned](plan) into groups that [fit](events::placement)
+//! the counters, opened
 //! on every [seat](seats) of the scope, and its readings are [gathered](gather) into the values asked for. What is
 //! refused, never ran or was skipped keeps its reason.
 
-mod counters;
 mod encode;
 mod gather;
 mod offers;
@@ -19,7 +19,7 @@ mod words;
 
 use std::sync::OnceLock;
 
-use events::{Counting, Event, Instrument, Offer, Refusal, Request, Scope, names::PmuView};
+use events::{Catalogue, Counting, Event, Instrument, Offer, Refusal, Request, Scope, names::PmuView};
 use machine::{Source, cpuid::CoreCounters};
 
 pub use session::PerfCounting;
@@ -55,13 +55,23 @@ pub struct PerfEvents<'k> {
     /// Read when first needed: servers list hundreds of boxes, and software events need none.
     pmus: OnceLock<Vec<Pmu>>,
     views: OnceLock<Vec<PmuView>>,
+    /// Found when first needed, and looked at for every event.
+    catalogue: OnceLock<Option<&'static Catalogue>>,
 }
 
 impl<'k> PerfEvents<'k> {
     /// Events of `kernel`; what files say is read under the source's root.
     pub fn new(kernel: &'k dyn Kernel, source: Source) -> Self {
         let surroundings = Surroundings::read(source.root(), "sudo memwall count");
-        Self { kernel, source, surroundings, probes: false, pmus: OnceLock::new(), views: OnceLock::new() }
+        Self {
+            kernel,
+            source,
+            surroundings,
+            probes: false,
+            pmus: OnceLock::new(),
+            views: OnceLock::new(),
+            catalogue: OnceLock::new(),
+        }
     }
 
     /// Tries every group of hardware events for a moment before it is used, and halves those that get no counter.
@@ -116,7 +126,7 @@ impl Instrument for PerfEvents<'_> {
     }
 
     fn runs(&self, events: &[Event], _scope: &Scope) -> Result<Vec<Vec<usize>>, Refusal> {
-        self.plan_runs(events)
+        Ok(self.plan_runs(events).into_iter().map(|round| round.members).collect())
     }
 
     fn open<'a>(&'a self, request: &Request) -> Result<Box<dyn Counting + 'a>, Refusal> {

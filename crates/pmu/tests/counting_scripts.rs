@@ -94,6 +94,7 @@ scripts! {
     inherited_groups,
     control_group,
     filter_registers,
+    nehalem,
     what_events_need,
 }
 

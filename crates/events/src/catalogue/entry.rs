@@ -91,7 +91,6 @@ impl Entry {
             signal: Signal::Encoded(self.encoding.clone()),
             modifiers: Modifiers::default(),
             counters: self.counters,
-            register: register(&self.encoding),
             needs: self.needs(),
             scale: self.scale.clone(),
             errata: self.errata.clone(),
@@ -121,13 +120,4 @@ impl Entry {
         }
         Some(event)
     }
-}
-
-/// The extra register an encoding needs.
-pub(crate) fn register(encoding: &Encoding) -> Option<String> {
-    let has = |name: &str| encoding.fields.iter().any(|(field, value)| field == name && *value != 0);
-    let named = ["offcore_rsp", "ldlat", "frontend"].into_iter().find(|name| has(name));
-    let filter =
-        || encoding.fields.iter().any(|(field, _)| field.starts_with("filter_") || field == "config1");
-    named.or_else(|| filter().then_some("filter")).map(Into::into)
 }

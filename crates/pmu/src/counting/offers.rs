@@ -8,7 +8,7 @@ use events::{
 };
 use machine::topology::CpuIdentity;
 
-use super::{PerfEvents, encode::is_called, resctrl::MonGroup};
+use super::{PerfEvents, resctrl::MonGroup};
 
 impl PerfEvents<'_> {
     pub(super) fn resolve_name(&self, name: &str) -> Result<Event, Refusal> {
@@ -21,7 +21,7 @@ impl PerfEvents<'_> {
     /// A PMU that is not here says more than a name that is not known.
     fn unknown(&self, name: &str, error: &NameError) -> Refusal {
         let pmu = name.split_once('/').map(|(pmu, _)| pmu).filter(|pmu| *pmu != "resctrl");
-        let absent = pmu.filter(|wanted| !self.pmus().iter().any(|pmu| is_called(&pmu.name, wanted)));
+        let absent = pmu.filter(|wanted| !self.pmus().iter().any(|pmu| names::is_box_of(&pmu.name, wanted)));
         let hint = match (absent, error.near.as_slice()) {
             (Some(pmu), _) => self.no_such_pmu(pmu),
             (None, []) => {
@@ -36,14 +36,16 @@ impl PerfEvents<'_> {
 
     /// The event file of this machine's cores.
     pub fn catalogue(&self) -> Option<&'static Catalogue> {
-        let cpuid = self.source.cpuid().0?;
-        let (family, model, stepping) = cpuid.signature()?;
-        Catalogue::for_cpu(&CpuIdentity {
-            vendor: cpuid.vendor(),
-            family: Some(family),
-            model: Some(model),
-            stepping: Some(stepping),
-            ..CpuIdentity::default()
+        *self.catalogue.get_or_init(|| {
+            let cpuid = self.source.cpuid().0?;
+            let (family, model, stepping) = cpuid.signature()?;
+            Catalogue::for_cpu(&CpuIdentity {
+                vendor: cpuid.vendor(),
+                family: Some(family),
+                model: Some(model),
+                stepping: Some(stepping),
+                ..CpuIdentity::default()
+            })
         })
     }
 

@@ -45,7 +45,11 @@ pub(super) fn open<'k>(here: &PerfEvents<'k>, request: &Request) -> Result<PerfC
     }
     let events = here.with_leaders(&request.events);
     let (forms, mut refused) = here.forms(&events);
-    check_room(here, request, &events, &forms)?;
+    if request.too_many == TooMany::Refuse
+        && let Some(refusal) = Refusal::unless_one_round(&request.events, &here.plan_runs(&request.events))
+    {
+        return Err(refusal);
+    }
     let (monitored, monitors) = monitors(here, request, &mut refused);
     let (groups, split) =
         if here.probes { here.probed(here.plan(forms)) } else { (here.plan(forms), Vec::new()) };
@@ -78,31 +82,6 @@ pub(super) fn open<'k>(here: &PerfEvents<'k>, request: &Request) -> Result<PerfC
         monitored,
         notes: opening.notes,
         has_watchdog: here.has_watchdog(),
-    })
-}
-
-/// With [`TooMany::Refuse`], everything must fit at once.
-fn check_room(
-    here: &PerfEvents<'_>,
-    request: &Request,
-    events: &[Asked],
-    forms: &[Form],
-) -> Result<(), Refusal> {
-    let waiting = match request.too_many {
-        TooMany::Refuse => here.without_room(forms),
-        _ => Vec::new(),
-    };
-    if waiting.is_empty() {
-        return Ok(());
-    }
-    let names: Vec<_> = waiting.iter().map(|event| &*events[*event].name).collect();
-    let runs = here.plan_runs(&request.events)?.len();
-    Err(Refusal::Failed {
-        what: format!("counting {} events at once", request.events.len()),
-        reason: format!(
-            "there is no counter left for {}; split them over {runs} runs, or let them take turns",
-            names.join(", ")
-        ),
     })
 }
 

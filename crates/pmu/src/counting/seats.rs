@@ -16,7 +16,9 @@ use crate::{Counter, Errno, Event, Kernel, Target};
 /// One thread or CPU, on which every event of the target is opened.
 #[derive(Clone, Debug)]
 pub(super) struct Seat {
-    whom: Whom,
+    target: Target,
+    /// The open directory of the control group to which counting on a CPU is narrowed.
+    cgroup: Option<Rc<File>>,
     /// What its values are called when they are kept apart.
     pub place: Place,
     /// Children count as well.
@@ -25,24 +27,18 @@ pub(super) struct Seat {
     pub on_exec: bool,
 }
 
-#[derive(Clone, Debug)]
-enum Whom {
-    Target(Target),
-    /// The open directory of a control group, and a CPU.
-    Cgroup(Rc<File>, u32),
-}
-
 impl Seat {
     /// Everything on a CPU, for a box that is read there.
     pub fn on_cpu(cpu: u32, place: Place) -> Self {
-        Self { whom: Whom::Target(Target::Cpu(cpu)), place, inherits: false, on_exec: false }
+        Self { target: Target::Cpu(cpu), cgroup: None, place, inherits: false, on_exec: false }
     }
 
     /// The calling thread.
     pub fn this_thread() -> Self {
         let tid = rustix::thread::gettid().as_raw_pid().unsigned_abs();
         Self {
-            whom: Whom::Target(Target::ThisThread),
+            target: Target::ThisThread,
+            cgroup: None,
             place: Place::Thread(tid),
             inherits: false,
             on_exec: false,
@@ -51,7 +47,7 @@ impl Seat {
 
     fn thread(tid: u32, on_exec: bool) -> Self {
         let target = Target::Thread(i32::try_from(tid).unwrap_or(i32::MAX));
-        Self { whom: Whom::Target(target), place: Place::Thread(tid), inherits: true, on_exec }
+        Self { target, cgroup: None, place: Place::Thread(tid), inherits: true, on_exec }
     }
 
     /// Opens an event here, alone or in a group.
@@ -61,32 +57,30 @@ impl Seat {
         event: &Event,
         leader: Option<&Counter<'k>>,
     ) -> Result<Counter<'k>, Errno> {
-        match (&self.whom, leader) {
-            (Whom::Target(target), None) => Counter::open(kernel, event, *target),
-            (Whom::Target(target), Some(leader)) => leader.join(event, *target),
-            (Whom::Cgroup(folder, cpu), None) => Counter::open_in_cgroup(kernel, event, folder.as_fd(), *cpu),
-            (Whom::Cgroup(folder, cpu), Some(leader)) => leader.join_in_cgroup(event, folder.as_fd(), *cpu),
+        match (self.cgroup.as_ref().zip(self.cpu()), leader) {
+            (None, None) => Counter::open(kernel, event, self.target),
+            (None, Some(leader)) => leader.join(event, self.target),
+            (Some((folder, cpu)), None) => Counter::open_in_cgroup(kernel, event, folder.as_fd(), cpu),
+            (Some((folder, cpu)), Some(leader)) => leader.join_in_cgroup(event, folder.as_fd(), cpu),
         }
     }
 
     /// The CPU it is bound to.
     pub fn cpu(&self) -> Option<u32> {
-        match &self.whom {
-            Whom::Target(Target::Cpu(cpu) | Target::ThreadOnCpu { cpu, .. }) | Whom::Cgroup(_, cpu) => {
-                Some(*cpu)
-            }
-            Whom::Target(Target::ThisThread | Target::Thread(_)) => None,
+        match self.target {
+            Target::Cpu(cpu) | Target::ThreadOnCpu { cpu, .. } => Some(cpu),
+            Target::ThisThread | Target::Thread(_) => None,
         }
     }
 
     /// Only the calling thread may read its counters without the kernel.
     pub fn is_this_thread(&self) -> bool {
-        matches!(self.whom, Whom::Target(Target::ThisThread))
+        self.target == Target::ThisThread
     }
 
     /// Everything on a CPU is looked at, not just our own threads.
     pub fn is_wide(&self) -> bool {
-        matches!(self.whom, Whom::Target(Target::Cpu(_)) | Whom::Cgroup(..))
+        matches!(self.target, Target::Cpu(_))
     }
 }
 
@@ -117,12 +111,7 @@ pub(super) fn seats(scope: &Scope, source: &Source) -> Result<Vec<Seat>, Refusal
             let folder = cgroup(path, source)
                 .map_err(|reason| failed(format!("counting for control group {path}"), reason))?;
             let folder = Rc::new(folder);
-            let seat = |cpu| Seat {
-                whom: Whom::Cgroup(Rc::clone(&folder), cpu),
-                place: Place::Cpu(cpu),
-                inherits: false,
-                on_exec: false,
-            };
+            let seat = |cpu| Seat { cgroup: Some(Rc::clone(&folder)), ..Seat::on_cpu(cpu, Place::Cpu(cpu)) };
             Ok(cpus.iter().map(seat).collect())
         }
     }

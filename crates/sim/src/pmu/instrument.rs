@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use events::{
-    Catalogue, Count, Counting, Encoding, Event, Instrument, Missing, Offer, Place, Refusal, Request, Scope,
-    Share, Signal, TooMany, Unit, Value,
+    Catalogue, Conflict, Count, Counting, Encoding, Event, Instrument, Missing, Offer, Place, Refusal,
+    Request, Scope, Share, Signal, TooMany, Unit, Value,
     names::{Context, parse},
+    placement::{Round, rounds_by_file},
 };
 use machine::{CpuSet, model::Model};
 
@@ -15,7 +16,6 @@ use super::{
     meaning::{Flaws, Meaning},
     recipe::{Counter, Programme, Recipe, Trigger},
     sample::Sample,
-    schedule::Limits,
 };
 
 /// Turn of a set of events that share counters. Linux gives each 4 ms; a simulated run is about a thousandth as long as
@@ -136,6 +136,13 @@ impl Pmu {
         }
     }
 
+    /// Which events the counters hold at the same time.
+    fn rounds(&self, events: &[Event]) -> Result<Vec<Round>, Refusal> {
+        let refused =
+            |(event, conflict): (String, Conflict)| Refusal::NotHere { event, reason: conflict.to_string() };
+        rounds_by_file(events, self.catalogue).map_err(refused)
+    }
+
     fn load(&self, programme: Programme, cpus: CpuSet) -> Result<(), Refusal> {
         match self.bank.lock().load(programme, cpus) {
             true => Ok(()),
@@ -222,8 +229,7 @@ impl Instrument for Pmu {
     }
 
     fn runs(&self, events: &[Event], _scope: &Scope) -> Result<Vec<Vec<usize>>, Refusal> {
-        let all: Vec<&Event> = events.iter().collect();
-        Limits::of(self.catalogue).divide(&all).map_err(|index| no_counter(&events[index]))
+        Ok(self.rounds(events)?.into_iter().map(|round| round.members).collect())
     }
 
     fn open<'a>(&'a self, request: &Request) -> Result<Box<dyn Counting + 'a>, Refusal> {
@@ -244,22 +250,17 @@ impl Instrument for Pmu {
         {
             return Err(Refusal::NotHere { event: event.name.clone(), reason: reason.clone() });
         }
-        let events: Vec<&Event> = counted.iter().map(|(event, _)| *event).collect();
-        let sets = match request.too_many {
+        let events: Vec<Event> = counted.iter().map(|(event, _)| (*event).clone()).collect();
+        let sets: Vec<Vec<usize>> = match request.too_many {
             TooMany::AllAtOnce => vec![(0..events.len()).collect()],
-            _ => Limits::of(self.catalogue).divide(&events).map_err(|index| no_counter(events[index]))?,
+            too_many => {
+                let rounds = self.rounds(&events)?;
+                match Refusal::unless_one_round(&events, &rounds) {
+                    Some(refusal) if too_many == TooMany::Refuse => return Err(refusal),
+                    _ => rounds.into_iter().map(|round| round.members).collect(),
+                }
+            }
         };
-        if request.too_many == TooMany::Refuse && sets.len() > 1 {
-            return Err(Refusal::Failed {
-                what: format!("counting {} events at once", events.len()),
-                reason: format!(
-                    "the counters of {} hold {} of them; split them into {} runs, let them take turns, or count all at once",
-                    self.model.name,
-                    sets[0].len(),
-                    sets.len()
-                ),
-            });
-        }
         let mut counters: Vec<Counter> =
             counted.into_iter().map(|(_, recipe)| Counter { recipe, turn: 0 }).collect();
         for (turn, set) in sets.iter().enumerate() {
@@ -270,10 +271,6 @@ impl Instrument for Pmu {
         self.load(Programme { counters, turns: sets.len(), tick_ns: TICK_NS, trigger: None }, cpus.clone())?;
         Ok(Box::new(Open { pmu: self, slots, units, lies, cpus, share: request.share }))
     }
-}
-
-fn no_counter(event: &Event) -> Refusal {
-    Refusal::NotHere { event: event.name.clone(), reason: "no counter of this machine can hold it".into() }
 }
 
 fn unit(recipe: &Recipe) -> Unit {

@@ -23,7 +23,6 @@ mod meaning;
 mod probe;
 pub mod recipe;
 mod sample;
-mod schedule;
 pub mod shape;
 pub mod tape;
 
