@@ -1,6 +1,6 @@
-//! The timer instrument on known work: kernels sampled by the clock.
+//! The timer instrument on known work: kernels recorded as a user's program is.
 
-pub mod sampled;
+pub mod recorded;
 pub mod skid;
 
 use std::sync::OnceLock;

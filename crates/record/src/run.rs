@@ -267,8 +267,8 @@ pub struct Samples {
     pub cpu: Vec<u16>,
     /// The place the instruction pointer was at.
     pub place: Vec<PlaceId>,
-    /// Effective address of the memory operand of the instruction `skid_instructions` before the place, from the
-    /// registers of the sample; none if it has no operand, or lies in another block.
+    /// Effective address of a memory operand of the instruction that the sample is blamed on, from the registers of the
+    /// sample; none if there is no operand, or the registers do not tell.
     pub address: Vec<Option<NonZeroU64>>,
     /// Index of the call chain; none if there was none. Empty if call chains were not recorded.
     pub stack: Vec<Option<u32>>,

@@ -11,7 +11,7 @@ use record::{
 };
 use symbols::{Identity, Image, PerfMap};
 
-use super::memory::Pages;
+use super::{known_work::GeneratedCode, memory::Pages};
 
 /// Of a longer function only the beginning is kept.
 const LONGEST_CODE_BYTES: u64 = 256 << 10;
@@ -36,6 +36,8 @@ pub(super) struct Sources<'a> {
     pub pages: Option<&'a Pages>,
     /// Names that the program gave to generated code.
     pub names: Option<&'a PerfMap>,
+    /// Generated code that was handed in.
+    pub generated: &'a [GeneratedCode],
 }
 
 /// Collects the code of places, module by module.
@@ -155,6 +157,10 @@ impl Collector {
 
 /// The function at an address, without its code.
 fn function_at(module: u32, address: u64, sources: Sources<'_>) -> Option<Function> {
+    if let Some(found) = sources.generated.iter().find(|code| code.holds(address)) {
+        let (name, code) = (found.name.clone(), Some(found.bytes.clone()));
+        return Some(Function { module, symbol: None, name, start: found.start, end: found.end(), code });
+    }
     if let Some(found) = sources.image.and_then(|image| image.function_at(address)) {
         let symbol = found.is_named().then(|| found.name.clone().into_owned());
         let name = found.demangled().into_owned();

@@ -1,4 +1,4 @@
-//! Running a program under the timer instrument, into a recording.
+//! Running a program under the timer instrument, into a recording; and known work of this process under the same.
 //!
 //! [`record()`] starts a program, or attaches to one, samples it and everything it starts, and writes a recording
 //! (`record::file`) as it goes. The program gets memwall's own standard streams, environment, signal mask and ignored
@@ -20,6 +20,7 @@ mod calls;
 mod chains;
 mod code_store;
 mod heap;
+mod known_work;
 mod memory;
 mod modules;
 mod operand;
@@ -41,6 +42,7 @@ use pmu::Kernel;
 use record::{file::FileError, run::Ending};
 
 pub use code_store::complete;
+pub use known_work::{GeneratedCode, KnownWork, KnownWorkError};
 
 /// What to record, and how.
 #[derive(Clone, Debug, PartialEq)]

@@ -37,9 +37,20 @@ impl Operands {
         if range.end - range.start > LONGEST_FUNCTION_BYTES {
             return None;
         }
-        let key = (module, range.start);
+        self.find_in(module, range.start, || image.bytes(range), address)
+    }
+
+    /// The same in the function that begins at `start`; its code is asked for once.
+    pub fn find_in<'c>(
+        &mut self,
+        module: usize,
+        start: u64,
+        code: impl FnOnce() -> Option<&'c [u8]>,
+        address: u64,
+    ) -> Option<WatchedOperand> {
+        let key = (module, start);
         if !self.routines.contains_key(&key) {
-            let routine = Routine::new(image.bytes(range.clone())?, range.start);
+            let routine = Routine::new(code()?, start);
             self.remember(key, routine);
         }
         self.routines.get(&key)?.watched(address, self.skid)

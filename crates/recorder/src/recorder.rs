@@ -1,5 +1,6 @@
 //! From the kernel's records to the recording.
 
+mod functions;
 mod mappings;
 mod samples;
 mod tasks;
@@ -14,6 +15,7 @@ use super::{
     areas,
     chains::Chains,
     heap::Heap,
+    known_work::GeneratedCode,
     memory::Pages,
     modules::Modules,
     operand::Operands,
@@ -52,6 +54,8 @@ pub(super) struct Recorder {
     /// Whether samples landed on a place; others are known as callers only.
     pub sampled: Vec<bool>,
     pub chains: Chains,
+    /// Code of this process that was generated, if that is what is recorded: samples elsewhere belong to whoever runs it.
+    pub generated: Vec<GeneratedCode>,
     /// What the program writes down about its allocations, if it does.
     pub heap: Option<Heap>,
     /// Executables of processes that left no log.
@@ -104,6 +108,7 @@ impl Recorder {
             places: Vec::new(),
             sampled: Vec::new(),
             chains: Chains::default(),
+            generated: Vec::new(),
             heap: None,
             silent: Vec::new(),
             counts: Counts::default(),
@@ -138,6 +143,16 @@ impl Recorder {
             self.rename_thread(*tid, name);
         }
         self.look_at(pid, 0);
+    }
+
+    /// Notes a thread of a process that is about to execute generated code, and nothing else of that process.
+    pub fn known_work(&mut self, pid: i32, tid: i32, code: GeneratedCode) {
+        let process = self.population.process(pid, None, 0);
+        process.about.name.clone_from(&code.name);
+        self.writer.process(process.index, &process.about);
+        self.begin_thread(pid, tid, 0, Doing::Blocked);
+        self.map(pid, (code.start, code.bytes.len() as u64, 0), b"//anon", pmu::sampling::File::Unknown);
+        self.generated.push(code);
     }
 
     /// Notes a process and threads that procfs shows.

@@ -42,7 +42,7 @@ use crate::program::{
 const PERIOD_STRETCH: u64 = 105;
 
 /// Length of a slice of the time line.
-const SLICE_NS: u64 = 100_000_000;
+pub(super) const SLICE_NS: u64 = 100_000_000;
 
 /// How often what was measured is committed.
 const COMMIT_EVERY: Duration = Duration::from_millis(500);
@@ -114,13 +114,24 @@ fn system(what: &'static str) -> impl Fn(io::Error) -> RunError {
 }
 
 /// `CLOCK_MONOTONIC`, the clock of the kernel's records.
-fn now_ns() -> u64 {
+pub(super) fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
 
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The clock, sampled so often. Whatever is recorded is recorded with this.
+pub(super) fn clock(rate_hz: u32, call_chain: Option<u16>, who: Who, cpus: CpuSet) -> SamplerRequest {
+    SamplerRequest {
+        pace: Pace::Period(PERIOD_STRETCH * 1_000_000_000 / (100 * u64::from(rate_hz).max(1))),
+        jitter: Some(Jitter { share: 0.05, seed: 0x5eed }),
+        sideband: Sideband { switches: true, ..Sideband::for_symbols() },
+        fields: Fields { call_chain, period: false, ..Fields::clock() },
+        ..SamplerRequest::clock(who, cpus)
+    }
 }
 
 /// What it takes to begin.
@@ -265,19 +276,8 @@ impl<'k> Begin<'_, 'k> {
 
     /// Sampling, or what is left without it and why.
     fn instrument(&self, who: Who) -> Result<(Instrument<'k>, Option<String>), RunError> {
-        let request = SamplerRequest {
-            pace: Pace::Period(
-                PERIOD_STRETCH * 1_000_000_000 / (100 * u64::from(self.request.rate_hz).max(1)),
-            ),
-            jitter: Some(Jitter { share: 0.05, seed: 0x5eed }),
-            sideband: Sideband { switches: true, ..Sideband::for_symbols() },
-            fields: Fields {
-                call_chain: self.request.call_chains.then_some(LONGEST_CHAIN),
-                period: false,
-                ..Fields::clock()
-            },
-            ..SamplerRequest::clock(who, self.cpus.clone())
-        };
+        let call_chain = self.request.call_chains.then_some(LONGEST_CHAIN);
+        let request = clock(self.request.rate_hz, call_chain, who, self.cpus.clone());
         match Sampler::open(self.kernel, &request) {
             Ok(sampler) => Ok((Instrument::Sampler(sampler), None)),
             Err(failure) => {

@@ -8,14 +8,14 @@ use analysis::{
     timer::{Options, analyse},
 };
 use kernels::{Catalogue, Kernel, PagePolicy, Request, Workload};
-use lab::timer::sampled::Sampled;
+use lab::timer::recorded::RecordedKernel;
 use machine::{Bytes, Isa};
 
-/// Time between samples: shorter than a recording's, so that half a second gives enough of them.
-const PERIOD_NS: u64 = 250_000;
+/// Samples per second: more than in a recording, so that half a second gives enough of them.
+const RATE_HZ: u32 = 4_000;
 
-/// Time sampled per case.
-const CASE_NS: u64 = 600_000_000;
+/// Samples per case: 0.6 s of them.
+const CASE_SAMPLES: u64 = 2_400;
 
 /// Time of one stretch; the ring is emptied behind it.
 const STRETCH_NS: f64 = 30e6;
@@ -86,11 +86,11 @@ fn kernel(case: &Case) -> Kernel {
 }
 
 /// A kernel ready to be sampled, and the passes of a stretch.
-fn prepare(kernel: &Kernel, size: Bytes) -> Result<(Sampled<'static>, u64), Box<dyn Error>> {
+fn prepare(kernel: &Kernel, size: Bytes) -> Result<(RecordedKernel<'static>, u64), Box<dyn Error>> {
     let width = kernel.width_on(&Isa::native(), None)?;
     let pages = PagePolicy::default();
     let request = Request { kernel, width, size, cpus: &[cpu()], node: None, pages, seed: 1 };
-    let mut sampled = Sampled::open(&pmu::Live, Workload::prepare(&request)?, PERIOD_NS)?;
+    let mut sampled = RecordedKernel::open(&pmu::Live, Workload::prepare(&request)?, cpu(), RATE_HZ)?;
     let passes = sampled.passes_for(STRETCH_NS)?;
     Ok((sampled, passes))
 }
@@ -101,17 +101,17 @@ fn measure(kernel: &Kernel, size: Bytes) -> Result<(Split, f64, u64), Box<dyn Er
     let (mut case, case_passes) = prepare(kernel, size)?;
     let (mut base, base_passes) = prepare(kernel, L1)?;
     let (mut case_samples, mut base_samples, mut stretches) = (0, 0, 0);
-    while case_samples * PERIOD_NS < CASE_NS {
+    while case_samples < CASE_SAMPLES {
         case_samples += case.stretch(case_passes)?;
         base_samples += base.stretch(base_passes)?;
         stretches += 1;
     }
     // Samples are user time, not wall time: another thread may have had the CPU.
-    let per_byte = |samples: u64, passes: u64, sampled: &Sampled<'_>| {
+    let per_byte = |samples: u64, passes: u64, sampled: &RecordedKernel<'_>| {
         samples as f64 / (f64::from(stretches) * passes as f64 * sampled.workload().size().0.max(1) as f64)
     };
     let ratio = per_byte(base_samples, base_passes, &base) / per_byte(case_samples, case_passes, &case);
-    let (case, base) = (case.into_run(), base.into_run());
+    let (case, base) = (case.into_run()?, base.into_run()?);
     let lost = [&case, &base].map(|run| run.about.lost_samples.unwrap_or(0)).iter().sum();
     let findings = analyse(&case, None, &Options::default());
     Ok((findings.overall.ok_or("no sample was taken")?, (1.0 - ratio).max(0.0), lost))
@@ -144,10 +144,10 @@ fn weight_of_a_hit() -> Result<f64, Box<dyn Error>> {
     let chase = case("chase-dependent", &[("muls", 24)], L1, Bound::Below(15.0));
     let (mut sampled, passes) = prepare(&kernel(&chase), L1)?;
     let mut samples = 0;
-    while samples * PERIOD_NS < CASE_NS {
+    while samples < CASE_SAMPLES {
         samples += sampled.stretch(passes)?;
     }
-    let run = sampled.into_run();
+    let run = sampled.into_run()?;
     let function = run.functions.first().ok_or("no code")?;
     let decoded = code::decode_range(function.code.as_deref().unwrap_or_default(), function.start, &[]);
     let (mut behind_loads, mut loads, mut behind_others, mut others) = (0.0, 0.0, 0.0, 0.0);

@@ -9,7 +9,7 @@ use machine::{Bytes, Isa, profile::Timer};
 use pmu::Kernel;
 use record::run::Run;
 
-use super::sampled::{SampleError, Sampled};
+use super::recorded::{RecordedKernel, SampleError};
 
 /// Data set: beyond the second cache of any core.
 const SIZE: Bytes = Bytes::kib(8 << 10);
@@ -17,7 +17,7 @@ const SIZE: Bytes = Bytes::kib(8 << 10);
 /// Distinct neighbours behind each load.
 const MULTIPLICATIONS: u64 = 24;
 
-const PERIOD_NS: u64 = 100_000;
+const RATE_HZ: u32 = 10_000;
 
 /// Time of one stretch.
 const STRETCH_NS: f64 = 40e6;
@@ -41,7 +41,7 @@ pub fn measure(kernel: &dyn Kernel, cpu: u32, seed: u64) -> Result<Timer, Sample
         chase.width_on(&Isa::native(), None).map_err(|error| SampleError::Kernel(error.to_string()))?;
     let pages = PagePolicy::default();
     let request = Request { kernel: &chase, width, size: SIZE, cpus: &[cpu], node: None, pages, seed };
-    let mut sampled = Sampled::open(kernel, Workload::prepare(&request)?, PERIOD_NS)?;
+    let mut sampled = RecordedKernel::open(kernel, Workload::prepare(&request)?, cpu, RATE_HZ)?;
     let passes = sampled.passes_for(STRETCH_NS)?;
     let mut samples = 0;
     for _ in 0..STRETCHES {
@@ -50,17 +50,22 @@ pub fn measure(kernel: &dyn Kernel, cpu: u32, seed: u64) -> Result<Timer, Sample
             break;
         }
     }
-    timer_of(&sampled.into_run()).ok_or(SampleError::TooFew { samples })
+    timer_of(&sampled.into_run()?).ok_or(SampleError::TooFew { samples })
+}
+
+fn timer_of(run: &Run) -> Option<Timer> {
+    let function = run.functions.first()?;
+    let places = run.samples.place.iter().filter_map(|&place| run.place(place));
+    skid_of(function.code.as_deref()?, function.start, places.map(|place| place.address))
 }
 
 /// The most frequent distance of a sample from the load before it; none with too few samples.
-fn timer_of(run: &Run) -> Option<Timer> {
-    let function = run.functions.first()?;
-    let decoded = decode_range(function.code.as_deref()?, function.start, &[]);
+fn skid_of(code: &[u8], start: u64, sampled: impl Iterator<Item = u64>) -> Option<Timer> {
+    let decoded = decode_range(code, start, &[]);
     let mut distances = [0u64; MULTIPLICATIONS as usize + 1];
     let mut samples = 0;
-    for place in run.samples.place.iter().filter_map(|&place| run.place(place)) {
-        let Some((block, index)) = decoded.find(place.address) else { continue };
+    for address in sampled {
+        let Some((block, index)) = decoded.find(address) else { continue };
         let before = &block.instructions()[..=index];
         let load = before.iter().rposition(|instruction| instruction.class() == Class::Load);
         if let Some(count) = load.and_then(|load| distances.get_mut(index - load)) {
@@ -79,7 +84,6 @@ fn timer_of(run: &Run) -> Option<Timer> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timer::sampled::recording_of;
 
     /// mov r9,[r9]; imul r9,r8; imul r9,r8; jmp 0
     const CODE: [u8; 13] = [0x4d, 0x8b, 0x09, 0x4d, 0x0f, 0xaf, 0xc8, 0x4d, 0x0f, 0xaf, 0xc8, 0xeb, 0xf3];
@@ -87,15 +91,15 @@ mod tests {
     #[test]
     fn the_skid_is_where_most_samples_lie() {
         let behind_load = std::iter::repeat_n(0x1003, 80);
-        let run = recording_of(&CODE, 0x1000, behind_load.chain(std::iter::repeat_n(0x1007, 20)));
-        let timer = timer_of(&run).expect("enough samples");
+        let sampled = behind_load.chain(std::iter::repeat_n(0x1007, 20));
+        let timer = skid_of(&CODE, 0x1000, sampled).expect("enough samples");
         assert_eq!((timer.skid_instructions, timer.samples), (1, 100));
         assert!((timer.landed - 0.8).abs() < 1e-9);
     }
 
     #[test]
     fn few_samples_give_no_answer() {
-        assert_eq!(timer_of(&recording_of(&CODE, 0x1000, std::iter::repeat_n(0x1003, 9))), None);
+        assert_eq!(skid_of(&CODE, 0x1000, std::iter::repeat_n(0x1003, 9)), None);
     }
 
     #[test]

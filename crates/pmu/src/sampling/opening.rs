@@ -35,7 +35,7 @@ pub(super) fn open<'k>(
         return Err(refused(Step::Open, Errno(libc::EINVAL)).with_hint(hint));
     }
     let threads = match request.who {
-        Who::Child(pid) => vec![Some(pid)],
+        Who::Child(id) | Who::Thread(id) => vec![Some(id)],
         Who::Process(pid) => scan(pid).map_err(|errno| refused(Step::Open, errno))?,
         Who::Cpus => vec![None],
     };
@@ -125,7 +125,7 @@ impl<'k, 'r> Opening<'k, 'r> {
         let starts = |event: &Event| Event {
             disabled: request.start != Start::AtOnce,
             enable_on_exec: request.start == Start::AtExec,
-            inherit: request.who != Who::Cpus,
+            inherit: matches!(request.who, Who::Child(_) | Who::Process(_)),
             ..event.clone()
         };
         let leader = request.leader.as_ref().map(starts);

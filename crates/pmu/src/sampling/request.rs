@@ -41,6 +41,8 @@ pub enum Who {
     Child(i32),
     /// A running process: its threads, and all that they start.
     Process(i32),
+    /// One thread, and nothing that it starts.
+    Thread(i32),
     /// Everything on the CPUs.
     Cpus,
 }
@@ -152,6 +154,7 @@ impl SamplerRequest {
         let who = match self.who {
             Who::Child(pid) => format!("child {pid}"),
             Who::Process(pid) => format!("process {pid}"),
+            Who::Thread(tid) => format!("thread {tid}"),
             Who::Cpus => "everything".to_owned(),
         };
         let event = if self.is_clock() {

@@ -25,7 +25,13 @@ impl Recorder {
         self.map(mmap.pid, (mmap.start, mmap.length, mmap.offset), mmap.path, mmap.file);
     }
 
-    fn map(&mut self, pid: i32, (start, length, offset): (u64, u64, u64), path: &[u8], file: File<'_>) {
+    pub(super) fn map(
+        &mut self,
+        pid: i32,
+        (start, length, offset): (u64, u64, u64),
+        path: &[u8],
+        file: File<'_>,
+    ) {
         let module = self.modules.number(pid, path, file);
         // Special mappings have no file; what the kernel says of their offset means nothing.
         let kind = self.modules.get(module).about.kind;

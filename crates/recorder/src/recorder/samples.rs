@@ -23,7 +23,8 @@ impl Recorder {
         let Some(ip) = sample.ip.filter(|_| matches!(sample.mode, Mode::User | Mode::Unknown)) else {
             return;
         };
-        if !self.window.contains(sample.time_ns) {
+        let is_foreign = !self.generated.is_empty() && !self.generated.iter().any(|code| code.holds(ip));
+        if is_foreign || !self.window.contains(sample.time_ns) {
             return;
         }
         let time_ns = self.window.time(sample.time_ns);
@@ -75,13 +76,19 @@ impl Recorder {
         if let Some(known) = self.by_place.get(&(number, address)) {
             return *known;
         }
-        let image = self.modules.image(number, pid, mapped).filter(|image| image.is_x86_64());
-        let operand = image.and_then(|image| self.operands.find(number, image, address));
-        let has_no_file = self.modules.get(number).about.kind != ModuleKind::File
-            || self.modules.get(number).about.problem.is_some();
-        if let (true, Some(mapped)) = (has_no_file, mapped) {
-            self.pages.copy(module, address, pid, ip, (mapped.start, mapped.end));
-        }
+        let operand = match self.generated.iter().find(|code| code.holds(address)) {
+            Some(code) => self.operands.find_in(number, code.start, || Some(&code.bytes), address),
+            None => {
+                let image = self.modules.image(number, pid, mapped).filter(|image| image.is_x86_64());
+                let operand = image.and_then(|image| self.operands.find(number, image, address));
+                let has_no_file = self.modules.get(number).about.kind != ModuleKind::File
+                    || self.modules.get(number).about.problem.is_some();
+                if let (true, Some(mapped)) = (has_no_file, mapped) {
+                    self.pages.copy(module, address, pid, ip, (mapped.start, mapped.end));
+                }
+                operand
+            }
+        };
         let known = Known { index: self.new_place(module, address, true), operand };
         self.by_place.insert((number, address), known);
         known

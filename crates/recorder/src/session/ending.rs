@@ -1,15 +1,10 @@
 //! The end of a recording: what is left to be said, and the code of the samples.
 
 use machine::profile::Noise;
-use record::{file::Code, run::ModuleKind};
-use symbols::PerfMap;
+use record::run::ModuleKind;
 
 use super::*;
-use crate::{
-    code_store::{Collector, Sources},
-    heap::why_no_log,
-    recorder::Counts,
-};
+use crate::{heap::why_no_log, recorder::Counts};
 
 impl Session<'_> {
     /// Writes how the recording ended. What goes wrong with that is kept as trouble.
@@ -31,7 +26,7 @@ impl Session<'_> {
         self.remarks(ending, is_whole);
         self.gone().iter().for_each(|text| self.recorder.writer.remark(text));
         self.data_remarks();
-        let code = self.code();
+        let code = self.recorder.code(self.pid);
         match self.recorder.writer.finish(&self.about, &code) {
             Ok(()) if self.trouble.is_none() => self.committed = self.recorder.counts.samples,
             Ok(()) => {}
@@ -115,21 +110,5 @@ impl Session<'_> {
             ));
         }
         all.iter().for_each(|text| recorder.writer.remark(text));
-    }
-
-    /// The code of all places, module by module, so that few images are open at a time.
-    fn code(&mut self) -> Code {
-        let recorder = &mut self.recorder;
-        let mut collector = Collector::new(recorder.sampled.clone());
-        for (index, number) in recorder.modules.recorded().to_vec().into_iter().enumerate() {
-            let known = recorder.modules.get(number);
-            let is_generated = known.about.kind == ModuleKind::Anonymous;
-            let pid = known.pid.filter(|_| is_generated).and_then(|pid| u32::try_from(pid).ok());
-            let names = pid.and_then(|pid| PerfMap::open(Path::new("/"), pid).ok().flatten());
-            let image = recorder.modules.image(number, self.pid, None);
-            let sources = Sources { image, pages: Some(&recorder.pages), names: names.as_ref() };
-            collector.module(u32::try_from(index).unwrap_or(u32::MAX), &recorder.places, sources);
-        }
-        collector.finish()
     }
 }

@@ -8,7 +8,7 @@ use kernels::{Catalogue, Kernel, PagePolicy, Request, Workload};
 use machine::{Bytes, Isa};
 
 use super::{Analyse, Waiting};
-use crate::timer::sampled::Sampled;
+use crate::timer::recorded::RecordedKernel;
 
 /// Data that stays in the first cache.
 const NEAR: Bytes = Bytes::kib(16);
@@ -18,8 +18,8 @@ const MIDDLE: Bytes = Bytes::kib(8 << 10);
 const FAR: Bytes = Bytes::kib(128 << 10);
 /// Data of slow kernels: a pass must not leave more samples than the ring holds.
 const SLOW: Bytes = Bytes::kib(32 << 10);
-/// From one sample to the next.
-const PERIOD_NS: u64 = 250_000;
+/// Samples per second.
+const RATE_HZ: u32 = 4_000;
 /// One stretch.
 const STRETCH_NS: f64 = 30e6;
 /// Stretches of each kernel.
@@ -175,7 +175,7 @@ impl Case {
         }
         let truth = (1.0 - bare.samples_per_work(self) / full.samples_per_work(self)).clamp(0.0, 1.0);
         let inside = Inside::of(full.sampled.workload(), &kernel);
-        let run = full.sampled.into_run();
+        let run = full.sampled.into_run().map_err(|error| error.to_string())?;
         let known: Vec<u64> = run.samples.address.iter().flatten().map(|address| address.get()).collect();
         let right = known.iter().filter(|&&address| inside.holds(address)).count();
         Ok(Found {
@@ -193,7 +193,7 @@ impl Case {
 
 /// A kernel under the sampler, stretch by stretch.
 struct Stretches {
-    sampled: Sampled<'static>,
+    sampled: RecordedKernel<'static>,
     passes: u64,
     samples: u64,
 }
@@ -205,7 +205,7 @@ impl Stretches {
         let request = Request { kernel, width, size, cpus: &[cpu], node: None, pages, seed: 1 };
         let workload = Workload::prepare(&request).map_err(|error| error.to_string())?;
         let mut sampled =
-            Sampled::open(&pmu::Live, workload, PERIOD_NS).map_err(|error| error.to_string())?;
+            RecordedKernel::open(&pmu::Live, workload, cpu, RATE_HZ).map_err(|error| error.to_string())?;
         let passes = sampled.passes_for(STRETCH_NS).map_err(|error| error.to_string())?;
         Ok(Self { sampled, passes, samples: 0 })
     }
