@@ -15,8 +15,12 @@ pub const USUAL_SKID: u32 = 1;
 ///
 /// A chase that shares its CPU with others may leave too few samples behind; [`USUAL_SKID`] is taken then.
 pub fn skid_for(profile: Option<&Profile>, kernel: &dyn Kernel) -> u32 {
-    let known = profile.and_then(|profile| profile.timer.as_ref());
-    known.or_else(|| measured(kernel)).map_or(USUAL_SKID, |timer| timer.skid_instructions)
+    skid_of(profile.and_then(|profile| profile.timer.as_ref()), || measured(kernel))
+}
+
+/// A skid that is known, or else measured, or else the usual one.
+fn skid_of<'a>(known: Option<&'a Timer>, measure: impl FnOnce() -> Option<&'a Timer>) -> u32 {
+    known.or_else(measure).map_or(USUAL_SKID, |timer| timer.skid_instructions)
 }
 
 /// Measured on the first CPU this process may use; none if the clock cannot be sampled, or gave too few samples.
@@ -35,12 +39,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_skid_is_measured_once_or_taken_to_be_the_usual_one() {
-        let first = skid_for(None, &pmu::Live);
-        assert_eq!(skid_for(None, &pmu::Live), first);
-        match measured(&pmu::Live) {
-            Some(timer) => assert_eq!(timer.skid_instructions, first),
-            None => assert_eq!(first, USUAL_SKID),
-        }
+    fn a_known_skid_saves_measuring_and_without_either_it_is_the_usual_one() {
+        let timer = |skid_instructions| Timer { skid_instructions, landed: 0.9, samples: 500 };
+        let (known, seen) = (timer(3), timer(0));
+        assert_eq!(skid_of(Some(&known), || panic!("measured all the same")), 3);
+        assert_eq!(skid_of(None, || Some(&seen)), 0);
+        assert_eq!(skid_of(None, || None), USUAL_SKID);
     }
 }

@@ -38,6 +38,18 @@ fn software(name: &str, number: u64) -> Event {
     Event::new(name, Signal::Software(number))
 }
 
+/// What a machine lacks on which a request is refused.
+fn wanted(request: &Request) -> &'static str {
+    if matches!(request.scope, Scope::Cpus(_)) {
+        return prerequisites::ROOT;
+    }
+    let watches = |event: &Event| matches!(event.signal, Signal::Breakpoint { .. });
+    match request.events.iter().any(watches) {
+        true => prerequisites::BREAKPOINT,
+        false => prerequisites::PERF_EVENT,
+    }
+}
+
 /// `None`, said aloud, where this user may not count.
 fn open<'a>(here: &'a PerfEvents<'_>, request: &Request) -> Option<Box<dyn Counting + 'a>> {
     match here.open(request) {
@@ -48,7 +60,7 @@ fn open<'a>(here: &'a PerfEvents<'_>, request: &Request) -> Option<Box<dyn Count
                 ["EACCES", "EPERM", "ENOSYS", "ENOSPC"].iter().any(|name| words.contains(name)),
                 "{words}"
             );
-            eprintln!("not tried here: {words}");
+            prerequisites::skip(wanted(request), words);
             None
         }
     }
@@ -313,8 +325,7 @@ fn busy() {
 
 #[test]
 fn perf_stat_counts_the_same() {
-    if Command::new("perf").arg("--version").output().is_err() {
-        eprintln!("not tried here: perf is not installed");
+    if !prerequisites::needs("perf") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -330,7 +341,7 @@ fn perf_stat_counts_the_same() {
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let Ok(pid) = line.trim().parse() else {
         child.wait().unwrap();
-        eprintln!("not tried here: perf does not start programs ({line})");
+        prerequisites::skip("perf", format!("it does not start programs: {line}"));
         return;
     };
     let here = here();
@@ -345,7 +356,7 @@ fn perf_stat_counts_the_same() {
     for (event, name, unit) in [(0, "context-switches", 1.0), (1, "task-clock", 1e6)] {
         let line = report.lines().find(|line| line.contains(name)).unwrap();
         let Ok(theirs) = line.split(',').next().unwrap().parse::<f64>() else {
-            eprintln!("not tried here: perf says {line}");
+            prerequisites::skip("perf", line);
             continue;
         };
         let ratio = raw(&ours, event) as f64 / (theirs * unit);

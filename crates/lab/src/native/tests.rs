@@ -43,6 +43,7 @@ fn every_kernel_a_calibration_uses_can_be_measured() {
 #[test]
 fn two_cpus_hand_a_line_over_and_load_each_other() {
     let &[from, to, ..] = usable().as_slice() else {
+        prerequisites::skip(prerequisites::TWO_CPUS, "a line is handed from one to the other");
         return;
     };
     let handed = rig().ping_pong(from, to, &plan(), &NO_INTERRUPT).expect("two CPUs");

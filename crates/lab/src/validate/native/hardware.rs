@@ -237,9 +237,9 @@ mod tests {
         let source = Source::live();
         let topology = Topology::read(&source);
         let kernels = Catalogue::builtin().expect("kernels");
-        let Some(mut bench) = NativeBench::new(source, &topology, kernels, Some(1e9)) else { return };
+        let mut bench = NativeBench::new(source, &topology, kernels, Some(1e9)).expect("a CPU");
         if let Err(why) = bench.probe("task-clock") {
-            eprintln!("not tried here: {why}");
+            prerequisites::skip(prerequisites::PERF_EVENT, why);
             return;
         }
         let experiment = experiment(bench.machine(), "copy", Place::L2, 1).expect("a level");
