@@ -6,6 +6,7 @@ mod failure;
 mod interrupt;
 mod output;
 mod progress;
+mod source_files;
 mod target;
 mod trust;
 

@@ -47,7 +47,7 @@ Examples:
 pub fn run(args: &Args) -> Result<(), Failure> {
     let read = recording::read(&args.recording)?;
     if let Some(file) = &args.html {
-        return output::file(file, &super::page::of(&read));
+        return output::file(file, &read.page());
     }
     if let Some(file) = &args.folded {
         return output::export(file, |out| out.write_all(report::export::folded(&read.run).as_bytes()));

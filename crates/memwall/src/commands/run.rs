@@ -57,7 +57,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let read = recording::read(&path)?;
     drop(passing);
     if let Some(file) = &args.html {
-        output::file(file, &super::page::of(&read))?;
+        output::file(file, &read.page())?;
     }
     if args.json {
         match &args.to {
