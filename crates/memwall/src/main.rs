@@ -3,6 +3,7 @@
 
 mod commands;
 mod failure;
+mod forms;
 mod interrupt;
 mod output;
 mod progress;

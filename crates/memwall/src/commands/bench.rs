@@ -12,7 +12,12 @@ use lab::{
 };
 use machine::{Bytes, CpuSet, Source, Topology, Width};
 
-use crate::{failure::Failure, interrupt, output, progress, target::Target};
+use crate::{
+    failure::Failure,
+    forms::{Forms, Page, Rows, Screen},
+    interrupt, output, progress,
+    target::Target,
+};
 
 /// Time known work: bandwidth, latency and the noise around them
 #[derive(clap::Args)]
@@ -42,11 +47,11 @@ pub struct Args {
     #[arg(long = "set", value_name = "NAME=VALUE")]
     set: Vec<String>,
     /// Repeat this often
-    #[arg(long, value_name = "N")]
-    repeat: Option<usize>,
+    #[arg(long, value_name = "N", alias = "repeat")]
+    runs: Option<usize>,
     /// Spend at most this many seconds on each size [default: 1]
-    #[arg(long, value_name = "SECONDS")]
-    time: Option<f64>,
+    #[arg(long, value_name = "SECONDS", alias = "time")]
+    seconds: Option<f64>,
     /// Repeat until the 95 % interval of the median is this narrow on either side [default: 0.01]
     #[arg(long, value_name = "SHARE")]
     precision: Option<f64>,
@@ -56,15 +61,12 @@ pub struct Args {
     /// Add the kernels of a file
     #[arg(long, value_name = "FILE")]
     kernel_file: Option<PathBuf>,
-    /// Print JSON (schema memwall.bench/1), every sample included
-    #[arg(long)]
-    json: bool,
-    /// Print one line of CSV per size
-    #[arg(long, conflicts_with = "json")]
-    csv: bool,
-    /// Write a page that any browser shows, without a network: the curve, every size
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "csv"])]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    forms: Forms,
+    #[command(flatten)]
+    rows: Rows,
+    #[command(flatten)]
+    page: Page,
 }
 
 const EXAMPLES: &str = "\
@@ -78,12 +80,15 @@ Examples:
   memwall bench copy --size 32K --width sse --precision 0.002 --json
 
 Repeats until the confidence interval of the median is narrow enough or the time is up, and says which.
-Ctrl-C prints what was measured.";
+Ctrl-C prints what was measured.
+
+Schema of --json: memwall.bench/1.";
 
 /// Measures and prints.
 pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
+    args.forms.check(&[args.rows.file(), &args.page.html])?;
     let kernel = kernel(args)?;
-    let plan = Plan::asked(args.repeat, args.time, args.precision).map_err(Failure::usage)?;
+    let plan = Plan::asked(args.runs, args.seconds, args.precision).map_err(Failure::usage)?;
     let source = Source::live();
     let topology = match machine {
         Target::Native => Topology::read(&source),
@@ -117,16 +122,13 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     if bench.points.is_empty() {
         return Err(Failure::Measurement("stopped before the first size was measured".to_owned()));
     }
-    if let Some(file) = &args.html {
-        return output::file(file, &report::html::bench(&bench));
+    if let Some(file) = &args.page.html {
+        output::file(file, &report::html::bench(&bench))?;
     }
-    if args.json {
-        return output::json(&bench);
-    }
-    if args.csv {
-        return output::text(&report::terminal::bench::csv(&bench));
-    }
-    output::text(&report::terminal::bench::text(&bench, output::columns(), std::io::stdout().is_terminal()))
+    let has_rows = args.rows.give(|| report::terminal::bench::csv(&bench))?;
+    let screen = if has_rows { Screen::None } else { Screen::Out };
+    let is_terminal = std::io::stdout().is_terminal();
+    args.forms.give(screen, &bench, |columns| report::terminal::bench::text(&bench, columns, is_terminal))
 }
 
 /// As asked; by default what is usual here, or what shows every level of a simulated machine.

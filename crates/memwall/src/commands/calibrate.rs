@@ -18,7 +18,12 @@ use machine::{
     store::{Keeping, Store},
 };
 
-use crate::{failure::Failure, interrupt, output, progress, target::Target};
+use crate::{
+    failure::Failure,
+    forms::{Forms, Screen},
+    interrupt, output, progress,
+    target::Target,
+};
 
 /// Measure this machine's caches and memory, and keep the profile
 ///
@@ -42,9 +47,8 @@ pub struct Args {
     /// Measure and print, keep nothing
     #[arg(long)]
     dry_run: bool,
-    /// Print the profile as JSON (schema memwall.profile/1)
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    forms: Forms,
 }
 
 const EXAMPLES: &str = "\
@@ -57,10 +61,13 @@ Examples:
 
 The profile is kept under $XDG_DATA_HOME/memwall/profiles (default ~/.local/share), one file per machine.
 Ctrl-C keeps the steps that were finished. A whole profile is not given up for an interrupted one, nor a thorough one
-for a quick one, unless --replace says so.";
+for a quick one, unless --replace says so.
+
+Schema of --json: memwall.profile/1.";
 
 /// Measures, keeps and prints.
 pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
+    args.forms.check(&[])?;
     let store = if args.dry_run { None } else { Some(Store::of_user().map_err(Failure::measurement)?) };
     if let Some(store) = &store {
         // Said now, not after a minute of measuring.
@@ -87,11 +94,8 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     );
     watcher.bar.finish_and_clear();
     let profile = profile.map_err(failure)?;
-    if args.json {
-        output::json(&profile)?;
-    } else {
-        output::text(&report::terminal::profile::text(&profile, now, output::columns()))?;
-    }
+    args.forms
+        .give(Screen::Out, &profile, |columns| report::terminal::profile::text(&profile, now, columns))?;
     if let Some(kept) = watcher.stays {
         let (why, better) = match (profile.extent.complete, kept.extent.complete) {
             (true, _) => ("quick", "thorough"),

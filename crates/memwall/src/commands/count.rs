@@ -11,7 +11,13 @@ use record::{count::Counts, run::Ending};
 use report::terminal::count::Sum;
 
 use super::recording::seconds;
-use crate::{failure::Failure, output, progress, target::Target, trust};
+use crate::{
+    failure::Failure,
+    forms::{Forms, Rows, Screen},
+    output, progress,
+    target::Target,
+    trust,
+};
 
 /// Count events of a program, a process, or the whole machine
 #[derive(clap::Args)]
@@ -45,8 +51,8 @@ pub struct Args {
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     interval: Option<u64>,
     /// Stop counting after so many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    duration: Option<Duration>,
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, alias = "duration")]
+    seconds: Option<Duration>,
     /// Repeat; shows the spread
     #[arg(long, value_name = "N", default_value_t = 1)]
     runs: usize,
@@ -56,12 +62,10 @@ pub struct Args {
     /// Also show values of events that 'memwall validate' found broken here
     #[arg(long)]
     even_broken: bool,
-    /// Print JSON (schema memwall.count/1) on stdout
-    #[arg(long)]
-    json: bool,
-    /// Print CSV on stdout
-    #[arg(long, conflicts_with = "json")]
-    csv: bool,
+    #[command(flatten)]
+    forms: Forms,
+    #[command(flatten)]
+    rows: Rows,
     #[command(flatten)]
     simulated: super::count_simulated::Options,
     /// The program and its arguments
@@ -73,13 +77,15 @@ const EXAMPLES: &str = "\
 Examples:
   memwall count -g SOFTWARE -- ./app                   time, switches and faults; works everywhere
   memwall count -e page-faults,task-clock --runs 5 -- ./app
-  memwall count -g MEM --per-socket -a --duration 10   memory traffic of the machine for ten seconds
+  memwall count -g MEM --per-socket -a --seconds 10    memory traffic of the machine for ten seconds
   memwall count -e mem:0x404040/8:w --pid 4242         writes to an address
   memwall count -g L2 --on sim:haswell-ep-e5-2680v3 --kernel load --size 8M
 
 What cannot be counted is shown as not counted, with the reason, never as 0. Beside each value stands the trust that its
 event earned in 'memwall validate'; values of broken ones are withheld. The table goes to stderr, JSON and CSV
-to stdout. Exit code: the program's own if it failed; else 1 if nothing could be counted, 2 if the question was wrong.";
+to stdout. Exit code: the program's own if it failed; else 1 if nothing could be counted, 2 if the question was wrong.
+
+Schema of --json: memwall.count/1.";
 
 /// Counts and prints.
 pub fn run(args: &Args, machine: &Target) -> Result<ExitCode, Failure> {
@@ -136,7 +142,7 @@ fn native(args: &Args) -> Result<ExitCode, Failure> {
         }
     };
     // JSON and CSV hold all intervals at the end.
-    let live = args.interval.is_some() && !args.several_passes && !args.json && !args.csv;
+    let live = args.interval.is_some() && !args.several_passes && args.forms.is_text() && args.rows.is_text();
     let trusted = trust::of(&Target::Native);
     let reasons: Vec<Option<String>> = match broken(args) {
         Broken::Kept => Vec::new(),
@@ -145,7 +151,7 @@ fn native(args: &Args) -> Result<ExitCode, Failure> {
             selection.events().iter().map(|event| standing(event).as_ref().and_then(reason)).collect()
         }
     };
-    let mut target = NativeTarget::new(whom, args.duration).telling(|end_ns, counts| {
+    let mut target = NativeTarget::new(whom, args.seconds).telling(|end_ns, counts| {
         if live {
             let mut counts = counts.to_vec();
             counts.iter_mut().for_each(|count| withhold(count, &reasons));
@@ -229,22 +235,16 @@ fn whom(args: &Args, topology: &Topology) -> Result<Whom, Failure> {
 }
 
 fn print(args: &Args, counts: &Counts) -> Result<(), Failure> {
-    if args.json {
-        return output::json(counts);
-    }
-    if args.csv {
-        return output::text(&report::terminal::count::csv(counts));
-    }
     let sum = match (args.per_place, args.per_socket) {
         (true, _) => Sum::PerPlace,
         (_, true) => Sum::PerPackage,
         _ => Sum::Whole,
     };
-    let text = report::terminal::count::text(counts, sum, output::columns());
-    // Beside a program's own output, as everybody expects of a counter.
-    if args.program.is_empty() {
-        return output::text(&text);
-    }
-    output::note(&text);
-    Ok(())
+    let screen = match (args.rows.give(|| report::terminal::count::csv(counts))?, args.program.is_empty()) {
+        (true, _) => Screen::None,
+        (false, true) => Screen::Out,
+        // Beside a program's own output, as everybody expects of a counter.
+        (false, false) => Screen::BesideProgram,
+    };
+    args.forms.give(screen, counts, |columns| report::terminal::count::text(counts, sum, columns))
 }

@@ -3,15 +3,19 @@
 use machine::{Source, Topology};
 use report::json::DoctorDocument;
 
-use crate::{failure::Failure, output, target::Target, trust};
+use crate::{
+    failure::Failure,
+    forms::{Forms, Screen},
+    target::Target,
+    trust,
+};
 
 /// Options of `memwall doctor`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Doctor {
-    /// Print the checkup as JSON (schema memwall.doctor/1)
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    forms: Forms,
     /// Also say how each capability was tried and what it is good for
     #[arg(short, long, conflicts_with = "json")]
     verbose: bool,
@@ -24,7 +28,9 @@ setting is changed, and no privilege is needed; what a privilege would add is sh
 Examples:
   memwall doctor             one line per capability, then the best instrument for this machine
   memwall doctor --verbose   with how each was tried and what it makes possible
-  memwall doctor --json | jq -r '.rows[] | select(.state == \"blocked\") | .unlock_with'";
+  memwall doctor --json | jq -r '.rows[] | select(.state == \"blocked\") | .unlock_with'
+
+Schema of --json: memwall.doctor/1.";
 
 /// Tries everything and prints what came of it. Finding little is an answer, not a failure.
 pub fn run(options: &Doctor, machine: &Target) -> Result<(), Failure> {
@@ -33,11 +39,9 @@ pub fn run(options: &Doctor, machine: &Target) -> Result<(), Failure> {
         Target::Simulated(model) => lab::simulated::examine(model),
     };
     let trusted = trust::of(machine);
-    if options.json {
-        return output::json(&DoctorDocument { checkup: &checkup, validation: trusted.basis() });
-    }
-    let text = report::terminal::doctor::text(&checkup, output::columns(), options.verbose);
-    output::text(
-        &(text + "\n" + &report::terminal::trust::section(trusted.basis(), trust::now(), output::columns())),
-    )
+    let document = DoctorDocument { checkup: &checkup, validation: trusted.basis() };
+    options.forms.give(Screen::Out, &document, |columns| {
+        let text = report::terminal::doctor::text(&checkup, columns, options.verbose);
+        text + "\n" + &report::terminal::trust::section(trusted.basis(), trust::now(), columns)
+    })
 }

@@ -5,7 +5,12 @@ use machine::Source;
 use pmu::PerfEvents;
 use report::json::{EventEntry, EventsDocument};
 
-use crate::{failure::Failure, output, target::Target, trust};
+use crate::{
+    failure::Failure,
+    forms::{Forms, Screen},
+    target::Target,
+    trust,
+};
 
 /// List events and groups that this machine, or a simulated one, offers
 #[derive(clap::Args)]
@@ -16,9 +21,8 @@ pub struct Args {
     /// Leave out what cannot be counted here
     #[arg(long)]
     available: bool,
-    /// Print JSON (schema memwall.events/1)
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    forms: Forms,
 }
 
 const EXAMPLES: &str = "\
@@ -26,7 +30,9 @@ Examples:
   memwall events                                 all that is known, and whether it can be counted here
   memwall events l2 --available
   memwall events offcore --on sim:haswell-ep-e5-2680v3
-  memwall events --json | jq '.events[] | select(.refused == null) | .name'";
+  memwall events --json | jq '.events[] | select(.refused == null) | .name'
+
+Schema of --json: memwall.events/1.";
 
 /// Lists.
 pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
@@ -59,10 +65,9 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
         }));
     }
     let trusted = trust::of(machine);
-    if args.json {
-        let entry = |offer| EventEntry::new(offer, trusted.indicator(&offer.name));
-        let events = offers.iter().map(entry).collect();
-        return output::json(&EventsDocument::new(&instrument, trusted.basis(), events));
-    }
-    output::text(&report::terminal::events::text(&instrument, &offers, &trusted, output::columns()))
+    let entry = |offer| EventEntry::new(offer, trusted.indicator(&offer.name));
+    let document = EventsDocument::new(&instrument, trusted.basis(), offers.iter().map(entry).collect());
+    args.forms.give(Screen::Out, &document, |columns| {
+        report::terminal::events::text(&instrument, &offers, &trusted, columns)
+    })
 }

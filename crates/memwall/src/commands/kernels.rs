@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use kernels::Kernel;
 use report::json::{KernelEntry, KernelsDocument};
 
-use crate::{failure::Failure, output};
+use crate::{
+    failure::Failure,
+    forms::{Forms, Screen},
+};
 
 /// List the kernels: known work for `memwall bench`
 #[derive(clap::Args)]
@@ -16,16 +19,17 @@ pub struct Args {
     /// Add the kernels of a file
     #[arg(long, value_name = "FILE")]
     kernel_file: Option<PathBuf>,
-    /// Print JSON (schema memwall.kernels/1)
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    forms: Forms,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   memwall kernels                           all kernels, what they do and where they come from
   memwall kernels chase                     those with 'chase' in their name
-  memwall kernels --kernel-file mine.toml   check a file of your own; docs/kernels.md says how to write one";
+  memwall kernels --kernel-file mine.toml   check a file of your own; docs/kernels.md says how to write one
+
+Schema of --json: memwall.kernels/1.";
 
 /// Lists.
 pub fn run(args: &Args) -> Result<(), Failure> {
@@ -39,10 +43,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             "no kernel's name contains '{pattern}'; 'memwall kernels' lists all"
         )));
     }
-    if args.json {
-        return output::json(&KernelsDocument::new(&entries));
-    }
-    output::text(&report::terminal::kernels::text(&entries, output::columns()))
+    let document = KernelsDocument::new(&entries);
+    args.forms.give(Screen::Out, &document, |columns| report::terminal::kernels::text(&entries, columns))
 }
 
 fn entry(kernel: &Kernel) -> KernelEntry<'_> {

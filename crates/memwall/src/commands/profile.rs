@@ -1,7 +1,5 @@
 //! `memwall profile`: what was measured on this machine.
 
-use std::path::PathBuf;
-
 use machine::{
     Source,
     fingerprint::Change,
@@ -10,18 +8,22 @@ use machine::{
 };
 use report::json::ProfileDocument;
 
-use crate::{failure::Failure, output, target::Target, trust};
+use crate::{
+    failure::Failure,
+    forms::{Forms, Page, Screen},
+    output,
+    target::Target,
+    trust,
+};
 
 /// Show the profile that 'memwall calibrate' made of this machine
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Print JSON (schema memwall.profile/1, with age_s, what changed since, and whether it was validated)
-    #[arg(long)]
-    json: bool,
-    /// Write a page that any browser shows, without a network: drawing, curves, tables
-    #[arg(long, value_name = "FILE", conflicts_with = "json")]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    forms: Forms,
+    #[command(flatten)]
+    page: Page,
 }
 
 const EXAMPLES: &str = "\
@@ -31,7 +33,9 @@ Examples:
   memwall profile --json | jq '.levels[] | {name, claimed, usable, latency_ns}'
 
 If the CPU, its microcode, the topology, the kernel or the hypervisor is another than when the profile was
-made, that is said: its numbers may no longer hold.";
+made, that is said: its numbers may no longer hold.
+
+Schema of --json: memwall.profile/1.";
 
 /// Finds and prints.
 pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
@@ -60,30 +64,28 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     };
     let trusted = trust::of(machine);
     let changed: Vec<String> = changes.iter().map(Change::to_string).collect();
-    if let Some(file) = &args.html {
-        return output::file(file, &report::html::profile(&profile, &changed));
+    if let Some(file) = &args.page.html {
+        output::file(file, &report::html::profile(&profile, &changed))?;
     }
-    if args.json {
-        // What is simulated does not age.
-        let age_s = profile.simulated.is_none().then(|| now.saturating_sub(profile.measured_at));
-        let validation = trusted.basis();
-        return output::json(&ProfileDocument { profile: &profile, age_s, changed, validation });
-    }
-    let mut text = String::new();
-    if !changed.is_empty() {
-        text += &report::layout::prose::wrap_in(
-            report::layout::style::WARNING,
-            "",
-            report::terminal::profile::CHANGED,
-            output::columns(),
-        );
-        for change in &changed {
-            text += &report::layout::prose::wrap("  ", change, output::columns());
+    // A page is asked for instead of a text.
+    let screen = if args.page.html.is_some() { Screen::None } else { Screen::Out };
+    // What is simulated does not age.
+    let age_s = profile.simulated.is_none().then(|| now.saturating_sub(profile.measured_at));
+    let validation = trusted.basis();
+    let document = ProfileDocument { profile: &profile, age_s, changed: changed.clone(), validation };
+    args.forms.give(screen, &document, |columns| {
+        let mut text = String::new();
+        if !changed.is_empty() {
+            text += &report::layout::prose::wrap_in(
+                report::layout::style::WARNING,
+                "",
+                report::terminal::profile::CHANGED,
+                columns,
+            );
+            text.extend(changed.iter().map(|change| report::layout::prose::wrap("  ", change, columns)));
+            text += "\n";
         }
-        text += "\n";
-    }
-    text += &report::terminal::profile::text(&profile, now, output::columns());
-    text += "\n";
-    text += &report::terminal::trust::section(trusted.basis(), now, output::columns());
-    output::text(&text)
+        text += &report::terminal::profile::text(&profile, now, columns);
+        text + "\n" + &report::terminal::trust::section(validation, now, columns)
+    })
 }

@@ -20,7 +20,7 @@ const EXAMPLES: &str = "\
 Examples:
   memwall record -- ./app --size 1000        into memwall.sqlite
   memwall record -o after.sqlite -- ./app
-  memwall record --pid 4242 --duration 10
+  memwall record --pid 4242 --seconds 10
   memwall report
 
 The recording is one SQLite file, readable by any client (docs/recording.md), also after a crash.

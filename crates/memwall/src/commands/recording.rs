@@ -28,8 +28,8 @@ pub struct Recording {
     #[arg(long, short, value_name = "PID", conflicts_with = "program")]
     pid: Option<u32>,
     /// Stop recording after so many seconds; the program goes on
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    duration: Option<Duration>,
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, alias = "duration")]
+    seconds: Option<Duration>,
     /// Begin recording so many seconds after the program began
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     delay: Option<Duration>,
@@ -61,7 +61,7 @@ impl Recording {
         let request = Request {
             rate_hz: self.rate,
             delay: self.delay.unwrap_or(Duration::ZERO),
-            duration: self.duration,
+            duration: self.seconds,
             heap: !self.no_heap,
             call_chains: self.call_graph,
             on_refusal: if self.need_samples { OnRefusal::Fail } else { OnRefusal::GoOn },

@@ -9,7 +9,12 @@ use kernels::{
 use lab::scenario::{Request, RunError};
 use machine::{CpuSet, Source, Topology};
 
-use crate::{failure::Failure, interrupt, output, target::Target};
+use crate::{
+    failure::Failure,
+    forms::{Forms, Screen},
+    interrupt, output,
+    target::Target,
+};
 
 /// A longer file is refused by the parser; no need to read it all.
 const LARGEST_READ: u64 = (1 << 20) + 1;
@@ -39,9 +44,8 @@ pub struct Args {
     /// Use the kernels of a file too
     #[arg(long, value_name = "FILE")]
     kernel_file: Option<std::path::PathBuf>,
-    /// Print JSON (schema memwall.scenario/1), the times of every entry included
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    forms: Forms,
 }
 
 const EXAMPLES: &str = "\
@@ -54,7 +58,9 @@ Examples:
   memwall scenario imbalance --on sim:tiny --scale 64
 
 A file names threads, data and regions (docs/scenarios.md). What each of them does follows from
-it and is printed with the times. Ctrl-C prints what was finished.";
+it and is printed with the times. Ctrl-C prints what was finished.
+
+Schema of --json: memwall.scenario/1.";
 
 /// Runs and prints.
 pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
@@ -62,6 +68,7 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     let Some(name) = args.scenario.as_ref().filter(|_| !args.list) else {
         return list(&catalogue);
     };
+    args.forms.check(&[])?;
     let scenario = read(name, &catalogue, &settings(&args.set)?)?;
     let source = Source::live();
     let topology = match machine {
@@ -80,10 +87,7 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     if run.regions.iter().all(|region| region.entries() == 0) {
         return Err(Failure::Measurement("stopped before the first region was finished".to_owned()));
     }
-    if args.json {
-        return output::json(&run);
-    }
-    output::text(&report::terminal::scenario::text(&run, output::columns()))
+    args.forms.give(Screen::Out, &run, |columns| report::terminal::scenario::text(&run, columns))
 }
 
 fn list(catalogue: &Catalogue) -> Result<(), Failure> {

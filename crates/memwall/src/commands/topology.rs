@@ -5,7 +5,11 @@ use std::path::{Path, PathBuf};
 use machine::{Source, Topology};
 use report::json::TopologyDocument;
 
-use crate::{failure::Failure, output, target::Target};
+use crate::{
+    failure::Failure,
+    forms::{Forms, Screen},
+    target::Target,
+};
 
 /// Draw the machine as it claims to be: sockets, cores, caches, memory nodes and what is left to us
 ///
@@ -13,9 +17,8 @@ use crate::{failure::Failure, output, target::Target};
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Print JSON (schema memwall.topology/1) instead of the drawing
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    forms: Forms,
     /// Read another machine, captured as DIR/sys and DIR/proc
     ///
     /// DIR/cpuid.txt, if there, holds its CPUID leaves as `cpuid -r` prints them.
@@ -28,7 +31,9 @@ Examples:
   memwall topology                      this machine
   memwall topology --on sim:tiny        a simulated machine
   memwall topology --root captured/     a machine whose /sys and /proc were copied to captured/
-  memwall topology --json | jq '.caches[] | select(.level == 3)'";
+  memwall topology --json | jq '.caches[] | select(.level == 3)'
+
+Schema of --json: memwall.topology/1.";
 
 /// Reads and prints.
 pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
@@ -42,10 +47,8 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
             ));
         }
     };
-    if args.json {
-        return output::json(&TopologyDocument::new(&topology));
-    }
-    output::text(&report::terminal::topology::text(&topology, output::columns()))
+    let document = TopologyDocument::new(&topology);
+    args.forms.give(Screen::Out, &document, |columns| report::terminal::topology::text(&topology, columns))
 }
 
 /// A directory that looks like a captured machine.

@@ -1,6 +1,6 @@
 //! `memwall validate`: which indicators can be believed.
 
-use std::{collections::HashMap, path::PathBuf};
+use std::collections::HashMap;
 
 use analysis::{
     findings::Split,
@@ -20,7 +20,13 @@ use machine::{
 };
 use record::validate::{Observation, Validation};
 
-use crate::{failure::Failure, interrupt, output, progress, target::Target, trust};
+use crate::{
+    failure::Failure,
+    forms::{Forms, Page, Screen},
+    interrupt, output, progress,
+    target::Target,
+    trust,
+};
 
 /// Find out which indicators can be believed on this machine
 ///
@@ -47,12 +53,10 @@ pub struct Args {
     /// Keep this validation even if the one that is kept tried more
     #[arg(long)]
     replace: bool,
-    /// Also write a page for a browser, with curves of events per access unless --quick
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-    /// Print JSON (schema memwall.validate/1)
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    page: Page,
+    #[command(flatten)]
+    forms: Forms,
 }
 
 const EXAMPLES: &str = "\
@@ -67,7 +71,9 @@ Examples:
 
 The result is kept beside the profile, under $XDG_DATA_HOME/memwall/trust; count, events, run, report, doctor and profile
 use it. A validation is not given up for one that tried less, unless --replace says so. Ctrl-C keeps the experiments that were made, and what can be said so far; the next call goes on from there.
-Exit code: 0 also if indicators are broken or untested, 1 if the result could not be kept, 2 if the question was wrong.";
+Exit code: 0 also if indicators are broken or untested, 1 if the result could not be kept, 2 if the question was wrong.
+
+Schema of --json: memwall.validate/1.";
 
 /// Validates, keeps and prints; or explains what was kept.
 pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
@@ -78,9 +84,10 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     };
     let files = Files::beside(&store, &fingerprint.id);
     if let Some(name) = &args.explain {
-        return explain(&files, name, args.json);
+        return explain(&files, name, &args.forms);
     }
     store.check_writable().map_err(Failure::measurement)?;
+    args.forms.check(&[&args.page.html])?;
     // One that cannot be read is not overwritten either.
     files.load().map_err(Failure::measurement)?;
     if args.restart {
@@ -115,15 +122,12 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     if validation.complete {
         files.forget().map_err(Failure::measurement)?;
     }
-    if let Some(path) = &args.html {
+    if let Some(path) = &args.page.html {
         let page = report::html::validate(&validation);
         output::export(path, |out| out.write_all(page.as_bytes()))?;
     }
-    if args.json {
-        output::json(&validation)?;
-    } else {
-        output::text(&report::terminal::validate::text(&validation, output::columns()))?;
-    }
+    args.forms
+        .give(Screen::Out, &validation, |columns| report::terminal::validate::text(&validation, columns))?;
     if let Some(kept) = stays {
         output::say(&format!(
             "this validation was not kept: it tried {} indicators, and the one made {}, which tried {}, stays; \
@@ -157,7 +161,7 @@ fn natively(request: &Request, store: &Store, watcher: &mut Watcher<'_>) -> Resu
     native::validate(request, clock_hz, &analyse, watcher, &interrupt).map_err(Failure::measurement)
 }
 
-fn explain(files: &Files, name: &str, json: bool) -> Result<(), Failure> {
+fn explain(files: &Files, name: &str, forms: &Forms) -> Result<(), Failure> {
     let Some(validation) = files.load().map_err(Failure::measurement)? else {
         return Err(Failure::Usage(
             "this machine was not validated yet; run 'memwall validate' first".to_owned(),
@@ -172,10 +176,7 @@ fn explain(files: &Files, name: &str, json: bool) -> Result<(), Failure> {
         };
         return Err(Failure::Usage(format!("no indicator '{name}' was judged; {hint}")));
     }
-    if json {
-        return output::json(&verdicts);
-    }
-    output::text(&report::terminal::validate::explain(&verdicts, output::columns()))
+    forms.give(Screen::Out, &verdicts, |columns| report::terminal::validate::explain(&verdicts, columns))
 }
 
 /// Shows progress and keeps every observation.

@@ -37,6 +37,16 @@ pub const FAULTS: &[Fault] = &[
         must_hold: "the validation of before is kept",
         held: refused_validation,
     },
+    Fault {
+        name: "a report cannot be written where it was asked for",
+        must_hold: "that is said before the program starts, with exit code 2",
+        held: no_place_for_report,
+    },
+    Fault {
+        name: "a report cannot be written after all",
+        must_hold: "the recording is kept, and where is said",
+        held: report_fails,
+    },
 ];
 
 const TINY: [&str; 2] = ["--on", "sim:tiny"];
@@ -107,6 +117,39 @@ fn unreadable_profile() -> Tried {
         assert!(said(&output.stderr).contains("move it away"), "{output:?}");
         assert_eq!(fs::read_to_string(file).expect("kept"), "{ half a file");
     }
+    Held
+}
+
+fn no_place_for_report() -> Tried {
+    let place = Place::new();
+    for flag in ["--html=no/such/a", "--json=no/such/a", "--text=no/such/a", "--to=no/such/a"] {
+        let output = place.memwall(&["run", flag, "--", "touch", "started"]).output().expect("it starts");
+        assert_eq!(output.status.code(), Some(2), "{flag}: {output:?}");
+        assert!(said(&output.stderr).contains("cannot write no/such/a"), "{output:?}");
+        assert!(!place.path("started").exists(), "{flag}");
+    }
+    // What can be written is left as it was until there is something to write.
+    fs::write(place.path("a.json"), "older").expect("written");
+    let output =
+        place.memwall(&["run", "--json=a.json", "--html=no/a", "--", "true"]).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert_eq!(fs::read_to_string(place.path("a.json")).expect("there"), "older");
+    Held
+}
+
+fn report_fails() -> Tried {
+    let place = Place::new();
+    let program = ["rm", "-r", "folder"];
+    fs::create_dir(place.path("folder")).expect("made");
+    let arguments = [&["run", "--html", "folder/a.html", "--"][..], &program[..]].concat();
+    let output = place.memwall(&arguments).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let words = said(&output.stderr);
+    let kept =
+        words.split("'memwall report ").nth(1).and_then(|rest| rest.split('\'').next()).expect("a place");
+    let report = place.memwall(&["report", kept, "--json"]).output().expect("it starts");
+    assert!(report.status.success(), "{report:?}");
+    fs::remove_dir_all(std::path::Path::new(kept).parent().expect("a folder")).expect("ours");
     Held
 }
 
