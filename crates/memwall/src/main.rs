@@ -7,6 +7,7 @@ mod forms;
 mod interrupt;
 mod output;
 mod progress;
+mod source_files;
 mod target;
 mod trust;
 

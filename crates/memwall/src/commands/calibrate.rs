@@ -94,7 +94,8 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     );
     watcher.bar.finish_and_clear();
     let profile = profile.map_err(failure)?;
-    args.forms.give(Screen::Out, &profile, |columns| report::terminal::profile::text(&profile, now, columns))?;
+    args.forms
+        .give(Screen::Out, &profile, |columns| report::terminal::profile::text(&profile, now, columns))?;
     if let Some(kept) = watcher.stays {
         let (why, better) = match (profile.extent.complete, kept.extent.complete) {
             (true, _) => ("quick", "thorough"),

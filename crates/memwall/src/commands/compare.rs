@@ -58,8 +58,9 @@ fn share(text: &str) -> Result<f64, String> {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let [before, after] = [&args.before, &args.after].map(|paths| all(paths));
     let comparison = analysis::compare::compare(&before?, &after?);
-    args.forms
-        .give(Screen::Out, &comparison, |columns| report::terminal::compare::text(&comparison, args.top, columns))?;
+    args.forms.give(Screen::Out, &comparison, |columns| {
+        report::terminal::compare::text(&comparison, args.top, columns)
+    })?;
     let Some(limit) = args.fail_on else { return Ok(()) };
     let slower: Vec<String> = comparison
         .regressions(limit)

@@ -9,7 +9,6 @@ pub mod doctor;
 pub mod events;
 pub mod kernels;
 pub mod models;
-pub mod page;
 pub mod profile;
 pub mod record;
 pub mod recording;

@@ -73,7 +73,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 fn list(forms: &Forms) -> Result<(), Failure> {
     let models: Vec<Model> =
         Model::builtin_names().map(Model::builtin).collect::<Result<_, _>>().map_err(Failure::usage)?;
-    forms.give(Screen::Out, &ModelsDocument::new(&models), |columns| report::terminal::model::list(&models, columns))
+    forms.give(Screen::Out, &ModelsDocument::new(&models), |columns| {
+        report::terminal::model::list(&models, columns)
+    })
 }
 
 impl Show {

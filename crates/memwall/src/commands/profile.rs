@@ -76,7 +76,12 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     args.forms.give(screen, &document, |columns| {
         let mut text = String::new();
         if !changed.is_empty() {
-            text += &report::layout::prose::wrap_in(report::layout::style::WARNING, "", report::terminal::profile::CHANGED, columns);
+            text += &report::layout::prose::wrap_in(
+                report::layout::style::WARNING,
+                "",
+                report::terminal::profile::CHANGED,
+                columns,
+            );
             text.extend(changed.iter().map(|change| report::layout::prose::wrap("  ", change, columns)));
             text += "\n";
         }

@@ -16,7 +16,7 @@ use record::{file, run::Run};
 use recorder::{OnRefusal, Outcome, Request, RunError, Target};
 use report::{json::RunDocument, terminal::run::Detail};
 
-use crate::{failure::Failure, output, trust};
+use crate::{failure::Failure, output, source_files, trust};
 
 /// The recording that `record` writes and `report` reads if none is named.
 pub const DEFAULT: &str = "memwall.sqlite";
@@ -116,6 +116,11 @@ impl Read {
     /// For machines.
     pub fn document(&self) -> RunDocument<'_> {
         RunDocument::new(&self.reading)
+    }
+
+    /// For a browser.
+    pub fn page(&self) -> String {
+        report::html::recording(&self.run, &self.reading, self.profile.as_ref(), source_files::text)
     }
 
     /// For people.

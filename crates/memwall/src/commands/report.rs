@@ -51,7 +51,7 @@ Schema of --json: memwall.run/1.";
 pub fn run(args: &Args) -> Result<(), Failure> {
     let read = recording::read(&args.recording)?;
     if let Some(file) = &args.page.html {
-        output::file(file, &super::page::of(&read))?;
+        output::file(file, &read.page())?;
     }
     if let Some(file) = &args.folded {
         return output::export(file, |out| out.write_all(report::export::folded(&read.run).as_bytes()));

@@ -71,7 +71,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
 fn report(args: &Args, path: &Path) -> Result<(), Failure> {
     let read = recording::read(path)?;
     if let Some(file) = &args.page.html {
-        output::file(file, &super::page::of(&read))?;
+        output::file(file, &read.page())?;
     }
     let detail = Detail { top: args.top, verbose: args.verbose };
     args.forms.give(Screen::BesideProgram, &read.document(), |columns| read.text(detail, columns))

@@ -126,7 +126,8 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
         let page = report::html::validate(&validation);
         output::export(path, |out| out.write_all(page.as_bytes()))?;
     }
-    args.forms.give(Screen::Out, &validation, |columns| report::terminal::validate::text(&validation, columns))?;
+    args.forms
+        .give(Screen::Out, &validation, |columns| report::terminal::validate::text(&validation, columns))?;
     if let Some(kept) = stays {
         output::say(&format!(
             "this validation was not kept: it tried {} indicators, and the one made {}, which tried {}, stays; \

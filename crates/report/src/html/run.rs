@@ -1,16 +1,19 @@
 //! The page of a run.
 
 mod payload;
+mod sources;
 mod trust;
 mod verdict;
 
 use analysis::{
     findings::{Findings, Known, Objects},
     listing::AnnotatedFunction,
+    reading::Reading,
 };
 use machine::Profile;
-use serde::Serialize;
+use record::run::Run;
 
+pub use self::sources::SourceText;
 use super::{
     Aggregate,
     frame::Page,
@@ -46,17 +49,6 @@ pub struct RunPage<'a> {
     pub aggregate: Option<&'a Aggregate>,
 }
 
-/// Lines of a source file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct SourceText {
-    /// As debug information names it.
-    pub file: String,
-    /// Number of the first line given.
-    pub first_line: u32,
-    /// The lines.
-    pub lines: Vec<String>,
-}
-
 const CONTENTS: [(&str, &str); 8] = [
     ("verdict", "Verdict"),
     ("time", "Time line"),
@@ -67,6 +59,28 @@ const CONTENTS: [(&str, &str); 8] = [
     ("machine", "Machine"),
     ("trust", "Trust"),
 ];
+
+/// Functions shown instruction by instruction.
+const FUNCTIONS: usize = 60;
+
+/// The page of a recording that was read; `source` gives the text of a file that debug information names.
+pub fn recording(
+    run: &Run,
+    reading: &Reading,
+    profile: Option<&Profile>,
+    source: impl Fn(&str) -> Option<String>,
+) -> String {
+    let functions = reading.listing(run, FUNCTIONS);
+    let count = reading.objects.objects.len();
+    self::run(&RunPage {
+        findings: &reading.findings,
+        objects: Some(&reading.objects),
+        profile,
+        functions: &functions,
+        sources: &sources::of(&functions, source),
+        aggregate: Some(&Aggregate::collect(&reading.findings, count, reading.samples(run))),
+    })
+}
 
 /// The page of a run, as one file.
 pub fn run(page: &RunPage<'_>) -> String {
