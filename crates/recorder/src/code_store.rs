@@ -159,7 +159,14 @@ impl Collector {
 fn function_at(module: u32, address: u64, sources: Sources<'_>) -> Option<Function> {
     if let Some(found) = sources.generated.iter().find(|code| code.holds(address)) {
         let (name, code) = (found.name.clone(), Some(found.bytes.clone()));
-        return Some(Function { module, symbol: None, name, start: found.start, end: found.end(), code });
+        return Some(Function {
+            module: ModuleId(module),
+            symbol: None,
+            name,
+            start: found.start,
+            end: found.end(),
+            code,
+        });
     }
     if let Some(found) = sources.image.and_then(|image| image.function_at(address)) {
         let symbol = found.is_named().then(|| found.name.clone().into_owned());

@@ -199,7 +199,7 @@ mod tests {
                 run.samples.address.iter().map(|address| address.map(|address| address.get())).collect();
             assert_eq!(addresses, [Some(0x7000), Some(0x6fff)]);
             assert_eq!((run.functions.len(), run.functions[0].code.as_deref()), (1, Some(code)));
-            assert_eq!((run.threads[0].tid, run.places[0].function), (77, Some(0)));
+            assert_eq!((run.threads[0].tid, run.places[0].function), (77, Some(record::ids::FunctionId(0))));
         }
     }
 

@@ -43,7 +43,7 @@ fn recorded(way: &str) -> Option<(HeldBack, String, Known<u64>)> {
     let request = Request::new(Target::Launch(vec![program.into(), way.into()]), &file);
     let outcome = record(&request, &Live, &Source::live()).unwrap();
     if let Some(refusal) = outcome.refusal {
-        println!("skipped: {refusal}");
+        prerequisites::skip(prerequisites::PERF_EVENT, refusal);
         return None;
     }
     let run = record::file::read(&file).unwrap();

@@ -123,7 +123,7 @@ fn the_same_event_may_be_broken_as_a_volume_and_good_as_a_hint() {
         ..judged("OTHER.NAME", &["OTHER.NAME"], qualitative(), None)
     };
     let one = Judged { signals: as_stall.signals.clone(), ..judged("VOLUME", &["VOLUME"], broken(), None) };
-    let never = Judged { trust: Trust::Untested { missing: "not tried".to_owned() }, ..one.clone() };
+    let never = Judged { trust: Trust::Untested { missing: "no kernel for it".to_owned() }, ..one.clone() };
     let catalogue =
         with(vec![one.clone(), as_stall.clone(), Judged { name: "NEVER".to_owned(), ..never.clone() }]);
     let shared = &as_stall.signals[0];

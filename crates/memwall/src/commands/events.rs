@@ -3,6 +3,7 @@
 use events::{Group, Instrument, Offer};
 use machine::Source;
 use pmu::PerfEvents;
+use record::trust::Standing;
 use report::json::{EventEntry, EventsDocument};
 
 use crate::{
@@ -71,9 +72,9 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
             (offer, standing)
         })
         .collect();
-    let entry = |(offer, trust): &(Offer, Option<Standing>)| EventEntry::new(offer, trust.clone());
     let name = instrument.name();
-    let document = EventsDocument::new(&name, trusted.basis(), listed.iter().map(entry).collect());
+    let entries = listed.iter().map(|(offer, trust)| EventEntry::new(offer, trust.clone())).collect();
+    let document = EventsDocument::new(&name, trusted.basis(), entries);
     args.forms.give(Screen::Out, &document, |columns| {
         report::terminal::events::text(&name, &listed, trusted.basis(), columns)
     })

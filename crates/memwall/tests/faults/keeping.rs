@@ -182,7 +182,7 @@ fn refused_validation() -> Tried {
     let place = Place::new();
     let (file, text) = validated(&place);
     let source = include_str!("../../../../examples/odd/denied.c");
-    let Some(denied) = place.build("cc", "denied", source, &[]) else { return Missing("C compiler") };
+    let Some(denied) = place.build("cc", "denied", source, &[]) else { return Missing("cc") };
     let mut command = place.command(denied);
     let output = command.args([memwall(), "validate", "--quick"]).output().expect("it starts");
     assert!(said(&output.stderr).contains("this validation was not kept"), "{output:?}");
