@@ -53,7 +53,7 @@ fn main() -> ExitCode {
             }
             Ok(Tried::Missing(what)) => {
                 skipped += 1;
-                format!("skipped for want of {what}")
+                format!("for want of {what} nobody knows")
             }
             Err(_) => {
                 failed += 1;
