@@ -49,6 +49,8 @@ fn a_run_becomes_a_page_and_a_file_that_cannot_be_written_is_named() {
         .assert()
         .code(1)
         .stderr(contains("no/such/folder.html"));
-    memwall(home, "--on sim:tiny bench load --json --html a.html").assert().code(2);
-    memwall(home, "profile --json --html a.html").assert().code(2);
+    // Several forms at once.
+    let both = memwall(home, "--on sim:tiny bench load --size 1K --json --html a.html").assert().success();
+    both.stdout(contains("\"schema\": \"memwall.bench/1\""));
+    assert!(page(home, "a.html").contains("simulated tiny"));
 }

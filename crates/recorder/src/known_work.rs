@@ -3,7 +3,7 @@
 
 use std::{io, path::PathBuf};
 
-use machine::{CpuSet, profile::Fingerprint};
+use machine::{CpuSet, private, profile::Fingerprint};
 use pmu::{
     Kernel,
     sampling::{Sampler, SamplerRequest, SamplingFailure, Start, Who},
@@ -78,7 +78,8 @@ impl<'k> KnownWork<'k> {
         let cpus = CpuSet::from_iter([cpu]);
         let request = SamplerRequest { start: Start::ByHand, ..clock(rate_hz, None, Who::Thread(tid), cpus) };
         let sampler = Sampler::open(kernel, &request)?;
-        let folder = tempfile::tempdir()?;
+        let permissions = private::folder_permissions();
+        let folder = tempfile::Builder::new().prefix("memwall-").permissions(permissions).tempdir()?;
         let file = folder.path().join("known.mw");
         let about = about(&code.name, rate_hz);
         let window = Window { origin_ns: now_ns(), delay_after_exec_ns: None, end_ns: NEVER };

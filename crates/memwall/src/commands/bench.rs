@@ -126,7 +126,8 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
         output::file(file, &report::html::bench(&bench))?;
     }
     let has_rows = args.rows.give(|| report::terminal::bench::csv(&bench))?;
-    let screen = if has_rows { Screen::None } else { Screen::Out };
+    // Rows or a page are asked for instead of a text.
+    let screen = if has_rows || args.page.html.is_some() { Screen::None } else { Screen::Out };
     let is_terminal = std::io::stdout().is_terminal();
     args.forms.give(screen, &bench, |columns| report::terminal::bench::text(&bench, columns, is_terminal))
 }
