@@ -7,6 +7,7 @@ pub mod count;
 pub mod data;
 pub mod doctor;
 pub mod file;
+pub mod loads;
 pub mod run;
 pub mod scenario;
 pub mod trust;

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use machine::profile::{Fingerprint, Noise};
 use serde::{Deserialize, Serialize};
 
-use crate::data::Data;
+use crate::{data::Data, loads::LoadSamples};
 
 /// A whole recording in memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,6 +28,8 @@ pub struct Run {
     pub places: Vec<Place>,
     /// The samples.
     pub samples: Samples,
+    /// Loads that the processor sampled itself, if it was asked to.
+    pub loads: LoadSamples,
     /// Call chains, each once: places from the sampled one outwards.
     pub stacks: Vec<Vec<u32>>,
     /// What lay where in memory, and who had allocated it.

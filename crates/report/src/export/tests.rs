@@ -65,6 +65,7 @@ fn run() -> Run {
             address: vec![None; 5],
             stack: vec![Some(0), Some(0), Some(0), None, None],
         },
+        loads: Default::default(),
         stacks: vec![vec![1, 0]],
         data: Data::default(),
         slices: Vec::new(),
