@@ -6,6 +6,7 @@
 mod flagged;
 mod instruction;
 mod limits;
+mod loads;
 mod objects;
 mod timeline;
 mod verdict;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 pub use flagged::{Flagged, FlaggedPart};
 pub use instruction::{AccessPattern, InstructionFinding, Pattern, SourceLine};
 pub use limits::{LevelLimit, Limits, Rate, StreamLimit};
+pub use loads::{LoadFindings, LoadSummary, LoadsOf};
 pub use objects::{LineUse, ObjectFinding, ObjectKind, ObjectUse, Objects, Pages, SharedLine, Sharing, Site};
 pub use timeline::{Timeline, TimelineInterval};
 pub use verdict::{Confidence, HeldBack, Nature, Verdict};
@@ -49,6 +51,9 @@ pub struct Findings {
     pub timeline: Timeline,
     /// How far the program is from what this machine was measured to give.
     pub limits: Limits,
+    /// Loads that the processor sampled itself, or why there are none.
+    #[serde(default = "no_loads")]
+    pub loads: Known<LoadFindings>,
     /// What to try next, the most promising first, in plain sentences.
     pub advice: Vec<String>,
     /// What spoils or limits these findings, in plain sentences.
@@ -60,6 +65,11 @@ impl Findings {
     pub fn thread(&self, id: ThreadId) -> Option<&ThreadFinding> {
         self.threads.iter().find(|thread| thread.id == id)
     }
+}
+
+/// Findings that were written before loads could be sampled have none.
+fn no_loads() -> Known<LoadFindings> {
+    Known::Missing("nobody asked for them".to_owned())
 }
 
 /// A value, or why there is none.

@@ -7,6 +7,7 @@
 pub mod compare;
 pub mod findings;
 pub mod listing;
+mod loads;
 pub mod marking;
 pub mod objects;
 pub mod reading;

@@ -21,10 +21,10 @@ use crate::{
     timer::Blamed,
 };
 use flagged::FlaggedTally;
-use space::Spaces;
 use tally::{ObjectTally, Touch};
 
-pub(crate) use space::Key;
+pub(crate) use name::of as name_of;
+pub(crate) use space::{Key, Spaces};
 
 /// Which data a run waited for, and for each sample the index of its object, if its address is known. `findings` are
 /// those of the same run: objects refer to its symbols.

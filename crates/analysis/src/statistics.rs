@@ -22,6 +22,12 @@ pub(crate) fn quantile(sorted: &[f64], part: f64) -> Option<f64> {
     sorted.get((last as f64 * part).round() as usize).copied()
 }
 
+/// The median of sorted values; none of none.
+pub(crate) fn median(sorted: &[f64]) -> Option<f64> {
+    let (low, high) = (sorted.get(sorted.len().checked_sub(1)? / 2)?, sorted.get(sorted.len() / 2)?);
+    Some((low + high) / 2.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,6 +46,7 @@ mod tests {
     #[test]
     fn quantiles() {
         assert_eq!(quantile(&[], 0.5), None);
+        assert_eq!([median(&[]), median(&[3.0]), median(&[1.0, 2.0])], [None, Some(3.0), Some(1.5)]);
         assert_eq!(quantile(&[1.0, 2.0, 9.0], 0.5), Some(2.0));
         assert_eq!(quantile(&[1.0, 2.0, 9.0], 1.0), Some(9.0));
     }

@@ -32,6 +32,7 @@ use record::{
 
 use crate::{
     findings::{Findings, Known, SCHEMA, Subject},
+    loads,
     trust::Catalogue,
 };
 pub(crate) use advice::advice;
@@ -124,6 +125,7 @@ pub(crate) fn analyse_and_blame(
         instructions,
         timeline,
         limits,
+        loads: loads::loads(run),
         advice: Vec::new(),
         remarks: remarks::remarks(run, &tally, overall.as_ref(), &options.trust),
     };

@@ -9,6 +9,7 @@
 mod about;
 mod data;
 mod error;
+mod loads;
 mod read;
 mod schema;
 #[cfg(test)]

@@ -8,6 +8,7 @@ pub mod data;
 pub mod doctor;
 pub mod file;
 pub mod ids;
+pub mod loads;
 pub mod run;
 pub mod scenario;
 pub mod trust;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     data::Data,
     ids::{FunctionId, ModuleId, PlaceId, ThreadId},
+    loads::LoadSamples,
 };
 
 /// A whole recording in memory.
@@ -31,6 +32,8 @@ pub struct Run {
     pub places: Vec<Place>,
     /// The samples.
     pub samples: Samples,
+    /// Loads that the processor sampled itself, if it was asked to.
+    pub loads: LoadSamples,
     /// Call chains, each once: places from the sampled one outwards.
     pub stacks: Vec<Vec<PlaceId>>,
     /// What lay where in memory, and who had allocated it.

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use record::{file::read, run::Run};
+use record::{file::read, loads::LoadSamples, run::Run};
 
 fn recording(name: &str) -> Run {
     read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings").join(name)).unwrap()
@@ -18,6 +18,7 @@ fn version_1_has_code_and_samples_without_data() {
     assert_eq!((run.about.command[0].as_str(), run.samples.time_ns.len()), ("./walk", 376));
     assert_eq!(run.samples.address.iter().flatten().count(), 375);
     assert!(run.functions.iter().any(|function| function.name == "walk" && function.code.is_some()));
+    assert_eq!(run.loads, LoadSamples::NotAsked);
     assert!(run.data.blocks.is_empty() && run.data.areas.is_empty() && run.stacks.is_empty());
 }
 

@@ -254,6 +254,9 @@ pub fn complete(run: &mut Run) {
     for place in &run.samples.place {
         sampled[place.index()] = true;
     }
+    for load in run.loads.taken() {
+        sampled[load.place.index()] = true;
+    }
     let mut collector = Collector::new(sampled);
     for (index, module) in run.modules.iter_mut().enumerate() {
         let image = if module.kind == ModuleKind::File { reopen(module) } else { None };

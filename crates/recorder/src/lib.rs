@@ -21,6 +21,7 @@ mod chains;
 mod code_store;
 mod heap;
 mod known_work;
+mod loads;
 mod memory;
 mod modules;
 mod operand;
@@ -66,6 +67,8 @@ pub struct Request {
     /// Take call chains along, as far as frame pointers carry. On a guest they took 0.1 to 0.3 % of processor time beside
     /// the 1.5 to 2 % of sampling itself.
     pub call_chains: bool,
+    /// Sample loads with their latency and where their data came from, where the processor can.
+    pub precise: bool,
     /// The version of memwall, for the recording.
     pub memwall: String,
 }
@@ -89,7 +92,7 @@ pub enum OnRefusal {
 }
 
 impl Request {
-    /// 1000 samples per second, from the beginning to the end, with allocations and without call chains.
+    /// 1000 samples per second, from the beginning to the end, with allocations, without call chains and sampled loads.
     pub fn new(target: Target, output: impl Into<PathBuf>) -> Self {
         Self {
             target,
@@ -101,6 +104,7 @@ impl Request {
             on_refusal: OnRefusal::GoOn,
             heap: true,
             call_chains: false,
+            precise: false,
             memwall: env!("CARGO_PKG_VERSION").to_owned(),
         }
     }
@@ -117,6 +121,8 @@ pub struct Outcome {
     pub samples: u64,
     /// Why there are no samples, and what would allow them.
     pub refusal: Option<String>,
+    /// Why no loads were sampled although that was asked for, and what to do instead.
+    pub no_loads: Option<String>,
     /// Why the recording stopped early; what was measured before is in it.
     pub trouble: Option<FileError>,
     /// A folder with the library that writes allocations down, still there because processes of the program go on and

@@ -40,6 +40,7 @@ struct Known {
 pub(super) struct Counts {
     pub samples: u64,
     pub lost: u64,
+    pub lost_loads: u64,
     pub throttled: u64,
     pub malformed: u64,
     pub unmapped: u64,
@@ -204,6 +205,18 @@ impl Recorder {
             Record::Lost { records, .. } => self.counts.lost += records,
             Record::LostSamples { samples, .. } => self.counts.lost += samples,
             Record::Throttle { .. } => self.counts.throttled += 1,
+            Record::Malformed { .. } => self.counts.malformed += 1,
+            _ => {}
+        }
+    }
+
+    /// Takes one record of a sampler of loads.
+    pub fn take_load(&mut self, record: Record<'_>) {
+        match record {
+            Record::Sample(sample) => self.load(&sample),
+            Record::Lost { records: lost, .. } | Record::LostSamples { samples: lost, .. } => {
+                self.counts.lost_loads += lost;
+            }
             Record::Malformed { .. } => self.counts.malformed += 1,
             _ => {}
         }

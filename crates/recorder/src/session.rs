@@ -13,7 +13,7 @@ use std::{
 
 use machine::{CpuSet, Source, Topology, profile::Fingerprint, steal::StealWatch};
 use pmu::{
-    Kernel,
+    Kernel, Pmu,
     refusal::Surroundings,
     sampling::{Activity, Fields, Jitter, Pace, Sampler, SamplerRequest, SamplingFailure, Sideband, Who},
 };
@@ -29,6 +29,7 @@ use rustix::{
 use super::{
     OnRefusal, Outcome, Request, RunError, Target,
     heap::{Barrier, Heap, barrier},
+    loads,
     recorder::{NEVER, Recorder, Window},
     schedule::{self, Watch},
 };
@@ -67,6 +68,10 @@ enum Instrument<'k> {
 
 struct Session<'k> {
     instrument: Instrument<'k>,
+    /// Sample loads beside it.
+    loads: Vec<Sampler<'k>>,
+    /// Why none do, although they were asked for.
+    no_loads: Option<String>,
     recorder: Recorder,
     /// Until the program has ended.
     signals: Option<Signals>,
@@ -176,6 +181,7 @@ impl<'k> Begin<'_, 'k> {
         let mut session = self.session(instrument, recorder, signals, about, child.pid, true);
         session.refusal = refusal;
         session.no_heap = no_heap;
+        self.sample_loads(&mut session, Who::Child(child.pid));
         if let Err(source) = child.go() {
             self.call_off(child);
             return Err(RunError::NotExecutable { program: name(), source });
@@ -218,6 +224,7 @@ impl<'k> Begin<'_, 'k> {
         recorder.known(number, None, name, &schedule::threads(number).map_err(|_| gone())?);
         let mut session = self.session(instrument, recorder, signals, about, number, false);
         session.refusal = refusal;
+        self.sample_loads(&mut session, Who::Process(number));
         let words = "it was running already when memwall came";
         session.no_heap = self.request.heap.then(|| words.to_owned());
         Ok(session)
@@ -254,6 +261,8 @@ impl<'k> Begin<'_, 'k> {
         let process = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         Session {
             instrument,
+            loads: Vec::new(),
+            no_loads: None,
             recorder,
             signals: Some(signals),
             about,
@@ -288,6 +297,26 @@ impl<'k> Begin<'_, 'k> {
                 }
             }
         }
+    }
+
+    /// Has loads sampled beside the clock, if that is asked for; without the clock nobody tells who runs what.
+    fn sample_loads(&self, session: &mut Session<'k>, who: Who) {
+        if !self.request.precise {
+            return;
+        }
+        let opened = match &session.refusal {
+            Some(refusal) => Err(refusal.clone()),
+            None => {
+                let pmus = Pmu::list(self.source.root());
+                let explain = |failure: &SamplingFailure| self.refusal(failure);
+                loads::open(self.kernel, &pmus, self.request.rate_hz, who, self.cpus, explain)
+            }
+        };
+        match opened {
+            Ok(samplers) => session.loads = samplers,
+            Err(reason) => session.no_loads = Some(reason),
+        }
+        session.recorder.writer.loads_asked(session.no_loads.as_deref());
     }
 
     fn refusal(&self, failure: &SamplingFailure) -> String {

@@ -9,7 +9,7 @@ use super::Key;
 use crate::findings::{ObjectKind, Site, SourceLine};
 
 /// The name for people.
-pub(super) fn of(run: &Run, key: &Key) -> String {
+pub(crate) fn of(run: &Run, key: &Key) -> String {
     match key {
         Key::Variable(index) => {
             run.data.variables.get(*index as usize).map_or_else(String::new, |variable| variable.name.clone())

@@ -58,6 +58,7 @@ pub(crate) fn run(code: &[u8], samples: &[(u64, Option<u64>)]) -> Run {
         lines: vec![LineRange { module: ModuleId(0), start: BASE, end, file: 0, line: 3 }],
         places,
         samples: columns,
+        loads: Default::default(),
         stacks: Vec::new(),
         data: record::data::Data::default(),
         slices: Vec::new(),

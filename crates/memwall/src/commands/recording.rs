@@ -45,6 +45,9 @@ pub struct Recording {
     /// Take call chains along, for flame graphs; needs programs built with frame pointers
     #[arg(long)]
     call_graph: bool,
+    /// Sample loads with their latency and where their data came from, where the processor can (PEBS, IBS)
+    #[arg(long)]
+    precise: bool,
     /// The program and its arguments
     #[arg(last = true, value_name = "PROGRAM", required_unless_present = "pid")]
     program: Vec<OsString>,
@@ -64,6 +67,7 @@ impl Recording {
             duration: self.seconds,
             heap: !self.no_heap,
             call_chains: self.call_graph,
+            precise: self.precise,
             on_refusal: if self.need_samples { OnRefusal::Fail } else { OnRefusal::GoOn },
             skid_instructions: skid(&Fingerprint::read(&source)),
             ..Request::new(target, output)
@@ -166,6 +170,10 @@ pub fn passing() -> Result<(tempfile::TempDir, PathBuf), Failure> {
 pub fn warn(outcome: &Outcome) {
     if let Some(refusal) = &outcome.refusal {
         output::say(&format!("recorded without samples: {refusal}"));
+    }
+    // Without samples at all the reason is the same.
+    if let Some(reason) = outcome.no_loads.as_ref().filter(|_| outcome.refusal.is_none()) {
+        anstream::eprintln!("memwall: recorded without sampled loads: {reason}");
     }
     if let Some(folder) = &outcome.left_behind {
         output::say(&format!(

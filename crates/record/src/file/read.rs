@@ -5,11 +5,12 @@ use std::{collections::BTreeMap, fs::File, io::Read as _, num::NonZeroU64, path:
 use rusqlite::{Connection, OpenFlags, Row, types::Value};
 
 use super::{
-    FileError, about, data,
+    FileError, about, data, loads,
     schema::{APPLICATION_ID, VERSION},
 };
 use crate::{
     data::{Area, AreaKind, Data},
+    loads::LoadSamples,
     run::{Function, LineRange, Module, ModuleKind, Place, Process, Run, Samples, Slice, Thread},
 };
 
@@ -122,6 +123,7 @@ fn tables(from: &Connection, version: i64) -> Result<Run, Trouble> {
         lines: rows(from, "line", "module, start, end, file, line", line)?,
         places: rows(from, "place", "module, address, function", place)?,
         samples: samples(from, has_data)?,
+        loads: if version >= 3 { loads::read(from)? } else { LoadSamples::NotAsked },
         stacks: if has_data { data::read_stacks(from)? } else { Vec::new() },
         data: if has_data { data::read(from)? } else { Data::default() },
         slices: slices(from)?,
@@ -302,6 +304,8 @@ fn check(run: &Run) -> Result<(), String> {
     within("process", run.threads.iter().map(|thread| thread.process).max(), run.processes.len())?;
     within("thread", run.samples.thread.iter().map(|id| id.0).max(), run.threads.len())?;
     within("thread", run.slices.iter().map(|slice| slice.thread.0).max(), run.threads.len())?;
+    within("thread", run.loads.taken().iter().map(|load| load.thread.0).max(), run.threads.len())?;
+    within("place", run.loads.taken().iter().map(|load| load.place.0).max(), run.places.len())?;
     within("place", run.samples.place.iter().map(|id| id.0).max(), run.places.len())?;
     let modules = run.places.iter().map(|place| place.module.0);
     let modules = modules.chain(run.functions.iter().map(|function| function.module.0));

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use rusqlite::Connection;
 
 use super::*;
-use crate::{data::*, ids::*, run::*};
+use crate::{data::*, ids::*, loads::*, run::*};
 
 fn about() -> About {
     About {
@@ -84,6 +84,21 @@ fn data() -> Data {
     }
 }
 
+fn loads() -> Vec<LoadSample> {
+    let known = LoadSample {
+        time_ns: 1_500_000,
+        thread: ThreadId(0),
+        cpu: 3,
+        place: PlaceId(0),
+        address: NonZeroU64::new(u64::MAX - 7),
+        latency_cycles: Some(312),
+        origin: Some(DataOrigin::Dram),
+    };
+    let unknown =
+        LoadSample { time_ns: 1_600_000, address: None, latency_cycles: None, origin: None, ..known };
+    vec![known, unknown]
+}
+
 fn run() -> Run {
     let address = |address| NonZeroU64::new(address);
     Run {
@@ -133,6 +148,7 @@ fn run() -> Run {
             address: vec![address(u64::MAX), None, address(0x7fff_0000)],
             stack: vec![Some(0), None, Some(1)],
         },
+        loads: LoadSamples::Taken(loads()),
         stacks: vec![vec![PlaceId(0), PlaceId(1)], vec![PlaceId(0)]],
         data: data(),
         slices: vec![Slice { thread: ThreadId(0), slice: 0, running_ns: 4, blocked_ns: 5, preempted_ns: 6 }],
@@ -252,13 +268,27 @@ fn a_recording_without_data_and_call_chains_is_read() {
     let path = written(folder.path());
     let old = "PRAGMA foreign_keys = OFF; DROP VIEW located; ALTER TABLE sample DROP COLUMN stack; DROP TABLE stack;
         DROP TABLE area; DROP TABLE variable; DROP TABLE site; DROP TABLE block; DROP TABLE heap_log;
-        PRAGMA user_version = 1";
+        DROP TABLE load; DROP TABLE load_sampling; PRAGMA user_version = 1";
     Connection::open(&path).unwrap().execute_batch(old).unwrap();
     let mut expected = run();
     expected.samples.stack = Vec::new();
     expected.stacks = Vec::new();
+    expected.loads = LoadSamples::NotAsked;
     expected.data = Data::default();
     assert_eq!(read(&path).unwrap(), expected);
+}
+
+#[test]
+fn loads_that_were_refused_or_not_asked_for_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mw");
+    for loads in
+        [LoadSamples::NotAsked, LoadSamples::Refused("no PMU".into()), LoadSamples::Taken(Vec::new())]
+    {
+        let expected = Run { loads, ..run() };
+        write(&path, &expected).unwrap();
+        assert_eq!(read(&path).unwrap(), expected);
+    }
 }
 
 #[test]

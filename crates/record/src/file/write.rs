@@ -12,11 +12,13 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
 use super::{
     FileError, about,
     data::{PendingData, json},
+    loads::PendingLoads,
     schema::{APPLICATION_ID, RESERVE_BYTES, TABLES, VERSION},
 };
 use crate::{
     data::{Area, Block, HeapLog, Site, Variable},
     ids::{FunctionId, PlaceId, ThreadId},
+    loads::LoadSample,
     run::{About, Function, LineRange, Module, Place, Process, Run, Slice, Thread},
 };
 
@@ -78,6 +80,7 @@ struct Pending {
     slices: Vec<Slice>,
     stacks: Vec<(u32, Vec<PlaceId>)>,
     data: PendingData,
+    loads: PendingLoads,
     remarks: Vec<String>,
 }
 
@@ -153,6 +156,18 @@ impl Writer {
     pub fn sample(&mut self, sample: Sample) {
         if !self.stopped {
             self.pending.samples.push(sample);
+        }
+    }
+
+    /// Loads were asked for: `refusal` says why they cannot be had, if so.
+    pub fn loads_asked(&mut self, refusal: Option<&str>) {
+        self.pending.loads.asked = Some(refusal.map(str::to_owned));
+    }
+
+    /// A sampled load; its thread and place have been handed over before.
+    pub fn load(&mut self, load: LoadSample) {
+        if !self.stopped {
+            self.pending.loads.samples.push(load);
         }
     }
 
@@ -287,6 +302,7 @@ pub fn write(path: &Path, run: &Run) -> Result<(), FileError> {
     run.slices.iter().for_each(|slice| writer.slice(*slice));
     run.stacks.iter().enumerate().for_each(|(index, places)| writer.stack(numbered(index), places));
     writer.pending.data = PendingData::all(&run.data);
+    writer.pending.loads = PendingLoads::all(&run.loads);
     let samples = &run.samples;
     for index in 0..samples.time_ns.len() {
         writer.sample(Sample {
@@ -365,6 +381,7 @@ impl Pending {
     fn drop_measured(&mut self) {
         self.samples = Vec::new();
         self.slices = Vec::new();
+        self.loads.samples = Vec::new();
         self.data.drop_measured();
     }
 
@@ -383,6 +400,7 @@ impl Pending {
                 [s.running_ns, s.blocked_ns, s.preempted_ns].map(u64::cast_signed);
             insert.execute(params![s.thread, s.slice, running, blocked, preempted])?;
         }
+        self.loads.write(to)?;
         let mut insert = to.prepare("INSERT INTO remark(text) VALUES(?)")?;
         self.remarks.iter().try_for_each(|text| insert.execute([text]).map(drop))
     }
@@ -397,6 +415,7 @@ impl Pending {
         self.slices.clear();
         self.stacks.clear();
         self.data.clear();
+        self.loads.clear();
         self.remarks.clear();
     }
 }

@@ -2,15 +2,16 @@
 
 use std::num::NonZeroU64;
 
-use pmu::sampling::{CallChain, Mode, Sample};
+use pmu::sampling::{CallChain, Mode, Sample, Weight};
 use record::{
     file,
     ids::{ModuleId, PlaceId, ThreadId},
+    loads::LoadSample,
     run::{ModuleKind, Place},
 };
 
 use super::{Known, Recorder};
-use crate::{calls::follows_call, operand, spaces::Mapped};
+use crate::{calls::follows_call, loads, operand, spaces::Mapped};
 
 /// The number of `rsp` in the kernel's `perf_regs.h`.
 const STACK_POINTER: u32 = 7;
@@ -63,6 +64,38 @@ impl Recorder {
             stack,
         });
         self.counts.samples += 1;
+    }
+
+    /// A load that the processor sampled itself: address, latency and origin are its own, not worked out.
+    pub(super) fn load(&mut self, sample: &Sample<'_>) {
+        let source = sample.data_source.filter(loads::is_load);
+        let ip = sample.ip.filter(|_| matches!(sample.mode, Mode::User | Mode::Unknown));
+        let (Some(source), Some(ip)) = (source, ip) else { return };
+        if !self.window.contains(sample.time_ns) {
+            return;
+        }
+        let time_ns = self.window.time(sample.time_ns);
+        let Some(thread) = self.thread_of(sample.pid, sample.tid, time_ns) else { return };
+        let mapped = self.mapped(sample.pid, ip);
+        let number = match &mapped {
+            Some(mapped) => mapped.module,
+            None => self.modules.unknown(sample.pid),
+        };
+        let place = self.place(number, sample.pid, mapped.as_ref(), ip).index;
+        let address = sample.address.and_then(NonZeroU64::new);
+        if let Some(address) = address {
+            self.touch(sample.pid, address.get());
+        }
+        self.writer.load(LoadSample {
+            time_ns,
+            thread: ThreadId(thread),
+            cpu: u16::try_from(sample.cpu).unwrap_or(u16::MAX),
+            place: PlaceId(place),
+            address,
+            // No load takes no time: 0 is what processors say that did not measure it.
+            latency_cycles: sample.weight.map(Weight::latency_cycles).filter(|cycles| *cycles > 0),
+            origin: loads::origin(&source),
+        });
     }
 
     fn mapped(&self, pid: i32, ip: u64) -> Option<Mapped> {

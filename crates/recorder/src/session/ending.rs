@@ -41,10 +41,16 @@ impl Session<'_> {
     }
 
     fn remarks(&mut self, ending: Ending, is_whole: bool) {
-        let Counts { lost, throttled, malformed, unmapped, samples, .. } = self.recorder.counts;
+        let Counts { lost, lost_loads, throttled, malformed, unmapped, samples, .. } = self.recorder.counts;
         let mut say = |text: String| self.recorder.writer.remark(&text);
         if let Some(refusal) = &self.refusal {
             say(format!("There are no samples, since the kernel refused them: {refusal}."));
+        }
+        if let Some(reason) = &self.no_loads {
+            say(format!("No loads were sampled: {}.", reason.trim_end_matches('.')));
+        }
+        if lost_loads > 0 {
+            say(format!("{lost_loads} sampled loads were lost because the rings were full."));
         }
         if let Some(trouble) = &self.trouble {
             say(format!("The recording stopped before the program did: {trouble}."));

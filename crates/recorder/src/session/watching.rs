@@ -43,6 +43,7 @@ impl Session<'_> {
             elapsed: Duration::from_nanos(self.about.elapsed_ns.unwrap_or(0)),
             samples: self.committed,
             refusal: self.refusal,
+            no_loads: self.no_loads,
             trouble: self.trouble,
             left_behind,
         })
@@ -135,6 +136,10 @@ impl Session<'_> {
                 let now = now_ns();
                 let recorder = &mut self.recorder;
                 sampler.drain(|record| recorder.take(record));
+                // What was mapped stands in the other rings, which come first.
+                for loads in &mut self.loads {
+                    loads.drain(|record| recorder.take_load(record));
+                }
                 recorder.advance(now);
             }
             Instrument::Schedule(_) => self.look_at_schedule(),
@@ -182,6 +187,10 @@ impl Session<'_> {
                 let _ = sampler.stop();
                 let recorder = &mut self.recorder;
                 sampler.drain_all(|record| recorder.take(record));
+                for mut loads in std::mem::take(&mut self.loads) {
+                    let _ = loads.stop();
+                    loads.drain_all(|record| recorder.take_load(record));
+                }
                 self.about.lost_samples = Some(recorder.counts.lost);
                 self.about.period_ns = sampler.mean_period().unwrap_or(self.about.period_ns);
             }

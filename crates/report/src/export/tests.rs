@@ -70,6 +70,7 @@ fn run() -> Run {
             address: vec![None; 5],
             stack: vec![Some(0), Some(0), Some(0), None, None],
         },
+        loads: Default::default(),
         stacks: vec![vec![PlaceId(1), PlaceId(0)]],
         data: Data::default(),
         slices: Vec::new(),

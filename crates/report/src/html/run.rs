@@ -26,6 +26,7 @@ use crate::{
     layout::prose::{counted, dotted},
     terminal::run::{
         limits::{sentence, stream_sentence},
+        loads,
         objects::flagged_sentence,
         seconds,
         subject::{ending, shown},
@@ -94,7 +95,7 @@ pub fn run(page: &RunPage<'_>) -> String {
             .with([
                 section("bars", "Where the user time went", [place("bar-views")]),
                 section("code", "Code", [place("symbols-table"), place("instructions-table")]),
-                section("data-objects", "Data", data(page.objects)),
+                section("data-objects", "Data", data(page)),
                 section("threads", "Threads", [place("threads-table")]),
                 section("machine", "This machine", machine(page)),
                 trust::html(page),
@@ -130,12 +131,15 @@ fn flagged(page: &RunPage<'_>) -> Html {
     sentence.map_or_else(Html::default, |sentence| paragraph("", &sentence))
 }
 
-fn data(objects: Option<&Objects>) -> Vec<Html> {
-    match objects {
-        None => vec![paragraph("quiet", "This recording was not asked which data was waited for.")],
+fn data(page: &RunPage<'_>) -> Vec<Html> {
+    /// Functions and objects whose loads are listed.
+    const TOP: usize = 5;
+    let loads = list("notes", loads::sentences(&page.findings.loads, TOP).iter());
+    match page.objects {
+        None => vec![paragraph("quiet", "This recording was not asked which data was waited for."), loads],
         Some(objects) => {
             let views = ["objects-table", "pairs-table", "lines-table"].map(place);
-            views.into_iter().chain([list("notes", objects.remarks.iter())]).collect()
+            views.into_iter().chain([loads, list("notes", objects.remarks.iter())]).collect()
         }
     }
 }

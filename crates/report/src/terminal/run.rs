@@ -5,6 +5,7 @@ mod bars;
 mod brief;
 pub(crate) mod code;
 pub(crate) mod limits;
+pub(crate) mod loads;
 pub(crate) mod objects;
 pub(crate) mod subject;
 pub(crate) mod timeline;
@@ -45,6 +46,7 @@ fn everything(findings: &Findings, objects: Option<&Objects>, top: usize, column
     if let Some(objects) = objects {
         parts.push(objects::text(findings, objects, top, columns));
     }
+    parts.push(loads::text(&findings.loads, top, columns));
     parts.extend(code::by_class(findings, top, columns));
     parts.push(code::instructions(findings, top.max(20), columns));
     parts.push(account::threads(findings, columns));

@@ -191,6 +191,7 @@ pub(crate) fn findings() -> Findings {
             }),
             running_threads: Known::Value(1.9),
         },
+        loads: Known::Missing("nobody asked for them".to_owned()),
         advice: vec![
             "Make the data of probe_table smaller or nearer: its loads land all over it.".to_owned(),
         ],
