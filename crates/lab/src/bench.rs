@@ -3,18 +3,21 @@
 //! Everything asked for is checked against the machine before the first measurement; each point is handed on
 //! as it is finished.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    error::Error,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
-use kernels::{Kernel, PagePolicy, Workload, kernel::KernelError, workload::WorkloadError};
-use machine::{Bytes, CpuSet, Source, Topology, Width, profile::Clock};
-use record::bench::{Bench, Pages, Point, Work};
+use kernels::{Job, Kernel, PagePolicy, kernel::KernelError, program::AssembleError};
+use machine::{Bytes, CpuSet, Topology, Width, profile::Clock};
+use record::bench::{Bench, Point};
 
 use crate::{
-    clock, native,
-    noise::{self, StealWatch},
-    repeat::{Executor, Plan, repeat},
+    clock,
+    host::{Host, HostError},
+    noise,
+    repeat::RepeatPlan,
     request_check::{BadRequest, check_cpus, check_node, check_size, check_threads},
-    rig::Rig,
 };
 
 /// The schema of [`Bench`].
@@ -22,7 +25,7 @@ pub const SCHEMA: &str = "memwall.bench/1";
 
 /// What to measure.
 #[derive(Clone, Debug)]
-pub struct Request<'a> {
+pub struct BenchRequest<'a> {
     /// Parameters set.
     pub kernel: &'a Kernel,
     /// As asked; `None` takes the widest that kernel and CPU share.
@@ -38,7 +41,7 @@ pub struct Request<'a> {
     /// Of every random choice.
     pub seed: u64,
     /// When to stop repeating.
-    pub plan: Plan,
+    pub plan: RepeatPlan,
 }
 
 /// What happened, as it happens.
@@ -77,15 +80,15 @@ pub enum BenchError {
     /// No size was given to a kernel that needs one.
     #[error("kernel '{0}' needs a size; write --size 16K or a sweep such as 16K..1G")]
     NoSize(String),
-    /// It could not be simulated.
+    /// The kernel makes nothing of this size.
     #[error("{kernel} over {size}: {source}")]
-    Simulation {
+    Size {
         /// The kernel.
         kernel: String,
         /// The size.
         size: Bytes,
         /// Why.
-        source: crate::simulated::SimulationError,
+        source: AssembleError,
     },
     /// It could not be prepared or run.
     #[error("{kernel} over {size}: {source}")]
@@ -95,47 +98,19 @@ pub enum BenchError {
         /// The size.
         size: Bytes,
         /// Why.
-        source: WorkloadError,
+        source: Box<dyn Error + Send + Sync>,
     },
 }
 
 impl BenchError {
     /// Whether the request was bad, rather than its execution.
     pub fn is_bad_request(&self) -> bool {
-        !matches!(
-            self,
-            Self::Simulation { .. }
-                | Self::Run {
-                    source: WorkloadError::Memory(_) | WorkloadError::Team(_) | WorkloadError::Code(_),
-                    ..
-                }
-        )
-    }
-}
-
-/// A workload ready to run: native, or scripted by a test.
-trait Prepared: Executor<Error = WorkloadError> {
-    fn work(&self) -> Work;
-    fn size(&self) -> Bytes;
-    fn pages(&self) -> Option<Pages>;
-}
-
-impl Prepared for Workload {
-    fn work(&self) -> Work {
-        native::work_of(self)
-    }
-
-    fn size(&self) -> Bytes {
-        Workload::size(self)
-    }
-
-    fn pages(&self) -> Option<Pages> {
-        native::pages_of(self)
+        !matches!(self, Self::Run { .. })
     }
 }
 
 /// Checks the request against the machine: returns the width and the sizes it comes to. Measures nothing.
-pub fn check(request: &Request<'_>, machine: &Topology) -> Result<(Width, Vec<Bytes>), BenchError> {
+pub fn check(request: &BenchRequest<'_>, machine: &Topology) -> Result<(Width, Vec<Bytes>), BenchError> {
     let description = request.kernel.description();
     let width = request.kernel.width_on(&machine.isa, request.width)?;
     check_cpus(machine, request.cpus)?;
@@ -151,47 +126,77 @@ pub fn check(request: &Request<'_>, machine: &Topology) -> Result<(Width, Vec<By
     }
     for &size in request.sizes {
         check_size(machine, size, request.node)?;
-        let failed = |source| BenchError::Run {
-            kernel: request.kernel.name().to_owned(),
-            size,
-            source: WorkloadError::Assemble(source),
-        };
+        let kernel = request.kernel.name();
+        let failed = |source| BenchError::Size { kernel: kernel.to_owned(), size, source };
         kernels::geometry::divide(request.kernel, width, size, request.cpus.len()).map_err(failed)?;
     }
     Ok((width, request.sizes.to_vec()))
 }
 
-/// Measures. `rig` estimates the clock; `source` is where steal time is read.
+/// Measures one size after the other. An interrupt keeps what was measured, the size under way included if it has a
+/// sample.
 pub fn bench(
-    request: &Request<'_>,
-    rig: &mut dyn Rig,
-    source: &Source,
-    machine: &Topology,
+    request: &BenchRequest<'_>,
+    host: &mut dyn Host,
     progress: &mut dyn FnMut(Progress<'_>),
     interrupt: &AtomicBool,
 ) -> Result<Bench, BenchError> {
-    let (width, sizes) = check(request, machine)?;
-    let clock = request.cpus.first().and_then(|cpu| clock::estimate(rig, cpu, interrupt));
-    let cpus: Vec<u32> = request.cpus.iter().collect();
-    let mut prepare = |size: Bytes| -> Result<Box<dyn Prepared>, WorkloadError> {
-        let workload = Workload::prepare(&kernels::Request {
-            kernel: request.kernel,
-            width,
-            size,
-            cpus: &cpus,
-            node: request.node,
-            pages: request.pages,
-            seed: request.seed,
-        })?;
-        Ok(Box::new(workload))
-    };
-    let steal = || StealWatch::begin(source, request.cpus, machine.hypervisor.is_some());
+    let (width, sizes) = check(request, host.topology())?;
+    let clock = request.cpus.first().and_then(|cpu| clock::estimate(host, cpu, interrupt));
     let mut bench = header(request, width, clock);
-    measure_sizes(&mut bench, &sizes, &request.plan, &mut prepare, &steal, progress, interrupt)?;
+    bench.simulated = host.simulated().map(str::to_owned);
+    let of = sizes.len();
+    for (done, &asked) in sizes.iter().enumerate() {
+        if interrupt.load(Ordering::Relaxed) {
+            break;
+        }
+        progress(Progress::Size { size: asked, done, of });
+        let Some(point) = point(request, width, asked, host, interrupt)? else { break };
+        bench.points.push(point);
+        progress(Progress::Point { point: &bench.points[done], done: done + 1, of });
+    }
+    bench.interrupted = interrupt.load(Ordering::Relaxed);
     Ok(bench)
 }
 
-pub(crate) fn header(request: &Request<'_>, width: Width, clock: Option<Clock>) -> Bench {
+/// One size; `None` if interrupted before its first sample.
+fn point(
+    request: &BenchRequest<'_>,
+    width: Width,
+    asked: Bytes,
+    host: &mut dyn Host,
+    interrupt: &AtomicBool,
+) -> Result<Option<Point>, BenchError> {
+    let job = Job {
+        kernel: request.kernel.clone(),
+        width: Some(width),
+        size: asked,
+        cpus: request.cpus.iter().collect(),
+        node: request.node,
+        pages: request.pages,
+        seed: request.seed,
+    };
+    let failed = |HostError { source, .. }| {
+        let kernel = request.kernel.name().to_owned();
+        BenchError::Run { kernel, size: asked, source }
+    };
+    let steal = host.watch_steal(request.cpus);
+    let measured = host.measure(&job, &request.plan, interrupt).map_err(failed)?;
+    let Some(time_ns) = measured.repeated.time_ns() else { return Ok(None) };
+    let noise = noise::of_repeated(&measured.repeated, steal.and_then(|steal| steal.stolen_ns()));
+    Ok(Some(Point {
+        asked,
+        size: measured.size,
+        pages: measured.pages,
+        stopped: measured.repeated.stopped,
+        samples_ns: measured.repeated.samples_ns,
+        time_ns,
+        work: measured.work,
+        noise,
+    }))
+}
+
+fn header(request: &BenchRequest<'_>, width: Width, clock: Option<Clock>) -> Bench {
     Bench {
         schema: SCHEMA.to_owned(),
         simulated: None,
@@ -206,46 +211,6 @@ pub(crate) fn header(request: &Request<'_>, width: Width, clock: Option<Clock>) 
         points: Vec::new(),
         interrupted: false,
     }
-}
-
-type Prepare<'a> = dyn FnMut(Bytes) -> Result<Box<dyn Prepared>, WorkloadError> + 'a;
-
-/// Fills in the points. An interrupt keeps what was measured, the size under way included if it has a sample.
-fn measure_sizes(
-    bench: &mut Bench,
-    sizes: &[Bytes],
-    plan: &Plan,
-    prepare: &mut Prepare<'_>,
-    steal: &dyn Fn() -> StealWatch,
-    progress: &mut dyn FnMut(Progress<'_>),
-    interrupt: &AtomicBool,
-) -> Result<(), BenchError> {
-    let of = sizes.len();
-    for (done, &asked) in sizes.iter().enumerate() {
-        if interrupt.load(Ordering::Relaxed) {
-            break;
-        }
-        progress(Progress::Size { size: asked, done, of });
-        let failed = |source| BenchError::Run { kernel: bench.kernel.clone(), size: asked, source };
-        let mut workload = prepare(asked).map_err(failed)?;
-        let watch = steal();
-        let repeated = repeat(&mut *workload, plan, interrupt).map_err(failed)?;
-        let Some(time_ns) = repeated.time_ns() else { break };
-        let noise = noise::of_repeated(&repeated, watch.stolen_ns());
-        bench.points.push(Point {
-            asked,
-            size: workload.size(),
-            pages: workload.pages(),
-            stopped: repeated.stopped,
-            samples_ns: repeated.samples_ns,
-            time_ns,
-            work: workload.work(),
-            noise,
-        });
-        progress(Progress::Point { point: &bench.points[done], done: done + 1, of });
-    }
-    bench.interrupted = interrupt.load(Ordering::Relaxed);
-    Ok(())
 }
 
 #[cfg(test)]

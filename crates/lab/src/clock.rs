@@ -9,11 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use machine::{Bytes, profile::Clock, units::significant};
 
-use crate::{
-    repeat::Plan,
-    rig::{Job, Rig},
-    statistics,
-};
+use crate::{host::Host, repeat::RepeatPlan, statistics};
 
 /// Cycles of one step of the addition chain.
 const ADD_CYCLES: f64 = 1.0;
@@ -27,19 +23,16 @@ const BOTH_NS: f64 = 6e7;
 /// The chains take turns, so that a clock that moves meanwhile moves both.
 const ROUNDS: usize = 6;
 
-/// The job that runs a chain. Chains touch no memory; a line stands for "no size".
-fn chain_job(kernel: &'static str, cpu: u32) -> Job {
-    Job::new(kernel, Bytes(64), &[cpu])
-}
-
 /// The clock of `cpu` while busy; `None` if a chain could not be run or was interrupted.
-pub fn estimate(rig: &mut dyn Rig, cpu: u32, interrupt: &AtomicBool) -> Option<Clock> {
+pub fn estimate(host: &mut dyn Host, cpu: u32, interrupt: &AtomicBool) -> Option<Clock> {
     let step_ns = |kernel, time_ns| {
-        let measured = rig.measure(&chain_job(kernel, cpu), &Plan::within(time_ns, 0.01), interrupt).ok()?;
+        // Chains touch no memory; a line stands for "no size".
+        let job = host.job(kernel, Bytes(64), &[cpu]).ok()?;
+        let measured = host.measure(&job, &RepeatPlan::within(time_ns, 0.01), interrupt).ok()?;
         measured.step_ns().map(|step| step.value)
     };
     let (add_ns, mul_ns) = take_turns(BOTH_NS, step_ns)?;
-    from_chains(add_ns, mul_ns, rig.tsc_hz())
+    from_chains(add_ns, mul_ns, host.tsc_hz())
 }
 
 /// Nanoseconds of one step of each chain. `step_ns` runs a chain for about the given time; the first round only

@@ -1,8 +1,8 @@
 //! Counting events over a program, a process or the whole machine, through any [`Instrument`].
 
+mod known_work;
 mod native;
 mod selection;
-mod simulated;
 
 use std::{ffi::OsString, io, time::Duration};
 
@@ -13,9 +13,11 @@ use record::{
     run::{Ending, Usage},
 };
 
+use crate::{host::HostError, scenario::RunError};
+
+pub use known_work::{CountedKernel, CountedScenario};
 pub use native::{Hear, NativeTarget};
 pub use selection::Selection;
-pub use simulated::{SimulatedKernel, SimulatedScenario};
 
 /// What is counted once per pass.
 pub trait Target {
@@ -91,9 +93,12 @@ pub enum CountError {
         /// Why, and what to do.
         reason: String,
     },
-    /// The simulated machine could not run it.
+    /// The kernel could not be run.
     #[error(transparent)]
-    Simulation(crate::simulated::CountedError),
+    Run(HostError),
+    /// The scenario could not be run.
+    #[error(transparent)]
+    Scenario(RunError),
     /// The system refused something else.
     #[error("cannot {what}")]
     System {

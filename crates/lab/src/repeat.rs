@@ -29,7 +29,7 @@ pub struct Sample {
 
 /// When to stop. Whatever comes first ends it; an absent bound never does.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Plan {
+pub struct RepeatPlan {
     /// Half the confidence interval of the median, relative to it.
     pub precision: Option<f64>,
     /// Wall time of all runs, warm-up included.
@@ -43,7 +43,7 @@ pub struct Plan {
 /// A bound that makes no sense.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum PlanError {
+pub enum RepeatPlanError {
     /// Not a positive share.
     #[error("precision {0} is not between 0 and 1; write 0.01 for one per cent")]
     Precision(f64),
@@ -55,7 +55,7 @@ pub enum PlanError {
     NoRepeats,
 }
 
-impl Plan {
+impl RepeatPlan {
     /// Two milliseconds: some ten thousand times the cost of reading the clock, short enough to repeat often.
     pub const SAMPLE_NS: f64 = 2e6;
 
@@ -67,11 +67,15 @@ impl Plan {
         repeats: Option<usize>,
         time_s: Option<f64>,
         precision: Option<f64>,
-    ) -> Result<Self, PlanError> {
+    ) -> Result<Self, RepeatPlanError> {
         match (repeats, time_s, precision) {
-            (Some(0), ..) => return Err(PlanError::NoRepeats),
-            (_, Some(time), _) if !(time > 0.0 && time.is_finite()) => return Err(PlanError::Time(time)),
-            (.., Some(share)) if !(share > 0.0 && share < 1.0) => return Err(PlanError::Precision(share)),
+            (Some(0), ..) => return Err(RepeatPlanError::NoRepeats),
+            (_, Some(time), _) if !(time > 0.0 && time.is_finite()) => {
+                return Err(RepeatPlanError::Time(time));
+            }
+            (.., Some(share)) if !(share > 0.0 && share < 1.0) => {
+                return Err(RepeatPlanError::Precision(share));
+            }
             _ => {}
         }
         let default_time = match (repeats, precision) {
@@ -122,7 +126,7 @@ impl Repeated {
 /// runs.
 pub fn repeat<E: Executor + ?Sized>(
     executor: &mut E,
-    plan: &Plan,
+    plan: &RepeatPlan,
     interrupt: &AtomicBool,
 ) -> Result<Repeated, E::Error> {
     let warm_up = warm_up(executor, plan, interrupt)?;
@@ -163,7 +167,7 @@ impl Repeated {
     }
 }
 
-impl Plan {
+impl RepeatPlan {
     /// Why to stop after these samples, if so.
     fn fulfilled(&self, result: &Repeated, spent_ns: f64) -> Option<Stopped> {
         let taken = result.samples_ns.len();
@@ -205,7 +209,7 @@ struct WarmUp {
 /// Doubles, or better, until one run takes the asked time.
 fn warm_up<E: Executor + ?Sized>(
     executor: &mut E,
-    plan: &Plan,
+    plan: &RepeatPlan,
     interrupt: &AtomicBool,
 ) -> Result<WarmUp, E::Error> {
     // A run that is over in no time says little about the passes needed: grow by at most this much at once.
@@ -263,39 +267,42 @@ mod tests {
         }
     }
 
-    fn run(executor: &mut Scripted, plan: &Plan) -> Repeated {
+    fn run(executor: &mut Scripted, plan: &RepeatPlan) -> Repeated {
         repeat(executor, plan, &AtomicBool::new(false)).unwrap_or_else(|never| match never {})
     }
 
     #[test]
     fn a_steady_machine_needs_the_fewest_samples() {
-        let found = run(&mut Scripted::steady(50.0), &Plan::within(1e9, 0.01));
+        let found = run(&mut Scripted::steady(50.0), &RepeatPlan::within(1e9, 0.01));
         assert_eq!((found.stopped, found.samples_ns.len()), (Stopped::Precise, statistics::LEAST_SAMPLES));
         let estimate = found.time_ns().expect("samples");
         assert!((estimate.value - 50.0).abs() < 1e-9);
         let sample_ns = 50.0 * found.passes as f64;
-        assert!((Plan::SAMPLE_NS * 0.8..Plan::SAMPLE_NS * 1.3).contains(&sample_ns), "{sample_ns}");
+        assert!(
+            (RepeatPlan::SAMPLE_NS * 0.8..RepeatPlan::SAMPLE_NS * 1.3).contains(&sample_ns),
+            "{sample_ns}"
+        );
         assert_eq!(found.involuntary_switches, Some(6));
     }
 
     #[test]
     fn a_noisy_machine_runs_out_of_time() {
         let mut noisy = Scripted { factors: vec![1.0, 2.0, 1.5, 3.0], ..Scripted::steady(1e6) };
-        let found = run(&mut noisy, &Plan::within(1e8, 0.01));
+        let found = run(&mut noisy, &RepeatPlan::within(1e8, 0.01));
         assert_eq!(found.stopped, Stopped::TimeUp);
         assert!(found.wall_ns <= 1.2e8);
     }
 
     #[test]
     fn the_asked_repeats_are_done_to_the_end() {
-        let plan = Plan::asked(Some(100), None, None).expect("a plan");
+        let plan = RepeatPlan::asked(Some(100), None, None).expect("a plan");
         let found = run(&mut Scripted::steady(1e6), &plan);
         assert_eq!((found.stopped, found.samples_ns.len()), (Stopped::Repeats, 100));
     }
 
     #[test]
     fn one_sample_even_if_a_pass_outlasts_the_time() {
-        let found = run(&mut Scripted::steady(5e9), &Plan::within(1e9, 0.01));
+        let found = run(&mut Scripted::steady(5e9), &RepeatPlan::within(1e9, 0.01));
         assert_eq!((found.stopped, found.samples_ns.len(), found.passes), (Stopped::TimeUp, 1, 1));
     }
 
@@ -304,7 +311,7 @@ mod tests {
         let flag = AtomicBool::new(false);
         let mut executor = Scripted { interrupt_after: Some((12, &flag)), ..Scripted::steady(1e6) };
         executor.factors = vec![1.0, 1.5];
-        let plan = Plan::asked(Some(1000), None, None).expect("a plan");
+        let plan = RepeatPlan::asked(Some(1000), None, None).expect("a plan");
         let Ok(found) = repeat(&mut executor, &plan, &flag);
         assert_eq!(found.stopped, Stopped::Interrupted);
         assert!((1..12).contains(&found.samples_ns.len()));
@@ -316,12 +323,18 @@ mod tests {
 
     #[test]
     fn bounds_that_make_no_sense() {
-        assert_eq!(Plan::asked(Some(0), None, None), Err(PlanError::NoRepeats));
+        assert_eq!(RepeatPlan::asked(Some(0), None, None), Err(RepeatPlanError::NoRepeats));
         for time in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert!(matches!(Plan::asked(None, Some(time), None), Err(PlanError::Time(_))), "{time}");
+            assert!(
+                matches!(RepeatPlan::asked(None, Some(time), None), Err(RepeatPlanError::Time(_))),
+                "{time}"
+            );
         }
         for precision in [0.0, -0.1, 1.0, f64::NAN] {
-            assert!(matches!(Plan::asked(None, None, Some(precision)), Err(PlanError::Precision(_))));
+            assert!(matches!(
+                RepeatPlan::asked(None, None, Some(precision)),
+                Err(RepeatPlanError::Precision(_))
+            ));
         }
     }
 
@@ -334,7 +347,7 @@ mod tests {
         ) {
             let mut executor = Scripted { factors, ..Scripted::steady(pass_ns) };
             // A clock that never moves must end too.
-            let plan = Plan { repeats: Some(5000), ..Plan::within(time_ns, 0.01) };
+            let plan = RepeatPlan { repeats: Some(5000), ..RepeatPlan::within(time_ns, 0.01) };
             let found = run(&mut executor, &plan);
             prop_assert!(!found.samples_ns.is_empty());
             prop_assert!(found.stopped != Stopped::Interrupted);

@@ -1,30 +1,33 @@
-//! `memwall scenario`: a program made of kernels on this machine, timed region by region.
+//! `memwall scenario`: a program made of kernels on a machine, timed region by region.
 
-pub(crate) mod pacing;
-pub(crate) mod placement;
+mod pacing;
+mod placement;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    error::Error,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
+use events::Refusal;
 use kernels::{
     scenario::{
-        Event, Plan, PlanError, Scenario,
-        stage::{Player, Stage},
+        Plan, PlanError, Scenario,
         truth::{self, ThreadTruth},
     },
     traffic::Lines,
-    workload::WorkloadError,
 };
-use machine::{Bytes, CpuSet, Source, Topology, profile::Noise};
+use machine::{Bytes, CpuSet, Topology, profile::Noise};
 use record::{
-    bench::{Pages, Work},
+    bench::Work,
     scenario::{BufferUse, Entry, Pace, RegionRun, ScenarioRun, ThreadRun, Truth},
 };
-use rustix::time::{ClockId, clock_gettime};
+use sim::pmu::{Pmu, Sample, SampleRequest};
 
 pub use placement::choose_cpus;
 
 use crate::{
-    noise::StealWatch,
+    host::{Host, HostError, PlanRun, PreparedPlan, RegionEntry},
+    meter::Meter,
     request_check::{BadRequest, check_size},
     statistics,
 };
@@ -95,16 +98,11 @@ pub enum RunError {
         /// The scenario.
         scenario: String,
         /// Why.
-        source: WorkloadError,
+        source: Box<dyn Error + Send + Sync>,
     },
-    /// It could not be simulated.
-    #[error("scenario '{scenario}': {source}")]
-    Simulation {
-        /// The scenario.
-        scenario: String,
-        /// Why.
-        source: crate::simulated::SimulationError,
-    },
+    /// The instrument refused.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// What it does cannot be computed for its data: an error in memwall's own limits.
     #[error("scenario '{scenario}': cannot say what it does: {source}")]
     Truth {
@@ -118,7 +116,7 @@ pub enum RunError {
 impl RunError {
     /// Whether the request was bad, rather than its execution.
     pub fn is_bad_request(&self) -> bool {
-        !matches!(self, Self::Run { .. } | Self::Simulation { .. } | Self::Truth { .. })
+        !matches!(self, Self::Run { .. } | Self::Refused(_) | Self::Truth { .. })
     }
 }
 
@@ -133,79 +131,97 @@ pub fn plan(request: &Request<'_>, machine: &Topology) -> Result<Plan, RunError>
     Ok(plan)
 }
 
-/// Runs. `source` is where steal time is read. An interrupt keeps the entries that were finished.
+/// Runs. An interrupt keeps the entries that were finished.
 pub fn run(
     request: &Request<'_>,
-    source: &Source,
-    machine: &Topology,
+    host: &mut dyn Host,
     interrupt: &AtomicBool,
 ) -> Result<ScenarioRun, RunError> {
-    let mut plan = plan(request, machine)?;
-    let failed = |source| RunError::Run { scenario: request.scenario.name.clone(), source };
-    let nodes = placement::nodes(&plan, request.cpus, machine)?;
-    let mut stage = Stage::prepare(&plan, request.cpus, &nodes).map_err(failed)?;
-    let paces = pacing::pace(&mut plan, &mut pacing::Native { stage: &mut stage, interrupt })?;
+    run_metered(request, host, None, interrupt)
+}
+
+/// The same while a meter counts; looking for the pace of a step is not counted.
+pub fn run_metered(
+    request: &Request<'_>,
+    host: &mut dyn Host,
+    meter: Option<&mut dyn Meter>,
+    interrupt: &AtomicBool,
+) -> Result<ScenarioRun, RunError> {
+    let plan = plan(request, host.topology())?;
+    let simulated = host.simulated().map(str::to_owned);
+    if simulated.is_some() {
+        one_each(request)?;
+    }
+    let failed = |error| failed(request, error);
+    let nodes = placement::nodes(&plan, request.cpus, host.topology())?;
     let used: CpuSet = request.cpus.iter().copied().collect();
-    let steal = StealWatch::begin(source, &used, machine.hypervisor.is_some());
-    let played = stage.play(interrupt, |player| follow(player, &plan)).map_err(failed)?;
-    let start_ns = played.iter().map(|thread| thread.start_ns).min().unwrap_or(0);
-    let end_ns = played.iter().map(|thread| thread.end_ns).max().unwrap_or(0);
-    let wall_ns = end_ns.saturating_sub(start_ns) as f64;
+    let steal = host.watch_steal(&used);
+    let mut prepared = host.prepare(plan, request.cpus, &nodes).map_err(failed)?;
+    let paces = pacing::pace(&mut *prepared, interrupt).map_err(failed)?;
+    let ran = metered(&mut *prepared, meter, interrupt).map_err(failed)?;
     let noise = Noise {
-        wall_ns,
-        steal_ns: steal.stolen_ns(),
-        involuntary_switches: played.iter().map(|thread| thread.involuntary_switches).sum(),
+        wall_ns: ran.wall_ns,
+        steal_ns: steal.and_then(|steal| steal.stolen_ns()),
+        involuntary_switches: ran.involuntary_switches,
         spread: None,
     };
-    let buffers = buffers(&plan, &stage, &nodes);
-    let stays: Vec<Vec<Stay>> = played.into_iter().map(|thread| thread.value).collect();
-    let run = Recorded { simulated: None, request, paces, buffers, wall_ns, noise };
-    run.finish(&plan, &stays, start_ns as f64, interrupt.load(Ordering::Relaxed))
+    let buffers = buffers(&*prepared, &nodes);
+    let recorded = Recorded { simulated, request, paces, buffers, noise };
+    recorded.finish(prepared.plan(), &ran, interrupt.load(Ordering::Relaxed))
 }
 
-/// One finished entry of a region.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Stay {
-    pub region: usize,
-    pub start_ns: f64,
-    pub end_ns: f64,
+/// Samples a scenario from its first step to its last on a simulated machine that `pmu` counts; samples come with
+/// their CPUs.
+pub fn sample_scenario(
+    request: &Request<'_>,
+    host: &mut dyn Host,
+    pmu: &Pmu,
+    samples: &SampleRequest,
+    interrupt: &AtomicBool,
+) -> Result<(ScenarioRun, Vec<(u32, Sample)>), RunError> {
+    let mut sampling = pmu.sample(samples)?;
+    let run = run_metered(request, host, Some(&mut sampling), interrupt)?;
+    Ok((run, sampling.take()))
 }
 
-/// Goes through one thread's schedule. Ends early if interrupted; what was finished is kept.
-fn follow(player: &mut Player<'_>, plan: &Plan) -> Vec<Stay> {
-    let entered = |event: &Event| matches!(event, Event::Enter { .. });
-    // Room for all of them: growing would be timed.
-    let mut stays = Vec::with_capacity(plan.schedule(player.thread()).filter(entered).count());
-    let mut inside = Vec::new();
-    for event in plan.schedule(player.thread()) {
-        let goes_on = match event {
-            Event::Enter { region } => {
-                let met = player.meet(region);
-                inside.push(now_ns() as f64);
-                met
-            }
-            Event::Run { step } => player.run(step),
-            Event::Leave { region } => {
-                let end_ns = now_ns() as f64;
-                if let Some(start_ns) = inside.pop() {
-                    stays.push(Stay { region, start_ns, end_ns });
-                }
-                true
-            }
-        };
-        if !goes_on {
-            break;
-        }
+/// A request that is bad is told from one that failed.
+fn failed(request: &Request<'_>, error: HostError) -> RunError {
+    let source = match error.source.downcast::<PlanError>() {
+        Ok(error) => return RunError::Plan(*error),
+        Err(source) => source,
+    };
+    match source.downcast::<Refusal>() {
+        Ok(refusal) => RunError::Refused(*refusal),
+        Err(source) => RunError::Run { scenario: request.scenario.name.clone(), source },
     }
-    stays
 }
 
-fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+fn metered(
+    prepared: &mut dyn PreparedPlan,
+    meter: Option<&mut dyn Meter>,
+    interrupt: &AtomicBool,
+) -> Result<PlanRun, HostError> {
+    let Some(meter) = meter else { return prepared.run(interrupt) };
+    let name = prepared.plan().scenario().name.clone();
+    let refused = |refusal: Refusal| HostError::new(name.clone(), refusal);
+    meter.begin().map_err(refused)?;
+    let ran = prepared.run(interrupt);
+    meter.end().map_err(refused)?;
+    ran
 }
 
-fn buffers(plan: &Plan, stage: &Stage, nodes: &[Option<u32>]) -> Vec<BufferUse> {
+/// There is no operating system to share a CPU out.
+fn one_each(request: &Request<'_>) -> Result<(), RunError> {
+    let used: CpuSet = request.cpus.iter().copied().collect();
+    if used.len() < request.cpus.len() {
+        let (scenario, threads) = (request.scenario.name.clone(), request.cpus.len());
+        return Err(BadRequest::Sharing { scenario, threads, cpus: used.len() }.into());
+    }
+    Ok(())
+}
+
+fn buffers(prepared: &dyn PreparedPlan, nodes: &[Option<u32>]) -> Vec<BufferUse> {
+    let plan = prepared.plan();
     let instances = plan.instances().iter().enumerate();
     instances
         .map(|(index, instance)| BufferUse {
@@ -213,30 +229,23 @@ fn buffers(plan: &Plan, stage: &Stage, nodes: &[Option<u32>]) -> Vec<BufferUse> 
             thread: instance.thread,
             size: plan.size(instance.buffer),
             node: nodes[index],
-            pages: stage.backing(index).map(|backing| Pages { huge: backing.huge, total: backing.total }),
+            pages: prepared.pages(index),
         })
         .collect()
 }
 
 /// A run but for its regions.
-pub(crate) struct Recorded<'a> {
-    pub simulated: Option<String>,
-    pub request: &'a Request<'a>,
-    pub paces: Vec<Pace>,
-    pub buffers: Vec<BufferUse>,
-    pub wall_ns: f64,
-    pub noise: Noise,
+struct Recorded<'a> {
+    simulated: Option<String>,
+    request: &'a Request<'a>,
+    paces: Vec<Pace>,
+    buffers: Vec<BufferUse>,
+    noise: Noise,
 }
 
 impl Recorded<'_> {
-    /// With the regions, from what each thread finished. `start_ns` is when the run began.
-    pub fn finish(
-        self,
-        plan: &Plan,
-        stays: &[Vec<Stay>],
-        start_ns: f64,
-        interrupted: bool,
-    ) -> Result<ScenarioRun, RunError> {
+    /// With the regions, from what each thread finished.
+    fn finish(self, plan: &Plan, ran: &PlanRun, interrupted: bool) -> Result<ScenarioRun, RunError> {
         let scenario = self.request.scenario;
         let uncached = truth::lines_below(plan, Bytes(0))
             .map_err(|source| RunError::Truth { scenario: scenario.name.clone(), source })?;
@@ -244,7 +253,7 @@ impl Recorded<'_> {
         let regions = plan.regions().iter().enumerate().map(|(index, region)| {
             let threads = truths[index].iter().zip(&uncached[index]).map(|(truth, lines)| ThreadRun {
                 thread: truth.thread,
-                entries: entries(&stays[truth.thread], index, start_ns),
+                entries: entries(&ran.entries[truth.thread], index, ran.start_ns),
                 truth: recorded(truth, lines),
             });
             let mut run = RegionRun {
@@ -271,17 +280,17 @@ impl Recorded<'_> {
             regions: regions.collect(),
             buffers: self.buffers,
             paces: self.paces,
-            wall_ns: self.wall_ns,
+            wall_ns: ran.wall_ns,
             noise: self.noise,
             interrupted,
         })
     }
 }
 
-fn entries(stays: &[Stay], region: usize, start_ns: f64) -> Vec<Entry> {
+fn entries(all: &[RegionEntry], region: usize, start_ns: f64) -> Vec<Entry> {
     let since = |ns: f64| (ns - start_ns).max(0.0);
-    let of_region = stays.iter().filter(|stay| stay.region == region);
-    of_region.map(|stay| Entry { start_ns: since(stay.start_ns), end_ns: since(stay.end_ns) }).collect()
+    let of_region = all.iter().filter(|entry| entry.region == region);
+    of_region.map(|entry| Entry { start_ns: since(entry.start_ns), end_ns: since(entry.end_ns) }).collect()
 }
 
 /// The truth in the terms of a recording.

@@ -1,4 +1,4 @@
-//! A simulated machine as a rig: the same kernels, the same experiments, a time that repeats to the bit.
+//! A simulated machine as a host: the same kernels, the same experiments, a time that repeats to the bit.
 //!
 //! **One sample.** A job runs on a machine whose caches begin empty: first to warm up, then to be timed. Repeating it
 //! would give the same time, so it is not repeated.
@@ -10,35 +10,27 @@
 //! scaled to the pass by its instructions. Kernels whose passes are not the same throughout (threads in turn, rows of
 //! a triangle) are always run whole.
 //!
-//! **Its clock.** [`Rig::now_ns`] is the work done so far, in µops and misses at a fixed rate, so that the time
+//! **Its clock.** [`Host::now_ns`] is the work done so far, in µops and misses at a fixed rate, so that the time
 //! allowed for a calibration buys the same measurements on every host.
 
-mod bench;
-mod counted;
-mod crew;
 mod doctor;
-mod observed;
-mod performer;
-mod scenario;
-mod stage;
+mod metered;
+mod placed_kernel;
+mod plan;
 mod window;
 
-pub use bench::bench;
-pub use counted::{
-    CountedError, CountedKernel, KernelWork, count_kernel, count_scenario, sample_kernel, sample_scenario,
-};
+pub use crate::meter::{Conditions, Interruptions};
 pub use doctor::examine;
-pub use observed::{Conditions, Interruptions, ObservedKernel, observe_kernel, observe_samples};
-pub use scenario::run as run_scenario;
 
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
 };
 
-use kernels::{Catalogue, Kernel, parse::KernelFileError};
+use events::Scope;
+use kernels::{Catalogue, Job, JobError, PagePolicy, parse::KernelFileError, scenario::Plan};
 use machine::{
-    Bytes, Topology, Width,
+    Bytes, Topology,
     model::Model,
     profile::{Fingerprint, Overheads},
 };
@@ -46,19 +38,20 @@ use record::bench::{Pages, Stopped, Work};
 use sim::{
     core::Statistics,
     engine::{Engine, EngineError, Outcome},
-    kernel_source::TeamError,
     memory::{MemorySystem, ModelFault, Options},
+    plan_source::PlaceError,
+    pmu::{Pmu, SharedBank},
     time::Time,
 };
 
 use crate::{
-    count::Open,
-    repeat::{Plan, Repeated},
-    rig::{Job, Loaded, Measured, Rig, RigError},
+    host::{Host, HostError, Loaded, Measured, PreparedPlan},
+    meter::{Meter, MeteredPart, MeteredRun},
+    repeat::{RepeatPlan, Repeated},
 };
-use crew::{Crew, Part};
+use placed_kernel::{PlacedKernel, ThreadGroup, run};
 
-/// Units of work per second of the rig's clock: about what one host core does.
+/// Units of work per second of the host's clock: about what one host core does.
 const UNITS_PER_S: f64 = 3e6;
 /// Units of a load that missed the first-level cache, beside its µop.
 const UNITS_PER_MISS: u64 = 2;
@@ -83,24 +76,22 @@ unroll = 1
 body = ["p = deref p"]
 "#;
 
-/// The kernel that does the same one step at a time.
-fn single_step(kernel: &'static str) -> &'static str {
-    if kernel == "chase" { "chase-by-step" } else { kernel }
-}
-
 /// Why a job could not be simulated.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimulationError {
     /// The kernel cannot run on this machine.
     #[error(transparent)]
+    Job(#[from] JobError),
+    /// It has no such parameter.
+    #[error(transparent)]
     Kernel(#[from] kernels::kernel::KernelError),
     /// No such kernel.
     #[error(transparent)]
     Unknown(#[from] kernels::catalogue::UnknownKernel),
-    /// The kernel cannot be placed.
+    /// The work cannot be placed.
     #[error(transparent)]
-    Team(#[from] TeamError),
+    Place(#[from] PlaceError),
     /// The machine cannot be built.
     #[error(transparent)]
     Model(#[from] ModelFault),
@@ -112,20 +103,12 @@ pub enum SimulationError {
     Draw(#[from] kernels::draw::DrawError),
 }
 
-/// A kernel with its data on some CPUs.
-#[derive(Clone, Copy, Debug)]
-struct KernelJob<'a> {
-    kernel: &'a Kernel,
-    width: Width,
-    size: Bytes,
-    cpus: &'a [u32],
-    node: Option<u32>,
-    small_pages: bool,
-}
-
 /// A simulated machine to measure on.
 pub struct Simulated {
     model: Arc<Model>,
+    topology: Topology,
+    /// Counts what is metered, if anybody does.
+    bank: Option<SharedBank>,
     catalogue: Catalogue,
     seed: u64,
     units: u64,
@@ -138,7 +121,19 @@ impl Simulated {
     pub fn new(model: &Model, seed: u64) -> Result<Self, KernelFileError> {
         let mut catalogue = Catalogue::builtin()?;
         catalogue.add(SINGLE_STEP, "single-step chase")?;
-        Ok(Self { model: Arc::new(model.clone()), catalogue, seed, units: 0, between_cores: None })
+        Ok(Self::with_kernels(model, catalogue, seed))
+    }
+
+    /// The same with these kernels and no others.
+    pub fn with_kernels(model: &Model, catalogue: Catalogue, seed: u64) -> Self {
+        let (topology, model) = (model.topology(), Arc::new(model.clone()));
+        Self { model, topology, bank: None, catalogue, seed, units: 0, between_cores: None }
+    }
+
+    /// The same machine, with `pmu` as its PMU.
+    pub fn counted_by(mut self, pmu: &Pmu) -> Self {
+        self.bank = Some(pmu.bank());
+        self
     }
 
     /// What is simulated.
@@ -146,19 +141,14 @@ impl Simulated {
         &self.model
     }
 
-    /// What the machine claims to be.
-    pub fn topology(&self) -> Topology {
-        self.model.topology()
-    }
-
     /// Which machine a profile of it belongs to.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of_model(&self.model)
     }
 
-    fn engine(&mut self) -> Result<Engine<MemorySystem>, SimulationError> {
+    fn engine(&mut self, seed: u64) -> Result<Engine<MemorySystem>, SimulationError> {
         self.units += UNITS_PER_MACHINE;
-        let options = Options { seed: self.seed, ..Options::default() };
+        let options = Options { seed, ..Options::default() };
         let memory = MemorySystem::new(&self.model, options)?;
         Ok(Engine::new(&self.model, memory)?)
     }
@@ -167,86 +157,69 @@ impl Simulated {
         self.units += outcome.jobs.iter().map(|job| units(&job.statistics)).sum::<u64>();
     }
 
-    /// Kernel, width and place of a job of the catalogue.
-    fn measure_job(&mut self, job: &Job, interrupt: &AtomicBool) -> Result<Measured, SimulationError> {
-        let kernel = self.kernel(job)?;
-        let job = self.kernel_job(job, &kernel)?;
-        self.measure_kernel(&job, interrupt)
-    }
-
-    fn kernel(&self, job: &Job) -> Result<Kernel, SimulationError> {
-        let kernel = self.catalogue.get(job.kernel)?;
-        Ok(match job.parameter {
-            Some((name, value)) => kernel.with(name, value)?,
-            None => kernel,
-        })
-    }
-
-    fn kernel_job<'a>(&self, job: &'a Job, kernel: &'a Kernel) -> Result<KernelJob<'a>, SimulationError> {
-        let width = kernel.width_on(&self.model.isa, None)?;
-        let Job { size, cpus, node, small_pages, .. } = job;
-        Ok(KernelJob { kernel, width, size: *size, cpus, node: *node, small_pages: *small_pages })
-    }
-
     /// Warms up, then times.
-    fn measure_kernel(
-        &mut self,
-        job: &KernelJob<'_>,
-        interrupt: &AtomicBool,
-    ) -> Result<Measured, SimulationError> {
-        let mut engine = self.engine()?;
+    fn measure_job(&mut self, job: &Job, interrupt: &AtomicBool) -> Result<Measured, SimulationError> {
+        let mut engine = self.engine(job.seed)?;
         let model = Arc::clone(&self.model);
-        let crew = Crew::prepare(job, &model, self.seed, 0)?;
-        self.units += crew.units();
-        crew.place(engine.memory_mut());
-        let pass_ns = if crew.whole {
-            let passes = crew.passes();
-            crew::run(&mut engine, &mut [crew.part(1)], interrupt).map(|outcome| self.spend(&outcome))?;
-            let outcome = crew::run(&mut engine, &mut [crew.part(passes)], interrupt)?;
+        let kernel = PlacedKernel::prepare(job, &model, 0)?;
+        self.units += kernel.units();
+        kernel.place(engine.memory_mut());
+        let pass_ns = if kernel.whole {
+            let passes = kernel.passes();
+            let warm_up = run(&mut engine, &mut [kernel.passes_of(1)], interrupt)?;
+            self.spend(&warm_up);
+            let outcome = run(&mut engine, &mut [kernel.passes_of(passes)], interrupt)?;
             self.spend(&outcome);
             outcome.elapsed().ns() / passes as f64
         } else {
-            let mut part = [crew.endless()];
-            part[0].limits = crew.warm_up();
-            crew::run(&mut engine, &mut part, interrupt).map(|outcome| self.spend(&outcome))?;
-            part[0].limits = crew.timed();
-            let outcome = crew::run(&mut engine, &mut part, interrupt)?;
+            let mut group = [kernel.endless()];
+            group[0].limits = kernel.warm_up();
+            let warm_up = run(&mut engine, &mut group, interrupt)?;
+            self.spend(&warm_up);
+            group[0].limits = kernel.timed();
+            let outcome = run(&mut engine, &mut group, interrupt)?;
             self.spend(&outcome);
-            crew.pass_ns(&outcome)
+            kernel.pass_ns(&outcome)
         };
-        Ok(measured(pass_ns, crew.work()?, &crew, interrupt))
+        Ok(measured(pass_ns, kernel.work()?, &kernel, interrupt))
     }
 
     fn loaded(&mut self, chase: &Job, load: &Job, interrupt: &AtomicBool) -> Result<Loaded, SimulationError> {
-        let step_by_step = Job { kernel: single_step(chase.kernel), ..chase.clone() };
-        let (chase_kernel, load_kernel) = (self.kernel(&step_by_step)?, self.kernel(load)?);
-        let chase = self.kernel_job(chase, &chase_kernel)?;
-        let load = self.kernel_job(load, &load_kernel)?;
-        let mut engine = self.engine()?;
+        let chase = self.one_step_at_a_time(chase)?;
+        let mut engine = self.engine(chase.seed)?;
         let model = Arc::clone(&self.model);
-        let chaser = Crew::prepare(&chase, &model, self.seed, 0)?;
-        let loader = Crew::prepare(&load, &model, self.seed, chaser.end())?;
+        let chaser = PlacedKernel::prepare(&chase, &model, 0)?;
+        let loader = PlacedKernel::prepare(load, &model, chaser.end())?;
         self.units += chaser.units() + loader.units();
         chaser.place(engine.memory_mut());
         loader.place(engine.memory_mut());
-        let mut parts: [Part<'_>; 2] = [chaser.endless(), loader.endless()];
+        let mut groups: [ThreadGroup<'_>; 2] = [chaser.endless(), loader.endless()];
         // Loaders go on to lines never seen: only queues have to fill.
-        parts[0].limits = chaser.warm_up();
-        crew::run(&mut engine, &mut parts[..1], interrupt).map(|outcome| self.spend(&outcome))?;
-        parts[0].serial = true;
-        parts[0].limits = chaser.instructions_of(LOADED_STEPS / 8);
-        parts[1].limits = vec![LOADED_WARM_UP; load.cpus.len()];
-        crew::run(&mut engine, &mut parts, interrupt).map(|outcome| self.spend(&outcome))?;
-        parts[0].limits = chaser.instructions_of(LOADED_STEPS);
-        parts[1].limits = vec![u64::MAX; load.cpus.len()];
-        parts[1].background = true;
-        let outcome = crew::run(&mut engine, &mut parts, interrupt)?;
+        groups[0].limits = chaser.warm_up();
+        run(&mut engine, &mut groups[..1], interrupt).map(|outcome| self.spend(&outcome))?;
+        groups[0].serial = true;
+        groups[0].limits = chaser.instructions_of(LOADED_STEPS / 8);
+        groups[1].limits = vec![LOADED_WARM_UP; load.cpus.len()];
+        run(&mut engine, &mut groups, interrupt).map(|outcome| self.spend(&outcome))?;
+        groups[0].limits = chaser.instructions_of(LOADED_STEPS);
+        groups[1].limits = vec![u64::MAX; load.cpus.len()];
+        groups[1].background = true;
+        let outcome = run(&mut engine, &mut groups, interrupt)?;
         self.spend(&outcome);
         let (of_chase, of_load) = outcome.jobs.split_at(chase.cpus.len());
         let alone = Outcome { jobs: of_chase.to_vec(), ..outcome };
-        let chase = measured(chaser.pass_ns(&alone), chaser.work()?, &chaser, interrupt);
+        let measured = measured(chaser.pass_ns(&alone), chaser.work()?, &chaser, interrupt);
         let drawn_bytes_per_s = loader.memory_bytes_per_s(of_load, outcome.start)?;
-        Ok(Loaded { chase, drawn_bytes_per_s })
+        Ok(Loaded { chase: measured, drawn_bytes_per_s })
+    }
+
+    /// The job with a kernel that does the same one step at a time.
+    fn one_step_at_a_time(&self, chase: &Job) -> Result<Job, SimulationError> {
+        let kernel = match chase.kernel.name() {
+            "chase" => self.catalogue.get("chase-by-step")?,
+            _ => chase.kernel.clone(),
+        };
+        Ok(Job { kernel, ..chase.clone() })
     }
 
     /// The threads of a producer and consumer of one line: a step is there and back.
@@ -257,31 +230,21 @@ impl Simulated {
         interrupt: &AtomicBool,
     ) -> Result<Measured, SimulationError> {
         let kernel = self.catalogue.get("producer-consumer")?.with("lines", 1)?;
-        let width = kernel.width_on(&self.model.isa, None)?;
-        let cpus = [from, to];
-        let job = KernelJob {
-            kernel: &kernel,
-            width,
-            size: Bytes(64),
-            cpus: &cpus,
-            node: None,
-            small_pages: false,
-        };
+        let job = Job::new(kernel, Bytes(64), &[from, to]).seeded(self.seed);
         let (mut engine, address) = match self.between_cores.take() {
             Some(kept) => kept,
-            None => (self.engine()?, 0),
+            None => (self.engine(self.seed)?, 0),
         };
         let model = Arc::clone(&self.model);
-        let crew = Crew::prepare(&job, &model, self.seed, address)?;
-        crew.place(engine.memory_mut());
-        let round_trips = ROUND_TRIPS;
-        crew::run(&mut engine, &mut [crew.part(2)], interrupt).map(|outcome| self.spend(&outcome))?;
-        let outcome = crew::run(&mut engine, &mut [crew.part(round_trips)], interrupt)?;
+        let pair = PlacedKernel::prepare(&job, &model, address)?;
+        pair.place(engine.memory_mut());
+        run(&mut engine, &mut [pair.passes_of(2)], interrupt).map(|outcome| self.spend(&outcome))?;
+        let outcome = run(&mut engine, &mut [pair.passes_of(ROUND_TRIPS)], interrupt)?;
         self.spend(&outcome);
-        let pass_ns = outcome.elapsed().ns() / round_trips as f64;
-        let work = Work { chain: 2.0, ..crew.work()? };
-        self.between_cores = Some((engine, crew.end()));
-        Ok(measured(pass_ns, work, &crew, interrupt))
+        let pass_ns = outcome.elapsed().ns() / ROUND_TRIPS as f64;
+        let work = Work { chain: 2.0, ..pair.work()? };
+        self.between_cores = Some((engine, pair.end()));
+        Ok(measured(pass_ns, work, &pair, interrupt))
     }
 }
 
@@ -292,7 +255,7 @@ fn units(statistics: &Statistics) -> u64 {
 }
 
 /// One sample, unless interrupted: the time is then of less than was asked.
-fn measured(pass_ns: f64, work: Work, crew: &Crew<'_>, interrupt: &AtomicBool) -> Measured {
+fn measured(pass_ns: f64, work: Work, kernel: &PlacedKernel<'_>, interrupt: &AtomicBool) -> Measured {
     let whole = !interrupt.load(Ordering::Relaxed) && pass_ns > 0.0 && pass_ns.is_finite();
     let repeated = Repeated {
         passes: 1,
@@ -301,39 +264,54 @@ fn measured(pass_ns: f64, work: Work, crew: &Crew<'_>, interrupt: &AtomicBool) -
         wall_ns: pass_ns,
         involuntary_switches: None,
     };
-    Measured { repeated, work, size: crew.size(), pages: Some(crew.pages()) }
+    Measured { repeated, work, size: kernel.size(), pages: Some(kernel.pages()) }
 }
 
-impl Rig for Simulated {
+impl Host for Simulated {
+    fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    fn simulated(&self) -> Option<&str> {
+        Some(&self.model.name)
+    }
+
+    fn kernels(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
     fn now_ns(&mut self) -> f64 {
         self.units as f64 / UNITS_PER_S * 1e9
     }
 
-    fn measure(&mut self, job: &Job, _: &Plan, interrupt: &AtomicBool) -> Result<Measured, RigError> {
-        self.measure_job(job, interrupt)
-            .map_err(|error| RigError::new(format!("{} over {}", job.kernel, job.size), error))
+    fn measure(&mut self, job: &Job, _: &RepeatPlan, interrupt: &AtomicBool) -> Result<Measured, HostError> {
+        self.measure_job(job, interrupt).map_err(|error| HostError::new(job.to_string(), error))
     }
 
     fn measure_loaded(
         &mut self,
         chase: &Job,
         load: &Job,
-        _: &Plan,
+        _: &RepeatPlan,
         interrupt: &AtomicBool,
-    ) -> Result<Loaded, RigError> {
+    ) -> Result<Loaded, HostError> {
         self.loaded(chase, load, interrupt)
-            .map_err(|error| RigError::new(format!("{} against {}", chase.kernel, load.kernel), error))
+            .map_err(|error| HostError::new(format!("{chase} against {load}"), error))
     }
 
     fn ping_pong(
         &mut self,
         from: u32,
         to: u32,
-        _: &Plan,
+        _: &RepeatPlan,
         interrupt: &AtomicBool,
-    ) -> Result<Measured, RigError> {
+    ) -> Result<Measured, HostError> {
         self.round_trips(from, to, interrupt)
-            .map_err(|error| RigError::new(format!("CPU {from} to CPU {to}"), error))
+            .map_err(|error| HostError::new(format!("CPU {from} to CPU {to}"), error))
     }
 
     fn overheads(&mut self) -> Option<Overheads> {
@@ -343,11 +321,36 @@ impl Rig for Simulated {
     fn tsc_hz(&mut self) -> Option<f64> {
         None
     }
+
+    fn scope(&self, cpus: &[u32]) -> Scope {
+        Scope::Cpus(cpus.iter().copied().collect())
+    }
+
+    fn run_metered(
+        &mut self,
+        job: &Job,
+        part: MeteredPart,
+        meter: &mut dyn Meter,
+        interrupt: &AtomicBool,
+    ) -> Result<MeteredRun, HostError> {
+        metered::run_metered(&self.model, self.bank.clone(), job, part, meter, interrupt)
+    }
+
+    fn prepare<'h>(
+        &'h mut self,
+        plan: Plan,
+        cpus: &'h [u32],
+        nodes: &'h [Option<u32>],
+    ) -> Result<Box<dyn PreparedPlan + 'h>, HostError> {
+        let bank = self.bank.clone();
+        Ok(Box::new(plan::SimulatedPlan { plan, model: &self.model, cpus, nodes, bank }))
+    }
 }
 
 /// Pages of a buffer, all of one kind.
-fn pages(total: u64, small: bool) -> Pages {
-    Pages { huge: Bytes(if small { 0 } else { total }), total: Bytes(total) }
+fn pages(total: u64, policy: PagePolicy) -> Pages {
+    let huge = if policy == PagePolicy::Huge { total } else { 0 };
+    Pages { huge: Bytes(huge), total: Bytes(total) }
 }
 
 /// Nanoseconds from `start`.

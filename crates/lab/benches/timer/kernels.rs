@@ -7,9 +7,9 @@ use analysis::{
     findings::{Activity, Split},
     timer::{Options, analyse},
 };
-use kernels::{Catalogue, Kernel, PagePolicy, Request, Workload};
+use kernels::{Catalogue, Job, Kernel, Workload};
 use lab::timer::sampled::Sampled;
-use machine::{Bytes, Isa};
+use machine::Bytes;
 
 /// Time between samples: shorter than a recording's, so that half a second gives enough of them.
 const PERIOD_NS: u64 = 250_000;
@@ -87,10 +87,8 @@ fn kernel(case: &Case) -> Kernel {
 
 /// A kernel ready to be sampled, and the passes of a stretch.
 fn prepare(kernel: &Kernel, size: Bytes) -> Result<(Sampled<'static>, u64), Box<dyn Error>> {
-    let width = kernel.width_on(&Isa::native(), None)?;
-    let pages = PagePolicy::default();
-    let request = Request { kernel, width, size, cpus: &[cpu()], node: None, pages, seed: 1 };
-    let mut sampled = Sampled::open(&pmu::Live, Workload::prepare(&request)?, PERIOD_NS)?;
+    let job = Job::new(kernel.clone(), size, &[cpu()]);
+    let mut sampled = Sampled::open(&pmu::Live, Workload::prepare(&job)?, PERIOD_NS)?;
     let passes = sampled.passes_for(STRETCH_NS)?;
     Ok((sampled, passes))
 }

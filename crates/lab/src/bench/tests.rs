@@ -1,16 +1,17 @@
 //! Checks on imagined machines, scheduling on scripted work, and a few passes of the real thing.
 
 use super::*;
-use crate::{imagined, native::Native, repeat::Sample, sizes};
+use crate::{imagined, imagined::ImaginedHost, native::Native, sizes};
 use kernels::Catalogue;
+use machine::Source;
 use record::bench::Stopped;
 
 fn kernel(name: &str) -> Kernel {
     Catalogue::builtin().expect("the catalogue").get(name).expect("a kernel")
 }
 
-fn request<'a>(kernel: &'a Kernel, sizes: &'a [Bytes], cpus: &'a CpuSet) -> Request<'a> {
-    Request {
+fn request<'a>(kernel: &'a Kernel, sizes: &'a [Bytes], cpus: &'a CpuSet) -> BenchRequest<'a> {
+    BenchRequest {
         kernel,
         width: None,
         sizes,
@@ -18,11 +19,11 @@ fn request<'a>(kernel: &'a Kernel, sizes: &'a [Bytes], cpus: &'a CpuSet) -> Requ
         node: None,
         pages: PagePolicy::Huge,
         seed: 1,
-        plan: Plan { sample_ns: 1e4, ..Plan::asked(Some(3), None, None).expect("a plan") },
+        plan: RepeatPlan { sample_ns: 1e4, ..RepeatPlan::asked(Some(3), None, None).expect("a plan") },
     }
 }
 
-fn refusal(change: impl Fn(&mut Request<'_>), kernel: &Kernel) -> String {
+fn refusal(change: impl Fn(&mut BenchRequest<'_>), kernel: &Kernel) -> String {
     let (sizes, cpus) = (sizes::parse("16K").expect("sizes"), "0".parse().expect("CPUs"));
     let mut request = request(kernel, &sizes, &cpus);
     change(&mut request);
@@ -62,49 +63,12 @@ fn register_kernels_need_no_size() {
     assert_eq!(sizes, [Bytes(0)]);
 }
 
-/// One nanosecond per byte and pass; raises the flag during a size, if told to.
-struct Scripted<'a> {
-    size: Bytes,
-    interrupt: Option<&'a AtomicBool>,
-}
-
-impl Executor for Scripted<'_> {
-    type Error = WorkloadError;
-
-    fn execute(&mut self, passes: u64) -> Result<Sample, WorkloadError> {
-        if let Some(flag) = self.interrupt {
-            flag.store(true, Ordering::Relaxed);
-        }
-        Ok(Sample { wall_ns: (self.size.0 * passes) as f64, involuntary_switches: Some(0) })
-    }
-}
-
-impl Prepared for Scripted<'_> {
-    fn work(&self) -> Work {
-        Work { program_bytes: self.size.0 as f64, ..Work::default() }
-    }
-
-    fn size(&self) -> Bytes {
-        self.size
-    }
-
-    fn pages(&self) -> Option<Pages> {
-        None
-    }
-}
-
 /// Runs three sizes, raising the flag in the one with this index; returns the result and what was reported.
 fn three_sizes(interrupt_in: Option<usize>) -> (Bench, Vec<usize>) {
     let sizes = sizes::parse("16K..64K").expect("sizes");
     let (load, cpus) = (kernel("load"), "0".parse().expect("CPUs"));
     let request = request(&load, &sizes, &cpus);
-    let flag: &'static AtomicBool = Box::leak(Box::new(AtomicBool::new(false)));
-    let mut bench = header(&request, Width::Sse, None);
-    let mut prepare = |size: Bytes| -> Result<Box<dyn Prepared>, WorkloadError> {
-        let now = sizes.iter().position(|&other| other == size) == interrupt_in;
-        Ok(Box::new(Scripted { size, interrupt: now.then_some(flag) }))
-    };
-    let steal = || StealWatch::begin(&Source::under("/nonexistent"), &cpus, false);
+    let flag = AtomicBool::new(false);
     let mut reported = Vec::new();
     let mut progress = |event: Progress<'_>| {
         if let Progress::Point { point, done, of } = event {
@@ -112,8 +76,14 @@ fn three_sizes(interrupt_in: Option<usize>) -> (Bench, Vec<usize>) {
             reported.push(done);
         }
     };
-    measure_sizes(&mut bench, &sizes, &request.plan, &mut prepare, &steal, &mut progress, flag)
-        .expect("measured");
+    let mut host = ImaginedHost::new(imagined::machine(2), |job, passes| {
+        let now = sizes.iter().position(|&size| size == job.size);
+        if now.is_some() && now == interrupt_in && job.kernel.name() == "load" {
+            flag.store(true, Ordering::Relaxed);
+        }
+        (job.size.0 * passes) as f64
+    });
+    let bench = bench(&request, &mut host, &mut progress, &flag).expect("measured");
     (bench, reported)
 }
 
@@ -144,12 +114,11 @@ fn the_real_thing_runs() {
     for name in ["load", "copy", "chase"] {
         let kernel = kernel(name);
         let request = request(&kernel, &sizes, &cpus);
-        let mut rig = Native::new(&source, 1).expect("a rig");
+        let mut host = Native::new(&source, 1).expect("a host");
         let mut points = 0;
         let mut progress =
             |event: Progress<'_>| points += usize::from(matches!(event, Progress::Point { .. }));
-        let bench = bench(&request, &mut rig, &source, &machine, &mut progress, &AtomicBool::new(false))
-            .expect("a result");
+        let bench = bench(&request, &mut host, &mut progress, &AtomicBool::new(false)).expect("a result");
         assert_eq!((points, bench.points.len()), (2, 2));
         for point in &bench.points {
             assert!(point.size <= point.asked && point.work.program_bytes > 0.0);

@@ -6,7 +6,7 @@ use machine::{
 };
 
 use super::session::Session;
-use crate::{rig::Job, sizes::whole_lines};
+use crate::sizes::whole_lines;
 
 /// The streaming kernels, in the order of [`Bandwidths`].
 const KERNELS: [&str; 3] = ["load", "store", "copy"];
@@ -44,7 +44,8 @@ pub(super) fn levels(session: &mut Session<'_>) {
 
 fn measure(session: &mut Session<'_>, target: &Target, mut remaining: usize) {
     let cpu = session.cpu;
-    let chase = Job::new("chase", target.size, &[cpu]).on_node(target.node);
+    let Some(chase) = session.job("chase", target.size, &[cpu]) else { return };
+    let chase = chase.on_node(target.node);
     // One pass over memory takes as long as all samples of a cache: give it more time.
     let in_memory = matches!(target.name, LevelName::Memory { .. });
     let share = if in_memory { remaining.div_ceil(4) } else { remaining };
@@ -56,7 +57,7 @@ fn measure(session: &mut Session<'_>, target: &Target, mut remaining: usize) {
     for (index, kernel) in KERNELS.into_iter().enumerate() {
         remaining = remaining.saturating_sub(2).max(1);
         let mut bandwidth = |size, cpus: &[u32]| {
-            let job = Job::new(kernel, size, cpus).on_node(target.node);
+            let job = session.job(kernel, size, cpus)?.on_node(target.node);
             session.measure(&job, remaining + 1).and_then(|measured| measured.program_bytes_per_s())
         };
         let one = bandwidth(target.size, &[cpu]);

@@ -15,7 +15,7 @@ use super::{
     session::Session,
     translation::{TranslationCost, against_curve},
 };
-use crate::{repeat::Plan, rig::Job, sizes};
+use crate::{repeat::RepeatPlan, sizes};
 
 /// Smallest data set: small enough for every first-level cache, large enough for a cycle.
 const SMALLEST: Bytes = Bytes::kib(4);
@@ -89,7 +89,7 @@ pub(super) fn latency_curve(session: &mut Session<'_>) {
         }
         let plan = session.plan(refined_usually.saturating_sub(refined).max(4));
         let most_ns = plan.time_ns.map(|time_ns| time_ns.min(REFINED_NS));
-        points.extend(measure(session, size, &Plan { time_ns: most_ns, ..plan }).into_iter().flatten());
+        points.extend(measure(session, size, &RepeatPlan { time_ns: most_ns, ..plan }).into_iter().flatten());
         session.progress((coarse.len() + refined) as f64 / expected as f64);
     }
     tidy(&mut session.profile.latency_curve);
@@ -136,9 +136,9 @@ fn remark_on_pages(session: &mut Session<'_>, translation: &TranslationCost) {
 }
 
 /// One size. Of a simulated machine the point counts twice: measuring it once more would give the same.
-fn measure(session: &mut Session<'_>, size: Bytes, plan: &Plan) -> Option<Vec<CurvePoint>> {
-    let job = Job::new("chase", size, &[session.cpu]);
-    let measured = session.measure_as(&job, &Plan { sample_ns: SAMPLE_NS, ..*plan })?;
+fn measure(session: &mut Session<'_>, size: Bytes, plan: &RepeatPlan) -> Option<Vec<CurvePoint>> {
+    let job = session.job("chase", size, &[session.cpu])?;
+    let measured = session.measure_as(&job, &RepeatPlan { sample_ns: SAMPLE_NS, ..*plan })?;
     let latency_ns = measured.step_ns()?;
     let huge_pages = measured.all_huge();
     // What was asked for, rounded to what the chase can walk.

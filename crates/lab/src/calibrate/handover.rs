@@ -32,7 +32,7 @@ pub(super) fn core_to_core(session: &mut Session<'_>) {
             return;
         }
         let plan = session.plan(chosen.len() - done);
-        let result = session.rig.ping_pong(from, to, &plan, session.interrupt);
+        let result = session.host.ping_pong(from, to, &plan, session.interrupt);
         if let Some(latency_ns) = session.take(result).and_then(|measured| measured.step_ns()) {
             session.profile.core_to_core.push(CoreToCore { from, to, latency_ns });
         }

@@ -1,12 +1,12 @@
 //! Step: latency of one core while the others draw bandwidth (the loaders of helm2019 §4.3.1).
 
+use kernels::Job;
 use machine::{
     Bytes,
     profile::{LevelName, LoadedLatency},
 };
 
 use super::session::Session;
-use crate::rig::Job;
 
 /// Nops between the reads of a loader, from light load to heavy.
 const DELAYS_FULL: [u64; 9] = [1024, 512, 256, 128, 64, 32, 16, 8, 0];
@@ -24,7 +24,7 @@ pub(super) fn loaded_latency(session: &mut Session<'_>) {
     }
     let Some(size) = memory_size(session) else { return };
     let delays: &[u64] = if session.request.quick { &DELAYS_QUICK } else { &DELAYS_FULL };
-    let chase = Job::new("chase", size, &[session.cpu]);
+    let Some(chase) = session.job("chase", size, &[session.cpu]) else { return };
     let begun_ns = session.left_ns();
     let Some(alone) = session.measure(&chase, delays.len() + 1) else {
         return;
@@ -48,9 +48,13 @@ pub(super) fn loaded_latency(session: &mut Session<'_>) {
 
 fn under_load(session: &mut Session<'_>, chase: &Job, loaders: &[u32], nops: u64, remaining: usize) {
     let size = loader_size(session, chase.size, loaders.len());
-    let load = Job::new("delayed-read", size, loaders).with("nops", nops);
+    let Some(load) = session.job("delayed-read", size, loaders) else { return };
+    let load = match load.with("nops", nops) {
+        Ok(load) => load,
+        Err(error) => return session.remark(format!("{error}.")),
+    };
     let plan = session.plan(remaining);
-    let (result, drawn) = match session.rig.measure_loaded(chase, &load, &plan, session.interrupt) {
+    let (result, drawn) = match session.host.measure_loaded(chase, &load, &plan, session.interrupt) {
         Ok(loaded) => (Ok(loaded.chase), loaded.drawn_bytes_per_s),
         Err(error) => (Err(error), 0.0),
     };

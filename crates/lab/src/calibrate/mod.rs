@@ -27,14 +27,14 @@ use std::{
 };
 
 use machine::{
-    CpuSet, Source, Topology,
+    CpuSet, Topology,
     profile::{Extent, Fingerprint, Noise, Profile},
 };
 
 use crate::{
+    host::Host,
     noise::StealWatch,
     request_check::{BadRequest, check_cpus},
-    rig::Rig,
     statistics,
 };
 use session::Session;
@@ -112,12 +112,11 @@ const STEPS: [Step; 8] = [
     Step { name: "latency under load", share: 12.0, run: loaded::loaded_latency },
 ];
 
-/// Measures `machine` through `rig`. `source` is where steal time is read; a simulated machine has none.
+/// Measures `machine` through `host`.
 ///
 /// Returns the profile as far as it got; [`Extent::complete`] says whether that is all of it.
 pub fn calibrate(
-    rig: &mut dyn Rig,
-    source: Option<&Source>,
+    host: &mut dyn Host,
     machine: &Topology,
     fingerprint: &Fingerprint,
     request: &Request,
@@ -129,10 +128,10 @@ pub fn calibrate(
         let arch = machine.arch.clone().unwrap_or_else(|| "of unknown architecture".to_owned());
         return Err(CalibrateError::Architecture { arch });
     }
-    let watch = source.map(|source| StealWatch::begin(source, &cores, machine.hypervisor.is_some()));
+    let watch = host.watch_steal(&cores);
     let profile = empty_profile(fingerprint, request, &cores);
     let total_ns = if request.quick { QUICK_NS } else { FULL_NS };
-    let mut session = Session::begin(rig, machine, cores, profile, request, observer, interrupt, total_ns);
+    let mut session = Session::begin(host, machine, cores, profile, request, observer, interrupt, total_ns);
     let mut shares_left: f64 = STEPS.iter().map(|step| step.share).sum();
     for step in &STEPS {
         session.enter(step.name, step.share, shares_left);

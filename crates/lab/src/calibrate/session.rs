@@ -2,12 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use kernels::Job;
 use machine::{Bytes, CpuSet, Profile, Topology};
 
 use super::{Observer, Request};
 use crate::{
-    repeat::Plan,
-    rig::{Job, Measured, Rig, RigError},
+    host::{Host, HostError, Measured},
+    repeat::RepeatPlan,
     statistics,
 };
 
@@ -22,7 +23,7 @@ const LEAST_NS: f64 = 1e7;
 
 /// What the steps share.
 pub(super) struct Session<'a> {
-    pub(super) rig: &'a mut dyn Rig,
+    pub(super) host: &'a mut dyn Host,
     pub(super) machine: &'a Topology,
     pub(super) request: &'a Request,
     pub(super) observer: &'a mut dyn Observer,
@@ -47,7 +48,7 @@ pub(super) struct Session<'a> {
 impl<'a> Session<'a> {
     #[allow(clippy::too_many_arguments, reason = "called once, to gather what every step needs")]
     pub(super) fn begin(
-        rig: &'a mut dyn Rig,
+        host: &'a mut dyn Host,
         machine: &'a Topology,
         cores: CpuSet,
         profile: Profile,
@@ -56,10 +57,10 @@ impl<'a> Session<'a> {
         interrupt: &'a AtomicBool,
         total_ns: f64,
     ) -> Self {
-        let started_ns = rig.now_ns();
+        let started_ns = host.now_ns();
         let cores: Vec<u32> = cores.iter().collect();
         Self {
-            rig,
+            host,
             machine,
             request,
             observer,
@@ -82,7 +83,7 @@ impl<'a> Session<'a> {
     pub(super) fn enter(&mut self, name: &'static str, share: f64, shares_left: f64) {
         let left_ns = (self.total_ns - self.elapsed_ns()).max(0.0);
         self.step = name;
-        self.step_end_ns = self.rig.now_ns() + left_ns * share / shares_left;
+        self.step_end_ns = self.host.now_ns() + left_ns * share / shares_left;
         self.step_from = self.step_to;
         self.step_to += (1.0 - self.step_to) * share / shares_left;
         self.progress(0.0);
@@ -95,7 +96,7 @@ impl<'a> Session<'a> {
     }
 
     pub(super) fn elapsed_ns(&mut self) -> f64 {
-        self.rig.now_ns() - self.started_ns
+        self.host.now_ns() - self.started_ns
     }
 
     /// Time allowed for the whole calibration.
@@ -105,7 +106,7 @@ impl<'a> Session<'a> {
 
     /// Time left to the current step; negative when over.
     pub(super) fn left_ns(&mut self) -> f64 {
-        self.step_end_ns - self.rig.now_ns()
+        self.step_end_ns - self.host.now_ns()
     }
 
     pub(super) fn interrupted(&self) -> bool {
@@ -113,9 +114,15 @@ impl<'a> Session<'a> {
     }
 
     /// A plan for one of `remaining` measurements of the current step.
-    pub(super) fn plan(&mut self, remaining: usize) -> Plan {
+    pub(super) fn plan(&mut self, remaining: usize) -> RepeatPlan {
         let share_ns = self.left_ns() / remaining.max(1) as f64 * SAMPLING_SHARE;
-        Plan::within(share_ns.max(LEAST_NS), PRECISION)
+        RepeatPlan::within(share_ns.max(LEAST_NS), PRECISION)
+    }
+
+    /// The kernel of this name over `size` bytes on `cpus`. `None` if there is none, which is remarked on.
+    pub(super) fn job(&mut self, kernel: &str, size: Bytes, cpus: &[u32]) -> Option<Job> {
+        let job = self.host.job(kernel, size, cpus);
+        job.map_err(|error| self.remark(format!("{error}."))).ok()
     }
 
     /// Runs a job that is one of `remaining`. `None` if it failed (which is remarked on) or was interrupted.
@@ -125,16 +132,16 @@ impl<'a> Session<'a> {
     }
 
     /// As [`Session::measure`] with a plan of one's own.
-    pub(super) fn measure_as(&mut self, job: &Job, plan: &Plan) -> Option<Measured> {
+    pub(super) fn measure_as(&mut self, job: &Job, plan: &RepeatPlan) -> Option<Measured> {
         if self.interrupted() {
             return None;
         }
-        let result = self.rig.measure(job, plan, self.interrupt);
+        let result = self.host.measure(job, plan, self.interrupt);
         self.take(result)
     }
 
     /// Notes the noise of a measurement, or remarks on its failure.
-    pub(super) fn take(&mut self, result: Result<Measured, RigError>) -> Option<Measured> {
+    pub(super) fn take(&mut self, result: Result<Measured, HostError>) -> Option<Measured> {
         match result {
             Ok(measured) => {
                 let repeated = &measured.repeated;

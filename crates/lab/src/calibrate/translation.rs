@@ -13,7 +13,6 @@ use super::{
     knees::{CurvePoint, rises},
     session::Session,
 };
-use crate::rig::Job;
 
 /// Fewest pages: every first-level TLB holds them.
 const FEWEST: u64 = 16;
@@ -69,7 +68,7 @@ fn walk(
     huge: bool,
     remaining: usize,
 ) -> Option<(machine::profile::Estimate, bool)> {
-    let job = Job::new("chase-pages", Bytes(pages * PAGE), &[session.cpu]);
+    let job = session.job("chase-pages", Bytes(pages * PAGE), &[session.cpu])?;
     let measured = session.measure(&if huge { job } else { job.on_small_pages() }, remaining)?;
     measured.step_ns().map(|latency| (latency, measured.all_huge()))
 }

@@ -1,9 +1,10 @@
-//! The rig of this machine: kernels in pinned threads, timed.
+//! This machine as a host: known work in pinned threads, timed.
 
+mod metered;
 pub mod overheads;
-pub mod tsc;
-
 mod ping_pong;
+mod plan;
+pub mod tsc;
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -11,21 +12,25 @@ use std::{
     time::{Duration, Instant},
 };
 
+use events::Scope;
 use kernels::{
-    Catalogue, PagePolicy, Request, Workload,
+    Catalogue, Job, PagePolicy, Workload,
     memory::{Buffer, HUGE_PAGE, Placement},
     parse::KernelFileError,
+    scenario::{Plan, truth::Pass},
     workload::{Run, WorkloadError},
 };
 use machine::{
-    Bytes, Isa, Source,
+    Bytes, CpuSet, Source, Topology,
     profile::{Overheads, Timer},
 };
-use record::bench::{Pages, Work};
+use record::bench::Pages;
 
 use crate::{
-    repeat::{Executor, Plan, Repeated, Sample, repeat},
-    rig::{Job, Loaded, Measured, Rig, RigError},
+    host::{Host, HostError, Loaded, Measured, PreparedPlan, work_of},
+    meter::{Meter, MeteredPart, MeteredRun},
+    noise::StealWatch,
+    repeat::{Executor, RepeatPlan, Repeated, Sample, repeat},
     timer::skid,
 };
 use tsc::Tsc;
@@ -49,19 +54,6 @@ impl Executor for Workload {
     }
 }
 
-/// What one pass of a workload does, in the terms of a recording.
-pub fn work_of(workload: &Workload) -> Work {
-    let pass = workload.pass();
-    Work {
-        instructions: pass.counts.instructions as f64,
-        accesses: (pass.counts.loads + pass.counts.stores) as f64,
-        program_bytes: (pass.counts.load_bytes + pass.counts.store_bytes) as f64,
-        memory_bytes: pass.memory_bytes,
-        flops: pass.counts.flops as f64,
-        chain: pass.chain as f64,
-    }
-}
-
 /// The pages behind a workload, if the system says.
 pub fn pages_of(workload: &Workload) -> Option<Pages> {
     workload.backing().map(|backing| Pages { huge: backing.huge, total: backing.total })
@@ -70,8 +62,9 @@ pub fn pages_of(workload: &Workload) -> Option<Pages> {
 /// This machine.
 #[derive(Debug)]
 pub struct Native {
+    source: Source,
+    topology: Topology,
     catalogue: Catalogue,
-    isa: Isa,
     seed: u64,
     started: Instant,
     tsc: Option<Tsc>,
@@ -82,14 +75,20 @@ pub struct Native {
 impl Native {
     /// The machine we run on, which is also the one at `source`.
     pub fn new(source: &Source, seed: u64) -> Result<Self, KernelFileError> {
-        Ok(Self {
-            catalogue: Catalogue::builtin()?,
-            isa: Isa::native(),
+        Ok(Self::with_kernels(source, Catalogue::builtin()?, seed))
+    }
+
+    /// The same with these kernels and no others.
+    pub fn with_kernels(source: &Source, catalogue: Catalogue, seed: u64) -> Self {
+        Self {
+            source: source.clone(),
+            topology: Topology::read(source),
+            catalogue,
             seed,
             started: Instant::now(),
             tsc: Tsc::find(source),
             jobs: 0,
-        })
+        }
     }
 
     /// Holds some huge pages while the next job gets its own, which are then others than those of the job
@@ -108,32 +107,12 @@ impl Native {
         Some(held)
     }
 
-    fn prepare(&self, job: &Job) -> Result<Workload, RigError> {
-        let failed =
-            |source: Box<dyn std::error::Error + Send + Sync>| RigError { what: describe(job), source };
-        let mut kernel = self.catalogue.get(job.kernel).map_err(|error| failed(error.into()))?;
-        if let Some((name, value)) = job.parameter {
-            kernel = kernel.with(name, value).map_err(|error| failed(error.into()))?;
-        }
-        let width = kernel.width_on(&self.isa, None).map_err(|error| failed(error.into()))?;
-        let request = Request {
-            kernel: &kernel,
-            width,
-            size: job.size,
-            cpus: &job.cpus,
-            node: job.node,
-            pages: if job.small_pages { PagePolicy::Small } else { PagePolicy::Huge },
-            seed: self.seed,
-        };
-        Workload::prepare(&request).map_err(|error| failed(error.into()))
-    }
-
     /// Runs a load over and over until `stop`, from its warm-up on raising `ready`. Returns bytes per second
     /// moved.
-    fn load(&self, job: &Job, ready: &AtomicBool, stop: &AtomicBool) -> Result<f64, RigError> {
-        let failed = |error: WorkloadError| RigError::new(describe(job), error);
-        let mut workload = self.prepare(job)?;
-        let bytes = work_of(&workload).memory_bytes;
+    fn load(job: &Job, ready: &AtomicBool, stop: &AtomicBool) -> Result<f64, HostError> {
+        let failed = |error: WorkloadError| HostError::new(job.to_string(), error);
+        let mut workload = prepare(job)?;
+        let bytes = pass(&workload, job)?.memory_bytes;
         let warm_up_ns = workload.execute(1).map_err(failed)?.wall_ns;
         let passes = (LOADER_RUN_NS / warm_up_ns.max(1.0)).clamp(1.0, 1e6) as u64;
         ready.store(true, Ordering::Release);
@@ -146,30 +125,51 @@ impl Native {
     }
 }
 
-fn describe(job: &Job) -> String {
-    let node = job.node.map_or(String::new(), |node| format!(" on node {node}"));
-    format!("{} over {}{node}", job.kernel, job.size)
+fn prepare(job: &Job) -> Result<Workload, HostError> {
+    Workload::prepare(job).map_err(|error| HostError::new(job.to_string(), error))
+}
+
+fn pass(workload: &Workload, job: &Job) -> Result<Pass, HostError> {
+    workload.pass().map_err(|error| HostError::new(job.to_string(), error))
 }
 
 fn run(
     workload: &mut Workload,
     job: &Job,
-    plan: &Plan,
+    plan: &RepeatPlan,
     interrupt: &AtomicBool,
-) -> Result<Measured, RigError> {
+) -> Result<Measured, HostError> {
     let repeated: Repeated =
-        repeat(workload, plan, interrupt).map_err(|error| RigError::new(describe(job), error))?;
-    Ok(Measured { repeated, work: work_of(workload), size: workload.size(), pages: pages_of(workload) })
+        repeat(workload, plan, interrupt).map_err(|error| HostError::new(job.to_string(), error))?;
+    let work = work_of(&pass(workload, job)?);
+    Ok(Measured { repeated, work, size: workload.size(), pages: pages_of(workload) })
 }
 
-impl Rig for Native {
+impl Host for Native {
+    fn topology(&self) -> &Topology {
+        &self.topology
+    }
+
+    fn kernels(&self) -> &Catalogue {
+        &self.catalogue
+    }
+
+    fn seed(&self) -> u64 {
+        self.seed
+    }
+
     fn now_ns(&mut self) -> f64 {
         self.started.elapsed().as_nanos() as f64
     }
 
-    fn measure(&mut self, job: &Job, plan: &Plan, interrupt: &AtomicBool) -> Result<Measured, RigError> {
+    fn measure(
+        &mut self,
+        job: &Job,
+        plan: &RepeatPlan,
+        interrupt: &AtomicBool,
+    ) -> Result<Measured, HostError> {
         let held = if job.size <= HUGE_PAGE { self.hold_pages() } else { None };
-        let mut workload = self.prepare(job)?;
+        let mut workload = prepare(job)?;
         drop(held);
         run(&mut workload, job, plan, interrupt)
     }
@@ -178,21 +178,20 @@ impl Rig for Native {
         &mut self,
         chase: &Job,
         load: &Job,
-        plan: &Plan,
+        plan: &RepeatPlan,
         interrupt: &AtomicBool,
-    ) -> Result<Loaded, RigError> {
-        let mut workload = self.prepare(chase)?;
+    ) -> Result<Loaded, HostError> {
+        let mut workload = prepare(chase)?;
         let (ready, stop) = (AtomicBool::new(false), AtomicBool::new(false));
-        let this = &*self;
         thread::scope(|scope| {
-            let loader = scope.spawn(|| this.load(load, &ready, &stop));
+            let loader = scope.spawn(|| Self::load(load, &ready, &stop));
             // A loader that fails ends without ever being ready.
             while !ready.load(Ordering::Acquire) && !loader.is_finished() {
                 thread::sleep(Duration::from_micros(200));
             }
             let measured = run(&mut workload, chase, plan, interrupt);
             stop.store(true, Ordering::Release);
-            let drawn = loader.join().map_err(|_| RigError::new(describe(load), "its thread panicked"))?;
+            let drawn = loader.join().map_err(|_| HostError::new(load.to_string(), "its thread panicked"))?;
             Ok(Loaded { chase: measured?, drawn_bytes_per_s: drawn? })
         })
     }
@@ -201,11 +200,11 @@ impl Rig for Native {
         &mut self,
         from: u32,
         to: u32,
-        plan: &Plan,
+        plan: &RepeatPlan,
         interrupt: &AtomicBool,
-    ) -> Result<Measured, RigError> {
+    ) -> Result<Measured, HostError> {
         ping_pong::measure(from, to, plan, interrupt)
-            .map_err(|error| RigError::new(format!("CPU {from} to CPU {to}"), error))
+            .map_err(|error| HostError::new(format!("CPU {from} to CPU {to}"), error))
     }
 
     fn overheads(&mut self) -> Option<Overheads> {
@@ -216,9 +215,36 @@ impl Rig for Native {
         self.tsc.map(|tsc| tsc.rate_hz(TSC_SPAN))
     }
 
-    fn skid(&mut self, cpu: u32) -> Option<Result<Timer, RigError>> {
+    fn skid(&mut self, cpu: u32) -> Option<Result<Timer, HostError>> {
         let measured = skid::measure(&pmu::Live, cpu, self.seed);
-        Some(measured.map_err(|error| RigError::new("where clock samples land", error)))
+        Some(measured.map_err(|error| HostError::new("where clock samples land", error)))
+    }
+
+    fn watch_steal(&self, cpus: &CpuSet) -> Option<StealWatch> {
+        Some(StealWatch::begin(&self.source, cpus, self.topology.hypervisor.is_some()))
+    }
+
+    fn scope(&self, _cpus: &[u32]) -> Scope {
+        Scope::Process(std::process::id())
+    }
+
+    fn run_metered(
+        &mut self,
+        job: &Job,
+        part: MeteredPart,
+        meter: &mut dyn Meter,
+        interrupt: &AtomicBool,
+    ) -> Result<MeteredRun, HostError> {
+        metered::run(job, part, meter, &self.topology, interrupt)
+    }
+
+    fn prepare<'h>(
+        &'h mut self,
+        plan: Plan,
+        cpus: &'h [u32],
+        nodes: &'h [Option<u32>],
+    ) -> Result<Box<dyn PreparedPlan + 'h>, HostError> {
+        Ok(Box::new(plan::NativePlan::new(plan, cpus, nodes)?))
     }
 }
 

@@ -7,8 +7,8 @@ use machine::Bytes;
 use record::bench::Work;
 
 use crate::{
-    repeat::{Executor, Plan, Sample, repeat},
-    rig::Measured,
+    host::Measured,
+    repeat::{Executor, RepeatPlan, Sample, repeat},
 };
 
 /// The word in turn, alone on its line and on the one that a prefetcher may bring along.
@@ -51,7 +51,7 @@ impl Executor for PingPong {
 pub(super) fn measure(
     from: u32,
     to: u32,
-    plan: &Plan,
+    plan: &RepeatPlan,
     interrupt: &AtomicBool,
 ) -> Result<Measured, TeamError> {
     let mut game = PingPong { team: Team::start(&[from, to])?, ball: Box::default() };

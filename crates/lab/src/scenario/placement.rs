@@ -50,7 +50,7 @@ pub fn nodes(plan: &Plan, cpus: &[u32], machine: &Topology) -> Result<Vec<Option
             let buffer = &plan.scenario().buffers[instance.buffer];
             let cpu = cpus[instance.thread.unwrap_or(0)];
             match buffer.home {
-                Home::Local => Ok(None),
+                Home::Local | Home::FirstTouch => Ok(None),
                 Home::Node(node) => {
                     check_node(machine, node)?;
                     Ok(Some(node))

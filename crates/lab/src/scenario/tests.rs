@@ -1,10 +1,10 @@
 //! Placement on imagined machines; every shipped scenario, at a 64th of its size, on this one.
 
 use kernels::{Catalogue, scenario::shipped};
-use machine::topology::Node;
+use machine::{Source, topology::Node};
 
 use super::*;
-use crate::imagined::machine;
+use crate::{imagined::machine, native::Native};
 
 fn scenario(name: &str, settings: &[(&str, &str)]) -> Scenario {
     let catalogue = Catalogue::builtin().expect("built-in kernels are valid");
@@ -83,7 +83,8 @@ fn run_here(scenario: &Scenario, interrupt: &AtomicBool) -> ScenarioRun {
     let topology = Topology::read(&source);
     let cpus = choose_cpus(scenario, &topology, None, true).expect("CPUs");
     let request = Request { scenario, cpus: &cpus, scale: 64 };
-    run(&request, &source, &topology, interrupt).unwrap_or_else(|error| panic!("{}: {error}", scenario.name))
+    let mut host = Native::new(&source, 1).expect("a host");
+    run(&request, &mut host, interrupt).unwrap_or_else(|error| panic!("{}: {error}", scenario.name))
 }
 
 #[test]

@@ -69,6 +69,11 @@ impl<S: Source> Source for Window<'_, S> {
             return Step::Settle;
         }
         let mut step = self.inner.poll(execution);
+        // Whoever it waits for may have been interrupted and will not come.
+        if step == Step::Blocked && self.interrupt.load(Ordering::Relaxed) {
+            self.ended = true;
+            return Step::End;
+        }
         if let (Step::Execute, Serial::Since(at)) = (step, &self.serial) {
             step = Step::ExecuteAt(*at);
             self.serial = Serial::Given;

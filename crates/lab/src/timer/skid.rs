@@ -4,8 +4,8 @@
 //! where most samples lie, counted in instructions from the load before them, is the skid.
 
 use code::{Class, decode_range};
-use kernels::{Catalogue, PagePolicy, Request, Workload};
-use machine::{Bytes, Isa, profile::Timer};
+use kernels::{Catalogue, Job, Workload};
+use machine::{Bytes, profile::Timer};
 use pmu::Kernel;
 use record::run::Run;
 
@@ -37,11 +37,8 @@ pub fn measure(kernel: &dyn Kernel, cpu: u32, seed: u64) -> Result<Timer, Sample
     let chase = catalogue.get("chase-dependent").map_err(|error| SampleError::Kernel(error.to_string()))?;
     let chase =
         chase.with("muls", MULTIPLICATIONS).map_err(|error| SampleError::Kernel(error.to_string()))?;
-    let width =
-        chase.width_on(&Isa::native(), None).map_err(|error| SampleError::Kernel(error.to_string()))?;
-    let pages = PagePolicy::default();
-    let request = Request { kernel: &chase, width, size: SIZE, cpus: &[cpu], node: None, pages, seed };
-    let mut sampled = Sampled::open(kernel, Workload::prepare(&request)?, PERIOD_NS)?;
+    let job = Job::new(chase, SIZE, &[cpu]).seeded(seed);
+    let mut sampled = Sampled::open(kernel, Workload::prepare(&job)?, PERIOD_NS)?;
     let passes = sampled.passes_for(STRETCH_NS)?;
     let mut samples = 0;
     for _ in 0..STRETCHES {

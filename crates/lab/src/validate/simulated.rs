@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use events::{Count, Event, Instrument, Place as Where, Request, Scope, Share, Signal, TooMany, Unit};
-use kernels::{Catalogue, Kernel};
+use kernels::{Catalogue, Job, Kernel};
 use machine::{Width, model::Model};
 use record::validate::{Experiment, Observation, Place};
 use sim::{
@@ -13,7 +13,11 @@ use sim::{
 };
 
 use super::bench::{Bench, Machine, ObserveError, reason};
-use crate::simulated::{Conditions, KernelWork, observe_kernel, observe_samples};
+use crate::{
+    host::Host,
+    meter::{Conditions, MeteredPart},
+    simulated::Simulated,
+};
 
 /// Loads from one sample to the next.
 const SAMPLE_PERIOD: u64 = 13;
@@ -21,8 +25,8 @@ const SAMPLE_PERIOD: u64 = 13;
 /// A simulated machine with its PMU.
 pub struct SimulatedBench<'a> {
     model: &'a Model,
+    host: Simulated,
     pmu: Pmu,
-    kernels: Catalogue,
     machine: Machine,
     seed: u64,
     conditions: Conditions,
@@ -40,35 +44,30 @@ impl<'a> SimulatedBench<'a> {
             prefetch_switch: true,
             widths: Width::ALL.into_iter().filter(|&width| model.isa.supports(width)).collect(),
         };
-        Self { model, pmu, kernels, machine, seed, conditions }
+        let host = Simulated::with_kernels(model, kernels, seed).counted_by(&pmu);
+        Self { model, host, pmu, machine, seed, conditions }
     }
 
     fn kernel(&self, experiment: &Experiment) -> Result<Kernel, ObserveError> {
         let failed = |reason: String| ObserveError::Failed { experiment: experiment.label(), reason };
-        let mut kernel = self.kernels.get(&experiment.kernel).map_err(|error| failed(error.to_string()))?;
+        let mut kernel =
+            self.host.kernels().get(&experiment.kernel).map_err(|error| failed(error.to_string()))?;
         for (name, value) in &experiment.parameters {
             kernel = kernel.with(name, *value).map_err(|error| failed(error.to_string()))?;
         }
         Ok(kernel)
     }
 
-    fn conditions(&self, experiment: &Experiment) -> Conditions {
+    fn part(&self, experiment: &Experiment) -> MeteredPart {
         let prefetchers = if experiment.prefetch { PrefetchSwitches::ON } else { PrefetchSwitches::OFF };
-        Conditions { prefetchers, ..self.conditions }
+        MeteredPart::Steady(Conditions { prefetchers, ..self.conditions })
     }
 
-    fn work<'k>(&self, experiment: &Experiment, kernel: &'k Kernel, cpus: &'k [u32]) -> KernelWork<'k> {
-        KernelWork {
-            kernel,
-            width: experiment.width,
-            size: experiment.size,
-            cpus,
-            node: experiment.remote.then_some(1),
-            small_pages: false,
-            warm_up: 1,
-            passes: None,
-            seed: self.seed.wrapping_mul(1000) + u64::from(experiment.run),
-        }
+    fn job(&self, experiment: &Experiment) -> Result<Job, ObserveError> {
+        let cpus: Vec<u32> = (0..experiment.cores as u32).collect();
+        let job = Job::new(self.kernel(experiment)?, experiment.size, &cpus);
+        let seed = self.seed.wrapping_mul(1000) + u64::from(experiment.run);
+        Ok(Job { width: experiment.width, ..job }.on_node(experiment.remote.then_some(1)).seeded(seed))
     }
 }
 
@@ -82,8 +81,8 @@ impl Bench for SimulatedBench<'_> {
     }
 
     fn twin(&self) -> Option<Box<dyn Bench + Send + '_>> {
-        let (pmu, kernels, machine) = (self.pmu.twin(), self.kernels.clone(), self.machine.clone());
-        Some(Box::new(SimulatedBench { pmu, kernels, machine, ..*self }))
+        let (pmu, kernels) = (self.pmu.twin(), self.host.kernels().clone());
+        Some(Box::new(SimulatedBench::new(self.model, pmu, kernels, self.seed, self.conditions)))
     }
 
     fn refusal(&self, event: &str) -> Option<String> {
@@ -106,24 +105,19 @@ impl Bench for SimulatedBench<'_> {
         interrupt: &AtomicBool,
     ) -> Result<Observation, ObserveError> {
         let failed = |reason: String| ObserveError::Failed { experiment: experiment.label(), reason };
-        let kernel = self.kernel(experiment)?;
-        let cpus: Vec<u32> = (0..experiment.cores as u32).collect();
+        let (job, part) = (self.job(experiment)?, self.part(experiment));
         let resolved: Result<Vec<Event>, _> = names.iter().map(|name| self.pmu.resolve(name)).collect();
         let resolved = resolved.map_err(|refusal| failed(refusal.to_string()))?;
-        let pmu = &self.pmu;
-        let mut open = |scope| {
-            let (too_many, share) = (TooMany::AllAtOnce, Share::Each);
-            pmu.open(&Request { events: resolved.clone(), scope, too_many, share })
-        };
-        let conditions = self.conditions(experiment);
-        let work = self.work(experiment, &kernel, &cpus);
-        let observed = observe_kernel(self.model, pmu, &work, &conditions, &mut open, interrupt)
-            .map_err(|error| failed(error.to_string()))?;
+        let (too_many, share, scope) = (TooMany::AllAtOnce, Share::Each, self.host.scope(&job.cpus));
+        let request = Request { events: resolved.clone(), scope, too_many, share };
+        let mut counting = self.pmu.open(&request).map_err(|refusal| failed(refusal.to_string()))?;
+        let run = self.host.run_metered(&job, part, &mut counting, interrupt);
+        let run = run.map_err(|error| failed(error.source.to_string()))?;
         if interrupt.load(Ordering::Relaxed) {
             return Err(ObserveError::Interrupted);
         }
+        let mut at_home = counting.read().map_err(|refusal| failed(refusal.to_string()))?;
         // A link is looked at from the package that works: the other sends what this one receives.
-        let mut at_home = observed.counts;
         at_home.retain(|count| match &count.place {
             Where::Box { package, .. } => *package == 0 || !is_link(&resolved[count.event]),
             _ => true,
@@ -134,8 +128,8 @@ impl Bench for SimulatedBench<'_> {
         });
         Ok(Observation {
             experiment: experiment.clone(),
-            elapsed_ns: observed.elapsed_ns,
-            truth: observed.truth,
+            elapsed_ns: run.elapsed_ns.iter().sum(),
+            truth: run.truth,
             counts: counts.collect(),
             imbalance: imbalance.collect(),
         })
@@ -148,16 +142,17 @@ impl Bench for SimulatedBench<'_> {
     ) -> Result<Option<Vec<f64>>, ObserveError> {
         let Ok(event) = self.pmu.resolve("mem-loads") else { return Ok(None) };
         let failed = |reason: String| ObserveError::Failed { experiment: experiment.label(), reason };
-        let kernel = self.kernel(experiment)?;
-        let cpus: Vec<u32> = (0..experiment.cores as u32).collect();
-        let request = SampleRequest { event, period: SAMPLE_PERIOD, cpus: cpus.iter().copied().collect() };
-        let conditions = self.conditions(experiment);
-        let work = self.work(experiment, &kernel, &cpus);
-        let samples = observe_samples(self.model, &self.pmu, &work, &conditions, &request, interrupt)
-            .map_err(|error| failed(error.to_string()))?;
+        let job = self.job(experiment)?;
+        let cpus = job.cpus.iter().copied().collect();
+        let request = SampleRequest { event, period: SAMPLE_PERIOD, cpus };
+        let part = self.part(experiment);
+        let mut sampling = self.pmu.sample(&request).map_err(|refusal| failed(refusal.to_string()))?;
+        let run = self.host.run_metered(&job, part, &mut sampling, interrupt);
+        run.map_err(|error| failed(error.source.to_string()))?;
         if interrupt.load(Ordering::Relaxed) {
             return Err(ObserveError::Interrupted);
         }
+        let samples = sampling.take();
         let from_memory = |supplier| matches!(supplier, Supplier::LocalMemory | Supplier::RemoteMemory);
         let kept = samples
             .iter()

@@ -5,9 +5,10 @@ use std::{io::IsTerminal, path::PathBuf};
 use indicatif::ProgressBar;
 use kernels::{Kernel, PagePolicy};
 use lab::{
-    bench::{Progress, Request},
+    bench::{BenchRequest, Progress},
+    host::Host,
     native::Native,
-    repeat::Plan,
+    repeat::RepeatPlan,
     simulated::Simulated,
 };
 use machine::{Bytes, CpuSet, Source, Topology, Width};
@@ -83,12 +84,12 @@ Ctrl-C prints what was measured.";
 /// Measures and prints.
 pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     let kernel = kernel(args)?;
-    let plan = Plan::asked(args.repeat, args.time, args.precision).map_err(Failure::usage)?;
-    let source = Source::live();
-    let topology = match machine {
-        Target::Native => Topology::read(&source),
-        Target::Simulated(model) => model.topology(),
+    let plan = RepeatPlan::asked(args.repeat, args.time, args.precision).map_err(Failure::usage)?;
+    let mut host: Box<dyn Host> = match machine {
+        Target::Native => Box::new(Native::new(&Source::live(), args.seed).map_err(Failure::measurement)?),
+        Target::Simulated(model) => Box::new(Simulated::new(model, args.seed).map_err(Failure::measurement)?),
     };
+    let topology = host.topology().clone();
     let sizes = sizes(args, machine, &topology)?;
     let cpus = match &args.cpus {
         Some(cpus) => cpus.clone(),
@@ -96,22 +97,14 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     };
     let pages = if args.small_pages { PagePolicy::Small } else { PagePolicy::Huge };
     let (width, node, seed) = (args.width, args.node, args.seed);
-    let request = Request { kernel: &kernel, width, sizes: &sizes, cpus: &cpus, node, pages, seed, plan };
+    let request =
+        BenchRequest { kernel: &kernel, width, sizes: &sizes, cpus: &cpus, node, pages, seed, plan };
     // A bad request is said before anything is shown or measured.
     lab::bench::check(&request, &topology).map_err(failure)?;
     let interrupt = interrupt::flag()?;
     let bar = progress::counting(if kernel.description().is_register_only() { 1 } else { sizes.len() });
     let mut watch = |event: Progress<'_>| show(&bar, event);
-    let bench = match machine {
-        Target::Native => {
-            let mut rig = Native::new(&source, args.seed).map_err(Failure::measurement)?;
-            lab::bench::bench(&request, &mut rig, &source, &topology, &mut watch, &interrupt)
-        }
-        Target::Simulated(model) => {
-            let mut rig = Simulated::new(model, args.seed).map_err(Failure::measurement)?;
-            lab::simulated::bench(&request, &mut rig, &mut watch, &interrupt)
-        }
-    };
+    let bench = lab::bench::bench(&request, &mut *host, &mut watch, &interrupt);
     bar.finish_and_clear();
     let bench = bench.map_err(failure)?;
     if bench.points.is_empty() {

@@ -2,29 +2,29 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use events::{Event, Instrument as _, Request as Open, Scope, Share, TooMany, Unit};
-use kernels::{Catalogue, Kernel, PagePolicy, Request, Workload, traffic};
-use machine::{Bytes, CpuSet, Isa, Source, Topology, Width, topology::CacheKind};
+use events::{Counting, Event, Instrument as _, Refusal, Request as Open, Scope, Share, TooMany, Unit};
+use kernels::{Catalogue, Job};
+use machine::{CpuSet, Isa, Source, Topology, Width, topology::CacheKind};
 use pmu::PerfEvents;
-use record::validate::{Counted, Experiment, Lines, Observation, Truth};
+use record::validate::{Counted, Experiment, Observation};
 
-use crate::validate::{
-    bench::{Bench, Machine, ObserveError, reason},
-    simulated::sum,
+use crate::{
+    host::Host,
+    meter::{Conditions, Meter, MeteredPart},
+    native::Native,
+    validate::{
+        bench::{Bench, Machine, ObserveError, reason},
+        simulated::sum,
+    },
 };
-
-/// How long the counted part of an experiment takes.
-const SPAN_NS: f64 = 30e6;
 
 /// This machine under perf_event.
 pub struct NativeBench {
     instrument: PerfEvents<'static>,
-    kernels: Catalogue,
+    host: Native,
     machine: Machine,
     cpus: Vec<u32>,
     clock_hz: Option<f64>,
-    /// Cores share the L3; each has its part.
-    l3: Option<Bytes>,
 }
 
 impl NativeBench {
@@ -53,16 +53,34 @@ impl NativeBench {
             prefetch_switch: false,
             widths: Width::ALL.into_iter().filter(|&width| isa.supports(width)).collect(),
         };
+        let host = Native::with_kernels(&source, kernels, 1);
         let instrument = PerfEvents::new(&pmu::Live, source);
-        Some(Self { instrument, kernels, l3: machine.l3, machine, cpus: beside, clock_hz })
+        Some(Self { instrument, host, machine, cpus: beside, clock_hz })
     }
 
-    fn kernel(&self, experiment: &Experiment) -> Result<Kernel, String> {
-        let mut kernel = self.kernels.get(&experiment.kernel).map_err(|error| error.to_string())?;
+    fn job(&self, experiment: &Experiment) -> Result<Job, String> {
+        let mut kernel = self.host.kernels().get(&experiment.kernel).map_err(|error| error.to_string())?;
         for (name, value) in &experiment.parameters {
             kernel = kernel.with(name, *value).map_err(|error| error.to_string())?;
         }
-        Ok(kernel)
+        let cpus = self.cpus.get(..experiment.cores).ok_or("not so many cores may be used")?;
+        let job = Job::new(kernel, experiment.size, cpus).on_node(experiment.remote.then_some(1));
+        Ok(Job { width: experiment.width, ..job })
+    }
+
+    /// The sets of events that are counted one after the other.
+    fn sets(&self, events: &[Event]) -> Result<Vec<(Scope, Vec<usize>)>, String> {
+        let mut sets = Vec::new();
+        let (own, boxes): (Vec<usize>, Vec<usize>) =
+            (0..events.len()).partition(|&at| matches!(self.scope(&events[at]), Scope::Process(_)));
+        for group in [own, boxes] {
+            let Some(scope) = group.first().map(|&at| self.scope(&events[at])) else { continue };
+            let wanted: Vec<Event> = group.iter().map(|&at| events[at].clone()).collect();
+            let runs = self.instrument.runs(&wanted, &scope).map_err(|refusal| refusal.to_string())?;
+            let places = |set: Vec<usize>| set.iter().map(|&at| group[at]).collect();
+            sets.extend(runs.into_iter().map(|set| (scope.clone(), places(set))));
+        }
+        Ok(sets)
     }
 
     /// Boxes outside the cores count everybody; events of a core only our threads.
@@ -73,120 +91,76 @@ impl NativeBench {
         }
     }
 
-    /// Runs and counts one set of events after the other.
-    fn count(
-        &self,
-        workload: &mut Workload,
-        events: &[Event],
-        passes: u64,
-    ) -> Result<(f64, Vec<Counted>), String> {
-        let mut counted: Vec<Counted> = vec![Err("it was not counted".to_owned()); events.len()];
-        let mut times = Vec::new();
-        let (own, boxes): (Vec<usize>, Vec<usize>) =
-            (0..events.len()).partition(|&at| matches!(self.scope(&events[at]), Scope::Process(_)));
-        for group in [own, boxes] {
-            let Some(scope) = group.first().map(|&at| self.scope(&events[at])) else { continue };
-            let wanted: Vec<Event> = group.iter().map(|&at| events[at].clone()).collect();
-            let sets = self.instrument.runs(&wanted, &scope).map_err(|refusal| refusal.to_string())?;
-            for set in sets {
-                let some: Vec<Event> = set.iter().map(|&at| wanted[at].clone()).collect();
-                let request = Open {
-                    events: some,
-                    scope: scope.clone(),
-                    too_many: TooMany::Refuse,
-                    share: Share::Together,
-                };
-                let mut counting = match self.instrument.open(&request) {
-                    Ok(counting) => counting,
-                    Err(refusal) => {
-                        set.iter().for_each(|&at| counted[group[at]] = Err(refusal.to_string()));
-                        continue;
-                    }
-                };
-                counting.start().map_err(|refusal| refusal.to_string())?;
-                let run = workload.run(passes).map_err(|error| error.to_string())?;
-                counting.stop().map_err(|refusal| refusal.to_string())?;
-                let counts = counting.read().map_err(|refusal| refusal.to_string())?;
-                times.push(run.elapsed_ns() as f64);
-                for (place, &at) in set.iter().enumerate() {
-                    counted[group[at]] = sum(&counts, place);
-                }
-            }
-        }
-        let elapsed_ns = crate::validate::judge::median(&times).unwrap_or(0.0);
-        Ok((elapsed_ns, counted))
-    }
-
-    fn truth(
-        &self,
-        kernel: &Kernel,
-        workload: &Workload,
-        cores: usize,
-        passes: u64,
-        elapsed_ns: f64,
-    ) -> Truth {
-        let mut truth = Truth { imbalance: 1.0, ..Truth::default() };
-        for counts in workload.counts(passes) {
-            truth.instructions += counts.instructions as f64;
-            truth.loads += counts.loads as f64;
-            truth.stores += counts.stores as f64;
-            truth.branches += counts.branches as f64;
-            truth.flops += counts.flops as f64;
-        }
-        let pass = workload.pass();
-        truth.chain = pass.chain as f64 * passes as f64;
-        truth.handed_over = pass.modified_transfers as f64 * passes as f64;
-        truth.cycles = self.clock_hz.map(|hz| elapsed_ns * hz / 1e9 * cores as f64);
-        let share = |used: bool| f64::from(u8::from(used));
-        let uses = traffic::uses(kernel.description());
-        let read: f64 = uses.iter().map(|used| share(used.read)).sum();
-        let owned: f64 = uses.iter().map(|used| share(used.written && !used.read)).sum();
-        let streams = (read + owned).max(1.0);
-        let shared = self.l3.map_or(self.machine.l2.0, |l3| l3.0 / cores as u64);
-        for (below, capacity) in truth.below.iter_mut().zip([self.machine.l1.0, self.machine.l2.0, shared]) {
-            for member in 0..cores {
-                let lines = traffic::lines_below(kernel, workload.geometry(member), Bytes(capacity));
-                let lines = lines.unwrap_or_default();
-                let passes = passes as f64;
-                *below = Lines {
-                    read: below.read + lines.inward * read / streams * passes,
-                    owned: below.owned + lines.inward * owned / streams * passes,
-                    out: below.out + lines.outward * passes,
-                    past: below.past + lines.non_temporal * passes,
-                };
-            }
-        }
-        truth
-    }
-
-    fn observed(&self, experiment: &Experiment, names: &[String]) -> Result<Observation, String> {
-        let kernel = self.kernel(experiment)?;
-        let width = kernel.width_on(&Isa::native(), experiment.width).map_err(|error| error.to_string())?;
-        let cpus = self.cpus.get(..experiment.cores).ok_or("not so many cores may be used")?;
-        let request = Request {
-            kernel: &kernel,
-            width,
-            size: experiment.size,
-            cpus,
-            node: experiment.remote.then_some(1),
-            pages: PagePolicy::default(),
-            seed: 1,
-        };
-        let mut workload = Workload::prepare(&request).map_err(|error| error.to_string())?;
-        let warm = workload.run(1).map_err(|error| error.to_string())?.elapsed_ns() as f64;
-        let passes = (SPAN_NS / warm.max(1.0)).clamp(1.0, 1e7) as u64;
+    fn observed(
+        &mut self,
+        experiment: &Experiment,
+        names: &[String],
+        interrupt: &AtomicBool,
+    ) -> Result<Observation, String> {
+        let job = self.job(experiment)?;
         let resolved: Result<Vec<Event>, _> =
             names.iter().map(|name| self.instrument.resolve(name)).collect();
         let events = resolved.map_err(|refusal| refusal.to_string())?;
-        let (elapsed_ns, counted) = self.count(&mut workload, &events, passes)?;
-        let truth = self.truth(&kernel, &workload, experiment.cores, passes, elapsed_ns);
+        let sets = self.sets(&events)?;
+        let counted = vec![Err("it was not counted".to_owned()); events.len()];
+        let instrument = &self.instrument;
+        let mut meter = SetBySet { instrument, events: &events, sets, at: 0, counting: None, counted };
+        let part = MeteredPart::Steady(Conditions::default());
+        let run = self.host.run_metered(&job, part, &mut meter, interrupt);
+        let run = run.map_err(|error| error.source.to_string())?;
+        let elapsed_ns = crate::validate::judge::median(&run.elapsed_ns).unwrap_or(0.0);
+        let mut truth = run.truth;
+        truth.cycles = self.clock_hz.map(|hz| elapsed_ns * hz / 1e9 * experiment.cores as f64);
         Ok(Observation {
             experiment: experiment.clone(),
             elapsed_ns,
             truth,
-            counts: names.iter().cloned().zip(counted).collect(),
+            counts: names.iter().cloned().zip(meter.counted).collect(),
             imbalance: Vec::new(),
         })
+    }
+}
+
+/// Counts one set of events after the other, each while the work runs once more.
+struct SetBySet<'a> {
+    instrument: &'a PerfEvents<'static>,
+    events: &'a [Event],
+    sets: Vec<(Scope, Vec<usize>)>,
+    at: usize,
+    counting: Option<Box<dyn Counting + 'a>>,
+    counted: Vec<Counted>,
+}
+
+impl Meter for SetBySet<'_> {
+    /// Opens the next set that is not refused.
+    fn begin(&mut self) -> Result<(), Refusal> {
+        while let Some((scope, set)) = self.sets.get(self.at) {
+            let events = set.iter().map(|&at| self.events[at].clone()).collect();
+            let (scope, too_many, share) = (scope.clone(), TooMany::Refuse, Share::Together);
+            match self.instrument.open(&Open { events, scope, too_many, share }) {
+                Ok(mut counting) => {
+                    counting.start()?;
+                    self.counting = Some(counting);
+                    return Ok(());
+                }
+                Err(refusal) => {
+                    set.iter().for_each(|&at| self.counted[at] = Err(refusal.to_string()));
+                    self.at += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<bool, Refusal> {
+        let Some(mut counting) = self.counting.take() else { return Ok(false) };
+        counting.stop()?;
+        let counts = counting.read()?;
+        for (place, &at) in self.sets[self.at].1.iter().enumerate() {
+            self.counted[at] = sum(&counts, place);
+        }
+        self.at += 1;
+        Ok(self.at < self.sets.len())
     }
 }
 
@@ -218,7 +192,7 @@ impl Bench for NativeBench {
         if interrupt.load(Ordering::Relaxed) {
             return Err(ObserveError::Interrupted);
         }
-        self.observed(experiment, events)
+        self.observed(experiment, events, interrupt)
             .map_err(|reason| ObserveError::Failed { experiment: experiment.label(), reason })
     }
 

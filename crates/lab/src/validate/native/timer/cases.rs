@@ -4,8 +4,8 @@
 //! operations waits is its time beyond that of as many additions. Both run stretch by stretch in turn, so that what
 //! disturbs the machine disturbs both.
 
-use kernels::{Catalogue, Kernel, PagePolicy, Request, Workload};
-use machine::{Bytes, Isa};
+use kernels::{Catalogue, Job, Kernel, Workload};
+use machine::Bytes;
 
 use super::{Analyse, Waiting};
 use crate::timer::sampled::Sampled;
@@ -200,10 +200,8 @@ struct Stretches {
 
 impl Stretches {
     fn prepare(cpu: u32, kernel: &Kernel, size: Bytes) -> Result<Self, String> {
-        let width = kernel.width_on(&Isa::native(), None).map_err(|error| error.to_string())?;
-        let pages = PagePolicy::default();
-        let request = Request { kernel, width, size, cpus: &[cpu], node: None, pages, seed: 1 };
-        let workload = Workload::prepare(&request).map_err(|error| error.to_string())?;
+        let job = Job::new(kernel.clone(), size, &[cpu]);
+        let workload = Workload::prepare(&job).map_err(|error| error.to_string())?;
         let mut sampled =
             Sampled::open(&pmu::Live, workload, PERIOD_NS).map_err(|error| error.to_string())?;
         let passes = sampled.passes_for(STRETCH_NS).map_err(|error| error.to_string())?;
@@ -218,7 +216,8 @@ impl Stretches {
     /// Samples are time on the CPU: what others take is in none. The work is bytes, or steps of a chain.
     fn samples_per_work(&self, case: &Case) -> f64 {
         let workload = self.sampled.workload();
-        let each = if case.has_data() { workload.size().0 } else { workload.pass().chain };
+        let step = workload.step();
+        let each = if case.has_data() { workload.size().0 } else { step.chained_steps(&step.parts[0]) };
         self.samples as f64 / (self.passes as f64 * each.max(1) as f64)
     }
 }

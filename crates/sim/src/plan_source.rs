@@ -1,12 +1,12 @@
-//! A thread of a scenario as a source: it goes through its schedule, meets others at gates and takes turns.
+//! Plans as sources: what the threads of known work execute on a simulated machine.
+//!
+//! A [`PlacedPlan`] has the addresses of all code and data. Each of its threads is a [`PlanSource`]: it goes through
+//! its schedule, meets others at gates and takes turns with them; or it runs one step alone, which is all there is
+//! of a kernel.
 
-use std::{
-    cell::RefCell,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+mod placed;
+
+use std::{cell::RefCell, rc::Rc, sync::Arc};
 
 use code::Block;
 use kernels::{
@@ -14,16 +14,13 @@ use kernels::{
     scenario::{Event, Part, Plan},
     walk::{Setting, Touch, Walker},
 };
-use sim::{
+
+use crate::{
     source::{Execution, Source, Step},
     time::Time,
 };
-
-use super::stage::{Role, Stage};
-use crate::scenario::Stay;
-
-/// The interrupt flag is looked at once in so many steps.
-const STEPS_PER_LOOK: u32 = 4096;
+use placed::PlacedPart;
+pub use placed::{AddressOrder, AddressRange, PlaceError, PlacedPlan};
 
 /// Where the threads of a region meet.
 #[derive(Clone, Copy, Debug)]
@@ -50,18 +47,17 @@ impl Gate {
     }
 }
 
-/// What threads share.
-pub(super) struct Shared {
+/// What the threads of one run share.
+struct Shared {
     gates: Vec<Gate>,
     /// Of each step whose turn it is (even for the first thread, odd for the second), and since when.
     turns: Vec<(u64, Time)>,
 }
 
 impl Shared {
-    /// Of the threads of a plan, before they begin.
-    pub fn new(plan: &Plan) -> RefCell<Self> {
+    fn of(plan: &Plan) -> Rc<RefCell<Self>> {
         let gates = plan.regions().iter().map(|region| Gate::of(region.threads.len())).collect();
-        RefCell::new(Self { gates, turns: vec![(0, Time::ZERO); plan.steps().len()] })
+        Rc::new(RefCell::new(Self { gates, turns: vec![(0, Time::ZERO); plan.steps().len()] }))
     }
 }
 
@@ -86,16 +82,28 @@ enum State {
     Leaves(usize),
 }
 
-/// A thread of a scenario.
-pub(super) struct Performer<'s> {
-    stage: &'s Stage<'s>,
-    shared: &'s RefCell<Shared>,
-    interrupt: &'s AtomicBool,
+/// One finished entry of a region.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RegionVisit {
+    /// Index into [`Plan::regions`].
+    pub region: usize,
+    /// When all its threads were there.
+    pub start: Time,
+    /// When this thread left it.
+    pub end: Time,
+}
+
+/// One run of one thread.
+pub struct PlanSource<'p> {
+    placed: &'p PlacedPlan,
+    shared: Rc<RefCell<Shared>>,
     thread: usize,
-    schedule: Box<dyn Iterator<Item = Event> + 's>,
+    schedule: Box<dyn Iterator<Item = Event> + 'p>,
     /// Passes of every step, if not as planned.
     passes: Option<u64>,
-    walker: Option<Walker<'s>>,
+    walker: Option<Walker<'p>>,
+    /// Of the program that is walked, in the thread's blocks.
+    first_block: usize,
     touches: Vec<Touch>,
     state: State,
     /// Before this its next execution cannot begin.
@@ -105,83 +113,92 @@ pub(super) struct Performer<'s> {
     /// By step: state of its random sequence, and turns taken.
     random: Vec<u64>,
     taken: Vec<u64>,
-    steps: u32,
-    interrupted: bool,
-    /// Entries that were finished.
-    pub stays: Vec<Stay>,
+    visits: Vec<RegionVisit>,
 }
 
-impl<'s> Performer<'s> {
-    /// Thread `thread` going through its schedule.
-    pub fn new(
-        stage: &'s Stage<'s>,
-        shared: &'s RefCell<Shared>,
+impl PlacedPlan {
+    /// Sources of all threads, each going through its schedule.
+    pub fn sources(&self) -> Vec<PlanSource<'_>> {
+        let shared = Shared::of(&self.plan);
+        (0..self.plan.threads())
+            .map(|thread| PlanSource::new(self, &shared, thread, Box::new(self.plan.schedule(thread)), None))
+            .collect()
+    }
+
+    /// Sources of the threads of one step, which runs alone for so many passes. Where threads take turns, all of
+    /// them must run.
+    pub fn step_sources(&self, step: usize, passes: u64) -> Vec<PlanSource<'_>> {
+        let shared = Shared::of(&self.plan);
+        let parts = self.plan.steps()[step].parts.iter();
+        let alone = || Box::new(std::iter::once(Event::Run { step }));
+        parts.map(|part| PlanSource::new(self, &shared, part.thread, alone(), Some(passes))).collect()
+    }
+}
+
+impl<'p> PlanSource<'p> {
+    fn new(
+        placed: &'p PlacedPlan,
+        shared: &Rc<RefCell<Shared>>,
         thread: usize,
-        interrupt: &'s AtomicBool,
+        schedule: Box<dyn Iterator<Item = Event> + 'p>,
+        passes: Option<u64>,
     ) -> Self {
-        let plan = stage.plan;
-        let random =
-            plan.steps().iter().map(|step| step.part(thread).map_or(0, |part| part.random)).collect();
+        let steps = placed.plan.steps();
         Self {
-            stage,
-            shared,
-            interrupt,
+            placed,
+            shared: Rc::clone(shared),
             thread,
-            schedule: Box::new(plan.schedule(thread)),
-            passes: None,
+            schedule,
+            passes,
             walker: None,
+            first_block: 0,
             touches: Vec::new(),
             state: State::Next,
             not_before: None,
             now: Time::ZERO,
             inside: Vec::new(),
-            random,
-            taken: vec![0; plan.steps().len()],
-            steps: 0,
-            interrupted: false,
-            stays: Vec::new(),
+            random: steps.iter().map(|step| step.part(thread).map_or(0, |part| part.random)).collect(),
+            taken: vec![0; steps.len()],
+            visits: Vec::new(),
         }
     }
 
-    /// One step alone, for `passes`.
-    pub fn alone(mut self, step: usize, passes: u64) -> Self {
-        self.schedule = Box::new(std::iter::once(Event::Run { step }));
-        self.passes = Some(passes);
-        self
+    /// Entries of regions that were finished.
+    pub fn into_visits(self) -> Vec<RegionVisit> {
+        self.visits
     }
 
-    fn part(&self, step: usize) -> Option<(&'s Part, &'s Role)> {
-        let stage = self.stage;
-        stage.plan.steps()[step].part(self.thread).zip(stage.roles[self.thread][step].as_ref())
+    fn part(&self, step: usize) -> Option<(&'p Part, &'p PlacedPart)> {
+        let placed = self.placed;
+        placed.plan.steps()[step].part(self.thread).zip(placed.parts[self.thread][step].as_ref())
     }
 
     fn passes(&self, step: usize) -> u64 {
-        self.passes.unwrap_or(self.stage.plan.steps()[step].passes)
+        self.passes.unwrap_or(self.placed.plan.steps()[step].passes)
     }
 
     fn walk(&mut self, step: usize, skipped: u64, passes: u64) {
-        self.walker = self.part(step).map(|(part, role)| {
-            let mut bases = role.bases;
-            bases[0] += skipped;
-            let setting = Setting {
-                bases,
-                arguments: role.arguments,
-                stack: role.stack,
-                table_at: role.table_at,
-                table: role.table.as_ref(),
-                random: self.random[step],
-                follow: &*role.follow,
-                passes,
-            };
-            Walker::new(&part.program, &part.geometry, setting)
-        });
+        let Some((part, placed)) = self.part(step) else { return };
+        let mut bases = placed.bases;
+        bases[0] += skipped;
+        let setting = Setting {
+            bases,
+            arguments: placed.arguments,
+            stack: placed.stack,
+            table_at: placed.table_at,
+            table: placed.table.as_ref(),
+            random: self.random[step],
+            follow: &*placed.follow,
+            passes,
+        };
+        self.first_block = placed.first_block;
+        self.walker = Some(Walker::new(&part.program, &part.geometry, setting));
     }
 
     /// The next execution of the step under way, if it has one.
-    fn execute(&mut self, step: usize, execution: &mut Execution) -> Option<Step> {
-        let first_block = self.part(step).map_or(0, |(_, role)| role.first_block);
+    fn execute(&mut self, execution: &mut Execution) -> Option<Step> {
         let walked = self.walker.as_mut()?.next(&mut self.touches)?;
-        execution.block = first_block + walked.piece;
+        execution.block = self.first_block + walked.piece;
         execution.taken = walked.taken;
         execution.addresses.clear();
         execution.addresses.extend(self.touches.iter().map(|touch| touch.address));
@@ -196,7 +213,7 @@ impl<'s> Performer<'s> {
             Event::Run { step } => {
                 let Some((part, _)) = self.part(step) else { return Some(State::Next) };
                 let passes = self.passes(step);
-                if self.stage.plan.steps()[step].takes_turns() {
+                if self.placed.plan.steps()[step].takes_turns() {
                     return Some(State::WaitsTurn(step, part.geometry.turns * passes));
                 }
                 self.walk(step, 0, passes);
@@ -209,11 +226,8 @@ impl<'s> Performer<'s> {
     fn end_step(&mut self, step: usize) {
         self.walker = None;
         if let Some((part, _)) = self.part(step) {
-            let mut random = Lcg::new(self.random[step]);
-            for _ in 0..self.stage.plan.steps()[step].draws(part) {
-                random.next();
-            }
-            self.random[step] = random.state();
+            let draws = self.placed.plan.steps()[step].draws(part, self.passes(step));
+            self.random[step] = Lcg::new(self.random[step]).after(draws).state();
         }
     }
 
@@ -233,9 +247,9 @@ impl<'s> Performer<'s> {
     }
 }
 
-impl Source for Performer<'_> {
+impl Source for PlanSource<'_> {
     fn blocks(&self) -> &Arc<[Block]> {
-        &self.stage.blocks[self.thread]
+        &self.placed.blocks[self.thread]
     }
 
     fn next(&mut self, execution: &mut Execution) -> bool {
@@ -243,15 +257,15 @@ impl Source for Performer<'_> {
     }
 
     fn poll(&mut self, execution: &mut Execution) -> Step {
-        self.steps = self.steps.wrapping_add(1);
-        if self.steps.is_multiple_of(STEPS_PER_LOOK) {
-            self.interrupted |= self.interrupt.load(Ordering::Relaxed);
-        }
         loop {
-            if self.interrupted {
-                return Step::End;
-            }
             match self.state {
+                State::Works(step) => match self.execute(execution) {
+                    Some(step) => return step,
+                    None => {
+                        self.end_step(step);
+                        self.state = State::Next;
+                    }
+                },
                 State::Next => match self.begin() {
                     Some(state) => self.state = state,
                     None => return Step::End,
@@ -260,27 +274,19 @@ impl Source for Performer<'_> {
                 State::Waits(region, rounds) => {
                     let gate = self.shared.borrow().gates[region];
                     if gate.rounds == rounds {
-                        self.interrupted |= self.interrupt.load(Ordering::Relaxed);
-                        return if self.interrupted { Step::End } else { Step::Blocked };
+                        return Step::Blocked;
                     }
                     self.now = self.now.max(gate.opened);
                     self.inside.push(self.now);
                     self.not_before = Some(self.now);
                     self.state = State::Next;
                 }
-                State::Works(step) => match self.execute(step, execution) {
-                    Some(step) => return step,
-                    None => {
-                        self.end_step(step);
-                        self.state = State::Next;
-                    }
-                },
                 State::WaitsTurn(_, 0) => self.state = State::Next,
                 State::WaitsTurn(step, left) => match self.begin_turn(step, left) {
                     Some(state) => self.state = state,
                     None => return Step::Blocked,
                 },
-                State::Turn(step, left) => match self.execute(step, execution) {
+                State::Turn(step, left) => match self.execute(execution) {
                     Some(step) => return step,
                     None => self.state = State::EndsTurn(step, left),
                 },
@@ -299,7 +305,7 @@ impl Source for Performer<'_> {
             }
             State::Leaves(region) => {
                 let start = self.inside.pop().unwrap_or(self.now);
-                self.stays.push(Stay { region, start_ns: start.ns(), end_ns: self.now.ns() });
+                self.visits.push(RegionVisit { region, start, end: self.now });
                 self.state = State::Next;
             }
             State::EndsTurn(step, left) => {

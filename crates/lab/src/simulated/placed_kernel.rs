@@ -3,10 +3,11 @@
 use std::sync::atomic::AtomicBool;
 
 use kernels::{
-    Kernel,
+    Job, PagePolicy,
     description::{Pattern, Shape},
     draw::DrawError,
     geometry::Geometry,
+    scenario::PlannedStep,
     traffic,
     truth::Counts,
 };
@@ -16,13 +17,13 @@ use machine::{
 };
 use record::bench::{Pages, Work};
 use sim::{
-    engine::{Engine, EngineError, Job, JobOutcome, Outcome},
-    kernel_source::{KernelSource, KernelTeam, TeamRequest},
+    engine::{self, Engine, EngineError, JobOutcome, Outcome},
     memory::{MemorySystem, PageSize},
+    plan_source::{AddressOrder, PlacedPlan, PlanSource},
     time::Time,
 };
 
-use super::{KernelJob, SimulationError, pages, since_ns, window::Window};
+use super::{SimulationError, pages, since_ns, window::Window};
 
 /// Data beyond this many times the caches of its package has left them when it is met again.
 const FORGOTTEN: u64 = 2;
@@ -41,19 +42,19 @@ const ENDLESS: u64 = 1 << 40;
 const SLOTS_PER_UNIT: u64 = 8;
 
 /// A kernel's threads, placed.
-pub(super) struct Crew<'a> {
-    job: KernelJob<'a>,
+pub(super) struct PlacedKernel<'a> {
+    job: &'a Job,
     model: &'a Model,
-    team: KernelTeam,
+    placed: PlacedPlan,
     /// Of one pass, by thread.
     counts: Vec<Counts>,
     /// Whether only whole passes can be run.
     pub whole: bool,
 }
 
-/// A crew in a run.
-pub(super) struct Part<'a> {
-    sources: Vec<KernelSource<'a>>,
+/// The threads of a kernel in a run.
+pub(super) struct ThreadGroup<'a> {
+    sources: Vec<PlanSource<'a>>,
     places: Vec<(usize, usize)>,
     /// Instructions of each thread.
     pub limits: Vec<u64>,
@@ -63,39 +64,30 @@ pub(super) struct Part<'a> {
     pub serial: bool,
 }
 
-impl<'a> Crew<'a> {
+impl<'a> PlacedKernel<'a> {
     /// Places code and data from `address` on.
-    pub fn prepare(
-        job: &KernelJob<'a>,
-        model: &'a Model,
-        seed: u64,
-        address: u64,
-    ) -> Result<Self, SimulationError> {
-        let KernelJob { kernel, width, size, .. } = *job;
-        let team = KernelTeam::prepare(&TeamRequest {
-            kernel,
-            width,
-            size,
-            threads: job.cpus.len(),
-            seed,
-            address,
-        })?;
-        let whole = !matches!(kernel.description().shape, Shape::Private(_));
-        let (one, two) = (team.counts(1), team.counts(2));
-        let turns = matches!(kernel.description().shape, Shape::Turns { .. });
-        let counts =
-            one.iter().zip(two).map(|(&one, two)| if turns { one } else { two.minus(one) }).collect();
-        Ok(Self { job: *job, model, team, counts, whole })
+    pub fn prepare(job: &'a Job, model: &'a Model, address: u64) -> Result<Self, SimulationError> {
+        let plan = job.plan(&model.isa)?;
+        let placed = PlacedPlan::new(plan, AddressOrder::ByThread { from: address })?;
+        let whole = !matches!(job.kernel.description().shape, Shape::Private(_));
+        let step = &placed.plan().steps()[0];
+        let counts = step.parts.iter().map(|part| step.pass_counts(part)).collect();
+        Ok(Self { job, model, placed, counts, whole })
+    }
+
+    /// All it does: a kernel has one step.
+    pub fn step(&self) -> &PlannedStep {
+        &self.placed.plan().steps()[0]
     }
 
     /// Where its addresses end.
     pub fn end(&self) -> u64 {
-        self.team.end()
+        self.placed.end()
     }
 
     /// What laying it out costs.
     pub fn units(&self) -> u64 {
-        match first_pattern(self.job.kernel) {
+        match self.first_pattern() {
             Some(Pattern::Cycle { stride }) => self.job.size.0 / stride.max(1) / SLOTS_PER_UNIT,
             _ => 0,
         }
@@ -103,10 +95,10 @@ impl<'a> Crew<'a> {
 
     /// Gives its data pages: of the node asked for, or of the package each thread runs on.
     pub fn place(&self, memory: &mut MemorySystem) {
-        let size = if self.job.small_pages { PageSize::Small } else { PageSize::Huge };
-        for place in self.team.places().iter().filter(|place| place.is_data) {
-            let node = self.job.node.unwrap_or_else(|| self.package(place.thread) as u32);
-            memory.map(place.address..place.address + place.bytes, node, size);
+        let size = page_size(self.job.pages);
+        for range in self.placed.data() {
+            let node = self.job.node.unwrap_or_else(|| self.package(range.thread) as u32);
+            memory.map(range.address..range.address + range.bytes, node, size);
         }
     }
 
@@ -116,50 +108,43 @@ impl<'a> Crew<'a> {
     }
 
     /// All passes, to be run in windows.
-    pub fn endless(&self) -> Part<'_> {
-        self.part(ENDLESS)
+    pub fn endless(&self) -> ThreadGroup<'_> {
+        self.passes_of(ENDLESS)
     }
 
     /// A whole run of `passes`.
-    pub fn part(&self, passes: u64) -> Part<'_> {
+    pub fn passes_of(&self, passes: u64) -> ThreadGroup<'_> {
         let places = self.job.cpus.iter().map(|&cpu| place(self.model, cpu)).collect();
         let limits = vec![u64::MAX; self.job.cpus.len()];
-        Part { sources: self.team.sources(passes), places, limits, background: false, serial: false }
-    }
-
-    /// What a run of `passes` does from call to return, by thread.
-    pub fn counts(&self, passes: u64) -> Vec<Counts> {
-        self.team.counts(passes)
+        let sources = self.placed.step_sources(0, passes);
+        ThreadGroup { sources, places, limits, background: false, serial: false }
     }
 
     /// What one pass does, by thread.
+    #[cfg(test)]
     pub fn pass_counts(&self) -> &[Counts] {
         &self.counts
     }
 
     /// The part of each thread.
-    pub fn geometries(&self) -> impl Iterator<Item = &Geometry> {
-        self.team.threads().iter().map(|thread| thread.geometry())
+    fn geometries(&self) -> impl Iterator<Item = &Geometry> {
+        self.step().parts.iter().map(|part| &part.geometry)
     }
 
-    /// How many threads run in the package of this one, itself included.
-    pub fn beside(&self, thread: usize) -> usize {
-        (0..self.job.cpus.len()).filter(|&other| self.package(other) == self.package(thread)).count()
+    /// Capacity of each cache for one thread; a cache that is shared gives each of its threads its part.
+    pub fn caches(&self, thread: usize) -> [u64; 3] {
+        let package = self.package(thread);
+        let beside = (0..self.job.cpus.len()).filter(|&other| self.package(other) == package).count() as u64;
+        let model = self.model;
+        let l3 = model.l3.as_ref().map_or(0, |l3| l3.geometry.size.0 / beside.max(1));
+        let l2 = model.l2.geometry.size.0 / u64::from(model.l2.shared_by_cores.max(1)).min(beside).max(1);
+        [model.l1d.geometry.size.0, l2, l3.max(l2)]
     }
 
     /// By thread: how much of a pass a window did.
     pub fn parts_of(&self, outcome: &Outcome) -> Vec<f64> {
         let done = outcome.jobs.iter().zip(&self.counts);
         done.map(|(job, pass)| job.statistics.instructions as f64 / pass.instructions.max(1) as f64).collect()
-    }
-
-    /// Steps that wait for each other in so many passes of each thread.
-    pub fn chain(&self, passes: &[f64]) -> f64 {
-        let steps = traffic::chained_steps(self.job.kernel) as f64;
-        self.geometries()
-            .zip(passes)
-            .map(|(geometry, passes)| steps * geometry.iterations as f64 * passes)
-            .sum()
     }
 
     /// Passes of a timed run of whole passes.
@@ -173,15 +158,16 @@ impl<'a> Crew<'a> {
         // A random walk meets lines that prefetchers left behind, and what is written leaves the caches dirty: for
         // these it matters what the caches are full of.
         let stores: u64 = self.counts.iter().map(|counts| counts.stores).sum();
-        let sequential = matches!(first_pattern(self.job.kernel), Some(Pattern::Sequential { .. }));
+        let sequential = matches!(self.first_pattern(), Some(Pattern::Sequential { .. }));
         let reads_on = stores == 0 && sequential;
         let timed = self.timed();
+        let sizes: Vec<u64> = self.geometries().map(|geometry| geometry.size).collect();
         (0..self.job.cpus.len())
             .map(|thread| {
                 let package = self.package(thread);
                 let together: u64 = (0..self.job.cpus.len())
                     .filter(|&other| self.package(other) == package)
-                    .map(|other| self.team.threads()[other].geometry().size)
+                    .map(|other| sizes[other])
                     .sum();
                 let caches = cache_bytes(self.model);
                 let pass = self.counts[thread].instructions;
@@ -190,23 +176,17 @@ impl<'a> Crew<'a> {
                     let filled = (pass as f64 * share) as u64;
                     return if reads_on { filled.min(timed[thread]) } else { filled };
                 }
-                let small = self.team.threads()[thread].geometry().size <= self.model.l2.geometry.size.0;
+                let small = sizes[thread] <= self.model.l2.geometry.size.0;
                 pass * if small { WARM_UP_PASSES_SMALL } else { WARM_UP_PASSES }
             })
             .collect()
     }
 
-    /// Instructions of one pass, by thread.
-    #[cfg(test)]
-    pub fn pass_instructions(&self) -> impl Iterator<Item = u64> {
-        self.counts.iter().map(|counts| counts.instructions)
-    }
-
     /// Instructions of each thread in so many iterations.
     pub fn instructions_of(&self, iterations: u64) -> Vec<u64> {
-        let threads = self.counts.iter().zip(self.team.threads());
+        let threads = self.counts.iter().zip(self.geometries());
         threads
-            .map(|(counts, thread)| counts.instructions * iterations / thread.geometry().iterations.max(1))
+            .map(|(counts, geometry)| counts.instructions * iterations / geometry.iterations.max(1))
             .collect()
     }
 
@@ -252,8 +232,8 @@ impl<'a> Crew<'a> {
     /// Bytes of the lines moved per second by threads that were stopped.
     pub fn memory_bytes_per_s(&self, jobs: &[JobOutcome], start: Time) -> Result<f64, DrawError> {
         let mut sum = 0.0;
-        for (job, (counts, thread)) in jobs.iter().zip(self.counts.iter().zip(self.team.threads())) {
-            let bytes = traffic::lines_below(self.job.kernel, thread.geometry(), Bytes(0))?.bytes();
+        for (job, (counts, geometry)) in jobs.iter().zip(self.counts.iter().zip(self.geometries())) {
+            let bytes = traffic::lines_below(&self.job.kernel, geometry, Bytes(0))?.bytes();
             let passes = job.statistics.instructions as f64 / counts.instructions.max(1) as f64;
             let ns = since_ns(start, job.end);
             sum += if ns > 0.0 { bytes * passes / ns * 1e9 } else { 0.0 };
@@ -263,35 +243,30 @@ impl<'a> Crew<'a> {
 
     /// What one pass does, all threads together.
     pub fn work(&self) -> Result<Work, DrawError> {
-        let kernel = self.job.kernel;
-        let steps = traffic::chained_steps(kernel);
-        let mut work = Work::default();
-        for (counts, thread) in self.counts.iter().zip(self.team.threads()) {
-            let geometry = thread.geometry();
-            work.instructions += counts.instructions as f64;
-            work.accesses += (counts.loads + counts.stores) as f64;
-            work.program_bytes += (counts.load_bytes + counts.store_bytes) as f64;
-            work.flops += counts.flops as f64;
-            work.chain += (steps * geometry.iterations) as f64;
-            work.memory_bytes += traffic::lines_below(kernel, geometry, Bytes(0))?.bytes();
-        }
-        Ok(work)
+        Ok(crate::host::work_of(&self.step().pass()?))
     }
 
     /// Data set used.
     pub fn size(&self) -> Bytes {
-        Bytes(self.team.threads().iter().map(|thread| thread.geometry().size).sum())
+        self.step().size()
     }
 
     /// Pages behind it.
     pub fn pages(&self) -> Pages {
-        let data = self.team.places().iter().filter(|place| place.is_data);
-        pages(data.map(|place| place.bytes).sum(), self.job.small_pages)
+        pages(self.placed.data().map(|range| range.bytes).sum(), self.job.pages)
+    }
+
+    fn first_pattern(&self) -> Option<Pattern> {
+        self.job.kernel.description().streams.first().map(|stream| stream.pattern)
     }
 }
 
-fn first_pattern(kernel: &Kernel) -> Option<Pattern> {
-    kernel.description().streams.first().map(|stream| stream.pattern)
+/// Pages that a buffer asks for.
+pub(super) fn page_size(pages: PagePolicy) -> PageSize {
+    match pages {
+        PagePolicy::Small => PageSize::Small,
+        PagePolicy::Huge => PageSize::Huge,
+    }
 }
 
 /// Core and hardware thread of a CPU, numbered as in the model's topology.
@@ -311,24 +286,24 @@ fn cache_bytes(model: &Model) -> u64 {
     }
 }
 
-/// Runs the windows of all parts together. Jobs of the outcome are in the order of the parts.
+/// Runs the windows of all groups together. Jobs of the outcome are in the order of the groups.
 pub(super) fn run(
     engine: &mut Engine<MemorySystem>,
-    parts: &mut [Part<'_>],
+    groups: &mut [ThreadGroup<'_>],
     interrupt: &AtomicBool,
 ) -> Result<Outcome, EngineError> {
-    let mut windows: Vec<(usize, usize, bool, Window<'_, KernelSource<'_>>)> = Vec::new();
-    for part in parts.iter_mut() {
-        let threads = part.sources.iter_mut().zip(part.places.iter().zip(&part.limits));
+    let mut windows: Vec<(usize, usize, bool, Window<'_, PlanSource<'_>>)> = Vec::new();
+    for group in groups.iter_mut() {
+        let threads = group.sources.iter_mut().zip(group.places.iter().zip(&group.limits));
         for (source, (&(core, thread), &limit)) in threads {
             let window = Window::new(source, limit, interrupt);
-            let window = if part.serial { window.serial() } else { window };
-            windows.push((core, thread, part.background, window));
+            let window = if group.serial { window.serial() } else { window };
+            windows.push((core, thread, group.background, window));
         }
     }
-    let mut jobs: Vec<Job<'_>> = windows
+    let mut jobs: Vec<engine::Job<'_>> = windows
         .iter_mut()
-        .map(|(core, thread, background, source)| Job {
+        .map(|(core, thread, background, source)| engine::Job {
             core: *core,
             thread: *thread,
             background: *background,
