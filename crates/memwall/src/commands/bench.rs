@@ -2,15 +2,15 @@
 
 use std::{io::IsTerminal, path::PathBuf};
 
-use indicatif::ProgressBar;
-use kernels::{Kernel, PagePolicy};
-use lab::{
+use host::{
+    Host,
     bench::{BenchRequest, Progress},
-    host::Host,
     native::Native,
     repeat::RepeatPlan,
     simulated::Simulated,
 };
+use indicatif::ProgressBar;
+use kernels::{Kernel, PagePolicy};
 use machine::{Bytes, CpuSet, Source, Topology, Width};
 
 use crate::{failure::Failure, interrupt, output, progress, target::Target};
@@ -100,11 +100,11 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     let request =
         BenchRequest { kernel: &kernel, width, sizes: &sizes, cpus: &cpus, node, pages, seed, plan };
     // A bad request is said before anything is shown or measured.
-    lab::bench::check(&request, &topology).map_err(failure)?;
+    host::bench::check(&request, &topology).map_err(failure)?;
     let interrupt = interrupt::flag()?;
     let bar = progress::counting(if kernel.description().is_register_only() { 1 } else { sizes.len() });
     let mut watch = |event: Progress<'_>| show(&bar, event);
-    let bench = lab::bench::bench(&request, &mut *host, &mut watch, &interrupt);
+    let bench = host::bench::bench(&request, &mut *host, &mut watch, &interrupt);
     bar.finish_and_clear();
     let bench = bench.map_err(failure)?;
     if bench.points.is_empty() {
@@ -132,10 +132,10 @@ fn sizes(args: &Args, machine: &Target, topology: &Topology) -> Result<Vec<Bytes
             let size = |cache: Option<&&machine::topology::Cache>| cache.and_then(|cache| cache.size);
             let first = size(caches.first()).map_or(Bytes::kib(4), |size| Bytes(size.0 / 2));
             let last = size(caches.last()).map_or(Bytes::mib(4), |size| Bytes(size.0 * 4));
-            return lab::sizes::sweep(first, last, 1).map_err(Failure::usage);
+            return host::sizes::sweep(first, last, 1).map_err(Failure::usage);
         }
     };
-    lab::sizes::parse(text).map_err(Failure::usage)
+    host::sizes::parse(text).map_err(Failure::usage)
 }
 
 fn kernel(args: &Args) -> Result<Kernel, Failure> {
@@ -180,6 +180,6 @@ fn show(bar: &ProgressBar, event: Progress<'_>) {
     }
 }
 
-fn failure(error: lab::bench::BenchError) -> Failure {
+fn failure(error: host::bench::BenchError) -> Failure {
     if error.is_bad_request() { Failure::usage(error) } else { Failure::measurement(error) }
 }

@@ -5,13 +5,9 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use calibrate::{CalibrateError, CalibrateRequest, Observer};
+use host::{Host, native::Native, simulated::Simulated};
 use indicatif::ProgressBar;
-use lab::{
-    calibrate::{CalibrateError, Observer, Request},
-    host::Host,
-    native::Native,
-    simulated::Simulated,
-};
 use machine::{CpuSet, Profile, Source, Topology, profile::Fingerprint, store::Store};
 
 use crate::{failure::Failure, interrupt, output, progress, target::Target};
@@ -60,11 +56,12 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     }
     let subject = Subject::of(machine, args.seed)?;
     let Subject { mut host, topology, fingerprint, simulated, now } = subject;
-    let request = Request { quick: args.quick, cpus: args.cpus.clone(), seed: args.seed, now, simulated };
+    let request =
+        CalibrateRequest { quick: args.quick, cpus: args.cpus.clone(), seed: args.seed, now, simulated };
     let interrupt = interrupt::flag()?;
     let mut watcher = Watcher { bar: progress::filling(), store: store.as_ref() };
     let profile =
-        lab::calibrate::calibrate(&mut *host, &topology, &fingerprint, &request, &mut watcher, &interrupt);
+        calibrate::calibrate(&mut *host, &topology, &fingerprint, &request, &mut watcher, &interrupt);
     watcher.bar.finish_and_clear();
     let profile = profile.map_err(failure)?;
     if args.json {

@@ -1,11 +1,11 @@
 //! `memwall count --on sim:NAME`: events of a kernel or a scenario on a simulated machine.
 
 use events::Share;
-use kernels::Job;
-use lab::{
-    count::{CountError, CountedKernel, CountedScenario, Fit, Request, Selection, Target},
+use host::{
+    count::{CountError, CountRequest, CountedKernel, CountedScenario, Fit, Selection, Target},
     simulated::Simulated,
 };
+use kernels::Job;
 use machine::{Bytes, CpuSet, Width, model::Model};
 use record::count::Counts;
 use sim::pmu::{Flaws, Pmu};
@@ -103,7 +103,7 @@ pub fn count(options: &Options, asked: &Asked<'_>, model: &Model) -> Result<Coun
         (true, false) => Fit::TakeTurns,
         (false, false) => Fit::AllAtOnce,
     };
-    let request = Request {
+    let request = CountRequest {
         selection: &selection,
         // It repeats to the bit.
         runs: 1,
@@ -116,7 +116,7 @@ pub fn count(options: &Options, asked: &Asked<'_>, model: &Model) -> Result<Coun
     let mut host = Simulated::with_kernels(model, catalogue.clone(), 1).counted_by(&pmu);
     let interrupt = interrupt::flag()?;
     let run = |target: &mut dyn Target| {
-        lab::count::count(&request, &pmu, target, &mut |_, _| {}).map_err(|error| match error {
+        host::count::count(&request, &pmu, target, &mut |_, _| {}).map_err(|error| match error {
             CountError::Refused(refusal) => super::count::refused(refusal),
             _ => Failure::measurement(error),
         })
@@ -125,8 +125,8 @@ pub fn count(options: &Options, asked: &Asked<'_>, model: &Model) -> Result<Coun
         let settings = super::scenario::settings(&options.set)?;
         let scenario = super::scenario::read(name, &catalogue, &settings)?;
         let cpus =
-            lab::scenario::choose_cpus(&scenario, &topology, asked.cpus, false).map_err(Failure::usage)?;
-        let request = lab::scenario::Request { scenario: &scenario, cpus: &cpus, scale: options.scale };
+            host::scenario::choose_cpus(&scenario, &topology, asked.cpus, false).map_err(Failure::usage)?;
+        let request = host::scenario::ScenarioJob { scenario: &scenario, cpus: &cpus, scale: options.scale };
         return run(&mut CountedScenario { host: &mut host, request, interrupt: &interrupt });
     }
     let Some(name) = &options.kernel else {

@@ -38,8 +38,8 @@ struct Document<'a> {
 /// Tries everything and prints what came of it. Finding little is an answer, not a failure.
 pub fn run(options: &Doctor, machine: &Target) -> Result<(), Failure> {
     let checkup = match machine {
-        Target::Native => lab::doctor::examine_here(&Topology::read(&Source::live())),
-        Target::Simulated(model) => lab::simulated::examine(model),
+        Target::Native => host::doctor::examine_here(&Topology::read(&Source::live())),
+        Target::Simulated(model) => host::simulated::examine(model),
     };
     let trusted = trust::of(machine);
     if options.json {

@@ -11,7 +11,7 @@ use analysis::{
     reading::Reading,
     timer::Options,
 };
-use lab::run::{OnRefusal, Outcome, Request, RunError, Target};
+use host::run::{OnRefusal, Outcome, Request, RunError, Target};
 use machine::{
     Profile, Source,
     profile::Fingerprint,
@@ -73,7 +73,7 @@ impl Recording {
             skid_instructions: skid(&Fingerprint::read(&source)),
             ..Request::new(target, output)
         };
-        lab::run::record(&request, &pmu::Live, &source).map_err(|error| match error {
+        host::run::record(&request, &pmu::Live, &source).map_err(|error| match error {
             RunError::NoProgram { .. }
             | RunError::NotExecutable { .. }
             | RunError::NoProcess { .. }
@@ -90,9 +90,9 @@ fn skid(fingerprint: &Fingerprint) -> u32 {
         Some(Ok(Found::Same(profile))) => Some(*profile),
         _ => None,
     };
-    let skid = lab::timer::skid_for(profile.as_ref(), &pmu::Live);
+    let skid = host::timer::skid_for(profile.as_ref(), &pmu::Live);
     if let Some((store, profile)) = store.zip(profile.as_mut()).filter(|(_, profile)| profile.timer.is_none())
-        && let Some(measured) = lab::timer::measured(&pmu::Live)
+        && let Some(measured) = host::timer::measured(&pmu::Live)
     {
         profile.timer = Some(*measured);
         // Measuring again next time costs little: no reason to fail.
@@ -140,7 +140,7 @@ impl Read {
 /// Reads and analyses a recording.
 pub fn read(path: &Path) -> Result<Read, Failure> {
     let mut run = file::read(path).map_err(Failure::measurement)?;
-    lab::run::complete(&mut run);
+    host::run::complete(&mut run);
     let profile = profile_of(&run);
     let trusted = trust::of_machine(&run.about.fingerprint, None);
     let reading = Reading::of(&run, profile.as_ref(), &Options::on(&trusted));

@@ -2,15 +2,15 @@
 
 use std::{io::Read, path::Path};
 
+use host::{
+    Host,
+    native::Native,
+    scenario::{RunError, ScenarioJob},
+    simulated::Simulated,
+};
 use kernels::{
     Catalogue,
     scenario::{self, Scenario, shipped},
-};
-use lab::{
-    host::Host,
-    native::Native,
-    scenario::{Request, RunError},
-    simulated::Simulated,
 };
 use machine::{CpuSet, Source};
 
@@ -73,11 +73,12 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
         Target::Native => Box::new(Native::with_kernels(&Source::live(), catalogue, scenario.seed)),
         Target::Simulated(model) => Box::new(Simulated::with_kernels(model, catalogue, scenario.seed)),
     };
-    let cpus = lab::scenario::choose_cpus(&scenario, host.topology(), args.cpus.as_ref(), args.oversubscribe);
+    let cpus =
+        host::scenario::choose_cpus(&scenario, host.topology(), args.cpus.as_ref(), args.oversubscribe);
     let cpus = cpus.map_err(failure)?;
-    let request = Request { scenario: &scenario, cpus: &cpus, scale: args.scale };
+    let request = ScenarioJob { scenario: &scenario, cpus: &cpus, scale: args.scale };
     let interrupt = interrupt::flag()?;
-    let run = lab::scenario::run(&request, &mut *host, &interrupt).map_err(failure)?;
+    let run = host::scenario::run(&request, &mut *host, &interrupt).map_err(failure)?;
     if run.regions.iter().all(|region| region.entries() == 0) {
         return Err(Failure::Measurement("stopped before the first region was finished".to_owned()));
     }

@@ -1,0 +1,57 @@
+//! The smallest recorder: `record FILE [--pid PID | --rate HZ | --duration SECONDS | --delay SECONDS | --refused | --no-heap | --call-graph]... -- PROGRAM [ARGUMENT]...`
+//!
+//! Runs a program, writes a recording and ends with the program's exit code. Tests use it as the process to kill.
+
+use std::{env, ffi::OsString, process::ExitCode, time::Duration};
+
+use host::run::{Request, Target, record};
+use machine::Source;
+use pmu::{Errno, Kernel, Live, scripted::Scripted};
+
+fn main() -> ExitCode {
+    let mut arguments = env::args_os().skip(1);
+    let Some(file) = arguments.next() else { return usage() };
+    let mut request = Request::new(Target::Launch(Vec::new()), file);
+    let refusing = Scripted::new(|_| Err(Errno(libc::EACCES)));
+    let mut kernel: &dyn Kernel = &Live;
+    while let Some(argument) = arguments.next() {
+        let mut number = || arguments.next()?.to_str()?.parse::<f64>().ok();
+        match argument.to_str() {
+            Some("--") => break,
+            Some("--refused") => kernel = &refusing,
+            Some("--no-heap") => request.heap = false,
+            Some("--call-graph") => request.call_chains = true,
+            Some("--pid") => match number() {
+                Some(pid) => request.target = Target::Attach(pid as u32),
+                None => return usage(),
+            },
+            Some("--rate") => request.rate_hz = number().unwrap_or(0.0) as u32,
+            Some("--duration") => request.duration = number().map(Duration::from_secs_f64),
+            Some("--delay") => request.delay = number().map(Duration::from_secs_f64).unwrap_or_default(),
+            _ => return usage(),
+        }
+    }
+    let command: Vec<OsString> = arguments.collect();
+    if !command.is_empty() {
+        request.target = Target::Launch(command);
+    }
+    match record(&request, kernel, &Source::live()) {
+        Ok(outcome) => {
+            for trouble in outcome.trouble.iter().map(ToString::to_string).chain(outcome.refusal.clone()) {
+                eprintln!("record: {trouble}");
+            }
+            ExitCode::from(outcome.exit_code())
+        }
+        Err(error) => {
+            eprintln!("record: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn usage() -> ExitCode {
+    eprintln!(
+        "usage: record FILE [--pid PID | --rate HZ | --duration SECONDS | --delay SECONDS | --refused | --no-heap | --call-graph]... -- PROGRAM [ARGUMENT]..."
+    );
+    ExitCode::from(2)
+}
