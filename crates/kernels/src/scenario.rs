@@ -6,7 +6,6 @@
 //!   Natively and on a simulated machine the same plan is run.
 //! - [`truth`]: what each thread does in each region, by construction.
 //! - [`pace`]: how many empty operations slow a stream down to the rate asked for.
-//! - [`stage`]: the plan on this machine, in pinned threads.
 
 mod definition;
 mod file;
@@ -19,7 +18,6 @@ mod resolve;
 mod reuse;
 mod schedule;
 pub mod shipped;
-pub mod stage;
 pub mod truth;
 
 pub use definition::{Body, BufferSpec, Home, Region, Scenario, Sharing, Span, Step, Variable};

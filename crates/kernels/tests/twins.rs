@@ -3,7 +3,7 @@
 
 mod twin;
 
-use kernels::{Catalogue, Kernel, PagePolicy, Request, Workload, description::Shape};
+use kernels::{Catalogue, Job, Kernel, Workload, description::Shape};
 use machine::{Bytes, Isa, Width};
 use proptest::prelude::*;
 use twin::Twin;
@@ -15,9 +15,8 @@ fn cpu() -> u32 {
 fn prepare(kernel: &Kernel, width: Width, size: u64, seed: u64) -> Workload {
     let threads = kernel.description().fixed_threads().unwrap_or(1);
     let cpus = vec![cpu(); threads];
-    let size = Bytes(size);
-    let request = Request { kernel, width, size, cpus: &cpus, node: None, pages: PagePolicy::Small, seed };
-    Workload::prepare(&request).unwrap_or_else(|error| panic!("{} {width} {size}: {error}", kernel.name()))
+    let job = Job::new(kernel.clone(), Bytes(size), &cpus).in_width(width).on_small_pages().seeded(seed);
+    Workload::prepare(&job).unwrap_or_else(|error| panic!("{job} {width}: {error}"))
 }
 
 /// Numbers around one, different in every place.
@@ -119,16 +118,8 @@ fn a_triangle_of_two_threads_divides_three_to_one() {
     let kernel = Catalogue::builtin().expect("valid").get("triangle").expect("exists");
     let cpus = [cpu(), cpu()];
     for width in Isa::native().widths() {
-        let request = Request {
-            kernel: &kernel,
-            width,
-            size: Bytes::mib(8),
-            cpus: &cpus,
-            node: None,
-            pages: PagePolicy::Small,
-            seed: 1,
-        };
-        let mut workload = Workload::prepare(&request).expect("prepares");
+        let job = Job::new(kernel.clone(), Bytes::mib(8), &cpus).in_width(width).on_small_pages();
+        let mut workload = Workload::prepare(&job).expect("prepares");
         workload.run(2).expect("runs");
         let order = workload.geometry(0).order;
         // The matrix holds 1 in the first thread's rows and 2 in the second's; the vector holds 1.
@@ -175,7 +166,7 @@ fn turns_hand_over_every_line() {
     assert!(matches!(kernel.description().shape, Shape::Turns { .. }));
     let mut workload = prepare(&kernel, Width::Scalar, 64 * 40, 1);
     workload.run(3).expect("runs");
-    assert_eq!(workload.pass().modified_transfers, 40);
+    assert_eq!(workload.pass().expect("a pass").modified_transfers, 40);
     let words = workload.words_mut(0).expect("the first thread owns the data");
     assert!(words[..64 * 40 / 8].iter().step_by(8).all(|&word| word == 1));
 }

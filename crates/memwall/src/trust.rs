@@ -1,7 +1,7 @@
 //! What was validated of the machine that a command is about.
 
 use analysis::trust::Catalogue;
-use lab::validate::consult::{Kept, consult};
+use host::validate::consult::{Kept, consult};
 use machine::{Source, Topology, fingerprint::Change, profile::Fingerprint, store::Store};
 
 use crate::{failure::AsChain as _, target::Target};

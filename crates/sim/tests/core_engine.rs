@@ -2,7 +2,7 @@
 
 mod core_support;
 
-use core_support::{LoopSource, cycles, data_at, haswell, kernel, l1_only, run, team};
+use core_support::{LoopSource, counts, cycles, data_at, haswell, kernel, l1_only, run, team};
 use kernels::Catalogue;
 use machine::{Width, model::Model};
 use sim::{
@@ -23,7 +23,7 @@ fn every_kernel_does_what_its_truth_says_on_every_model() {
             let team = team(kernel, width, 1 << 14, threads);
             let mut engine = Engine::new(&model, l1_only(&model)).expect("an engine");
             let outcome = run(&mut engine, &team, 2);
-            for (job, truth) in outcome.jobs.iter().zip(team.counts(2)) {
+            for (job, truth) in outcome.jobs.iter().zip(counts(&team, 2)) {
                 let place = format!("{} on {name}", kernel.name());
                 let did = job.statistics;
                 assert_eq!(did.instructions, truth.instructions, "{place}");
@@ -46,7 +46,7 @@ fn threads_take_turns() {
     memory.log = Some(Vec::new());
     let mut engine = Engine::new(&model, memory).expect("an engine");
     let outcome = run(&mut engine, &team, 1);
-    let place = team.places().iter().find(|place| place.is_data).expect("data");
+    let place = team.data().next().expect("data");
     let (data, end) = (place.address, place.address + place.bytes);
     let log = engine.memory().log.as_ref().expect("a log");
     let touches: Vec<_> = log.iter().filter(|request| (data..end).contains(&request.address)).collect();
@@ -69,7 +69,7 @@ fn threads_take_turns() {
 fn half_a_pair_waits_for_ever() {
     let model = haswell();
     let team = team(&kernel("producer-consumer", &[]), Width::Scalar, 1 << 14, 2);
-    let mut sources = team.sources(1);
+    let mut sources = team.step_sources(0, 1);
     let mut engine = Engine::new(&model, l1_only(&model)).expect("an engine");
     let alone = &mut [Job { core: 0, thread: 0, background: false, source: &mut sources[1] }];
     assert_eq!(engine.run(alone), Err(EngineError::AllBlocked { jobs: 1 }));

@@ -5,13 +5,13 @@ mod machine_support;
 use std::sync::Arc;
 
 use code::Block;
-use kernels::Catalogue;
+use kernels::{Catalogue, Job as KernelJob};
 use machine::{Bytes, Width};
 use machine_support::{HASWELL, Rig, Work, huge, model};
 use sim::{
     engine::{Engine, Job},
-    kernel_source::{KernelSource, KernelTeam, TeamRequest},
     memory::MemorySystem,
+    plan_source::{AddressOrder, PlacedPlan, PlanSource},
     source::{Execution, Source},
 };
 
@@ -62,7 +62,7 @@ body = ["istore8 S, one"]
 
 /// A thread of a kernel whose only word lies elsewhere.
 struct Moved<'a> {
-    inner: KernelSource<'a>,
+    inner: PlanSource<'a>,
     from: u64,
     to: u64,
 }
@@ -96,23 +96,20 @@ fn write_together(name: &str, kernel: &str, threads: usize, apart: u64) -> Write
     let mut catalogue = Catalogue::builtin().expect("a catalogue");
     catalogue.add(WRITES, "the test").expect("a kernel");
     let kernel = catalogue.get(kernel).expect("a kernel");
-    let request = TeamRequest {
-        kernel: &kernel,
-        width: Width::Scalar,
-        size: Bytes(64 * threads as u64),
-        threads,
-        seed: 1,
-        address: 1 << 32,
-    };
-    let team = KernelTeam::prepare(&request).expect("a team");
+    let cpus: Vec<u32> = (0..threads as u32).collect();
+    let job = KernelJob::new(kernel, Bytes(64 * threads as u64), &cpus).in_width(Width::Scalar);
+    let plan = job.plan(&model.isa).expect("a plan");
+    let team = PlacedPlan::new(plan, AddressOrder::ByThread { from: 1 << 32 }).expect("a team");
     let memory = MemorySystem::new(&model, huge()).expect("a memory");
     let mut engine = Engine::new(&model, memory).expect("an engine");
     let mut sources: Vec<Moved<'_>> = team
-        .sources(20)
+        .step_sources(0, 20)
         .into_iter()
-        .zip(team.threads())
         .enumerate()
-        .map(|(thread, (inner, of))| Moved { inner, from: of.bases()[0], to: WORDS + thread as u64 * apart })
+        .map(|(thread, inner)| {
+            let from = team.bases(thread, 0).expect("a part of each thread")[0];
+            Moved { inner, from, to: WORDS + thread as u64 * apart }
+        })
         .collect();
     let mut jobs: Vec<Job<'_>> = sources
         .iter_mut()

@@ -155,7 +155,7 @@ fn lines_of_a_producer_are_modified_transfers_of_its_consumer() {
             ..Work::new("producer-consumer", 32 * KIB)
         };
         let mut rig = Rig::new(&model, plain(), work);
-        let truth = rig.team.threads()[1].geometry().turns * passes * lines;
+        let truth = rig.geometry(1).turns * passes * lines;
         let names =
             ["MEM_LOAD_UOPS_L3_HIT_RETIRED.XSNP_HITM", "OFFCORE_RESPONSE.ALL_READS.LLC_HIT.HITM_OTHER_CORE"];
         let counts = count(&model, &mut rig, &names);
@@ -184,7 +184,7 @@ fn sets_that_take_turns_estimate_the_truth_of_a_steady_kernel() {
         "UOPS_EXECUTED.CYCLES_GE_1_UOP_EXEC",
     ];
     let mut rig = Rig::new(&model, Options::default(), work);
-    let truth = rig.team.counts(work.passes)[0];
+    let truth = rig.counts(work.passes)[0];
     let counts = count_as(&model, &mut rig, &names, TooMany::Multiplex, Share::Together);
     for (event, expected) in [(0, truth.loads), (1, truth.stores), (5, truth.branches)] {
         let value = &counts[event].value;
@@ -241,7 +241,7 @@ fn load_samples_tell_address_latency_and_source() {
     drop(sampling);
     // The L2 still has an eighth of the lines.
     assert!(samples.len() as u64 >= bytes / 64 / 100 * 8 / 10, "{}", samples.len());
-    let data = rig.team.places().iter().find(|place| place.is_data).expect("data");
+    let data = rig.team.data().next().expect("data");
     for (cpu, sample) in &samples {
         let load = sample.load.expect("a load");
         assert_eq!((*cpu, load.translation), (0, Translation::L1));

@@ -38,7 +38,7 @@ fn instructions_loads_stores_and_branches_are_exact() {
         ] {
             let work = Work { passes: 3, ..Work::new(kernel, 8 * KIB) };
             let mut rig = Rig::new(&model, Options::default(), work);
-            let truth = rig.team.counts(work.passes)[0];
+            let truth = rig.counts(work.passes)[0];
             let counts = count(
                 &model,
                 &mut rig,
@@ -70,7 +70,7 @@ fn flops_are_exact_in_every_width() {
     for kernel in ["ddot", "triad", "fma-lanes", "div-chain"] {
         let work = Work { passes: 2, ..Work::new(kernel, 8 * KIB) };
         let mut rig = Rig::new(&model, Options::default(), work);
-        let truth = rig.team.counts(work.passes)[0];
+        let truth = rig.counts(work.passes)[0];
         let names = [
             ("FP_ARITH_INST_RETIRED.SCALAR_DOUBLE", 1),
             ("FP_ARITH_INST_RETIRED.128B_PACKED_DOUBLE", 2),
@@ -85,8 +85,7 @@ fn flops_are_exact_in_every_width() {
 /// Lines that cross below caches of the model, from the kernel's description.
 fn lines(rig: &Rig, capacity: u64) -> traffic::Lines {
     let kernel = Catalogue::builtin().expect("kernels").get(rig.work.kernel).expect("a kernel");
-    let lines =
-        traffic::lines_below(&kernel, rig.team.threads()[0].geometry(), Bytes(capacity)).expect("lines");
+    let lines = traffic::lines_below(&kernel, rig.geometry(0), Bytes(capacity)).expect("lines");
     traffic::Lines {
         inward: lines.inward * rig.work.passes as f64,
         outward: lines.outward * rig.work.passes as f64,
@@ -150,7 +149,7 @@ fn two_threads_of_a_core_are_counted_apart() {
     model.threads_per_core = 2;
     let work = Work { threads: 2, passes: 4, ..Work::new("copy", 16 * KIB) };
     let mut rig = Rig::new(&model, Options::default(), work);
-    let truth = rig.team.counts(work.passes);
+    let truth = rig.counts(work.passes);
     let pmu = pmu(&model);
     rig.engine.attach(pmu.bank());
     let names = ["INST_RETIRED.ANY", "MEM_UOPS_RETIRED.ALL_STORES", "L1D.REPLACEMENT"];
@@ -158,7 +157,7 @@ fn two_threads_of_a_core_are_counted_apart() {
     let (scope, too_many, share) = (everywhere(&model), TooMany::Refuse, Share::Each);
     let mut open = pmu.open(&Request { events, scope, too_many, share }).expect("counters");
     open.start().expect("a start");
-    let mut sources = rig.team.sources(work.passes);
+    let mut sources = rig.team.step_sources(0, work.passes);
     let mut jobs: Vec<Job<'_>> = sources
         .iter_mut()
         .enumerate()

@@ -226,3 +226,12 @@ proptest! {
         prop_assert!(rate >= held.min(1.0) - 1e-9, "{} below {}", rate, held);
     }
 }
+
+#[test]
+fn a_jump_is_that_many_steps() {
+    let mut walked = Lcg::new(7);
+    for steps in 0..200 {
+        assert_eq!(Lcg::new(7).after(steps), walked);
+        walked.next();
+    }
+}

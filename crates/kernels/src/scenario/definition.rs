@@ -69,6 +69,8 @@ pub enum Home {
     Remote,
     /// This one.
     Node(u32),
+    /// Where the thread runs that works on it: of a matrix that threads share, each row where its thread does.
+    FirstTouch,
 }
 
 /// A named stretch of the program. Its threads enter it together and leave it one by one.

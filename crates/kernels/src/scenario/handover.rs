@@ -7,7 +7,7 @@
 use super::{
     layout::{self, Touched},
     plan::{Plan, PlannedStep},
-    truth::{Transfers, once, per_thread, slot},
+    truth::{Transfers, per_thread, slot},
 };
 use crate::description::{Op, Shape};
 
@@ -127,7 +127,7 @@ impl Follow<'_> {
             let ranges = layout::touched(&step.kernel, part);
             let contended = |used: &Use| used.contended && ranges.contains(&used.range);
             if self.uses[region].iter().filter(of_part).any(contended) {
-                let counts = once(step, part, part.random);
+                let counts = step.counts(part, step.passes);
                 let most = Transfers { least: 0, most: counts.loads + counts.stores };
                 self.sums[region][slot(self.plan, region, part.thread)].add(most);
             }

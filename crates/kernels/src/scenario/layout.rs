@@ -25,8 +25,9 @@ pub struct Instance {
     pub allocate: Bytes,
     /// Stretches that hold a cycle of pointers.
     pub chains: Vec<Chain>,
-    /// Bytes of the numbers everything else is filled with.
-    pub element: u64,
+    /// Bytes of the numbers everything else is filled with; `None` where steps only follow pointers or draw places,
+    /// whatever is found there.
+    pub element: Option<u64>,
 }
 
 /// A random cycle of pointers through part of a buffer.
@@ -96,22 +97,23 @@ pub fn instances(plan: &mut Plan) -> Result<Vec<Instance>, PlanError> {
             let thread = (spec.sharing == Sharing::Private).then_some(part.thread);
             let known = instances.iter().position(|known| known.buffer == buffer && known.thread == thread);
             let number = known.unwrap_or_else(|| {
-                let element = description.element;
                 let allocate = Bytes(0);
-                instances.push(Instance { buffer, thread, allocate, chains: Vec::new(), element });
+                instances.push(Instance { buffer, thread, allocate, chains: Vec::new(), element: None });
                 instances.len() - 1
             });
             part.instance = Some(number);
             let instance = &mut instances[number];
-            instance.element = instance.element.max(description.element);
             let end = part.offsets[0] + part.geometry.allocate;
             instance.allocate = Bytes(instance.allocate.0.max(end));
-            if let Some(Pattern::Cycle { stride }) = description.streams.first().map(|stream| stream.pattern)
-            {
-                let (offset, bytes) = (part.offsets[0], part.geometry.stream_bytes);
-                instance
-                    .add_chain(Chain { offset, bytes, stride })
-                    .map_err(|()| PlanError::Chain { place: place.clone(), buffer: spec.name.clone() })?;
+            match description.streams.first().map(|stream| stream.pattern) {
+                Some(Pattern::Cycle { stride }) => {
+                    let (offset, bytes) = (part.offsets[0], part.geometry.stream_bytes);
+                    instance
+                        .add_chain(Chain { offset, bytes, stride })
+                        .map_err(|()| PlanError::Chain { place: place.clone(), buffer: spec.name.clone() })?;
+                }
+                Some(Pattern::Drawn { .. }) => {}
+                _ => instance.element = instance.element.max(Some(description.element)),
             }
         }
     }

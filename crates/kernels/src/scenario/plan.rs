@@ -118,12 +118,12 @@ impl PlannedStep {
         matches!(self.kernel.description().shape, Shape::Turns { .. })
     }
 
-    /// How far the random sequence of a part moves on in one execution of the step.
-    pub fn draws(&self, part: &Part) -> u64 {
+    /// How far the random sequence of a part moves on in so many passes.
+    pub fn draws(&self, part: &Part, passes: u64) -> u64 {
         let draws =
             self.kernel.description().ops().filter(|op| matches!(op, Op::Draw { .. } | Op::Coin { .. }));
         let per_pass = part.geometry.iterations * self.kernel.description().unroll;
-        draws.count() as u64 * self.passes * per_pass
+        draws.count() as u64 * passes * per_pass
     }
 
     pub(super) fn flips_coins(&self) -> bool {
@@ -134,6 +134,19 @@ impl PlannedStep {
 impl Plan {
     /// `scenario` for `threads` threads on a CPU with `isa`, every buffer divided by `scale`.
     pub fn new(scenario: &Scenario, threads: usize, isa: &Isa, scale: u64) -> Result<Self, PlanError> {
+        let plan = Self::lowered(scenario, threads, isa, scale)?;
+        plan.check_events()?;
+        plan.check_volume()?;
+        Ok(plan)
+    }
+
+    /// The same however much there is to do: whoever runs it chooses the passes.
+    pub(crate) fn lowered(
+        scenario: &Scenario,
+        threads: usize,
+        isa: &Isa,
+        scale: u64,
+    ) -> Result<Self, PlanError> {
         if let Some(needed) = scenario.threads.filter(|&needed| needed != threads) {
             let scenario = scenario.name.clone();
             return Err(PlanError::Threads { scenario, needed, given: threads });
@@ -153,8 +166,6 @@ impl Plan {
         for region in &scenario.regions {
             plan.add_region(region, None, &everybody, isa)?;
         }
-        plan.check_events()?;
-        plan.check_volume()?;
         plan.instances = layout::instances(&mut plan)?;
         Ok(plan)
     }

@@ -2,14 +2,15 @@
 
 use std::{io::IsTerminal, path::PathBuf};
 
-use indicatif::ProgressBar;
-use kernels::{Kernel, PagePolicy};
-use lab::{
-    bench::{Progress, Request},
+use host::{
+    Host,
+    bench::{BenchRequest, Progress},
     native::Native,
-    repeat::Plan,
+    repeat::RepeatPlan,
     simulated::Simulated,
 };
+use indicatif::ProgressBar;
+use kernels::{Kernel, PagePolicy};
 use machine::{Bytes, CpuSet, Source, Topology, Width};
 
 use crate::{
@@ -88,12 +89,12 @@ Schema of --json: memwall.bench/1.";
 pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     args.forms.check(&[args.rows.file(), &args.page.html])?;
     let kernel = kernel(args)?;
-    let plan = Plan::asked(args.runs, args.seconds, args.precision).map_err(Failure::usage)?;
-    let source = Source::live();
-    let topology = match machine {
-        Target::Native => Topology::read(&source),
-        Target::Simulated(model) => model.topology(),
+    let plan = RepeatPlan::asked(args.runs, args.seconds, args.precision).map_err(Failure::usage)?;
+    let mut host: Box<dyn Host> = match machine {
+        Target::Native => Box::new(Native::new(&Source::live(), args.seed).map_err(Failure::measurement)?),
+        Target::Simulated(model) => Box::new(Simulated::new(model, args.seed).map_err(Failure::measurement)?),
     };
+    let topology = host.topology().clone();
     let sizes = sizes(args, machine, &topology)?;
     let cpus = match &args.cpus {
         Some(cpus) => cpus.clone(),
@@ -101,22 +102,14 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     };
     let pages = if args.small_pages { PagePolicy::Small } else { PagePolicy::Huge };
     let (width, node, seed) = (args.width, args.node, args.seed);
-    let request = Request { kernel: &kernel, width, sizes: &sizes, cpus: &cpus, node, pages, seed, plan };
+    let request =
+        BenchRequest { kernel: &kernel, width, sizes: &sizes, cpus: &cpus, node, pages, seed, plan };
     // A bad request is said before anything is shown or measured.
-    lab::bench::check(&request, &topology).map_err(failure)?;
+    host::bench::check(&request, &topology).map_err(failure)?;
     let interrupt = interrupt::flag()?;
     let bar = progress::counting(if kernel.description().is_register_only() { 1 } else { sizes.len() });
     let mut watch = |event: Progress<'_>| show(&bar, event);
-    let bench = match machine {
-        Target::Native => {
-            let mut rig = Native::new(&source, args.seed).map_err(Failure::measurement)?;
-            lab::bench::bench(&request, &mut rig, &source, &topology, &mut watch, &interrupt)
-        }
-        Target::Simulated(model) => {
-            let mut rig = Simulated::new(model, args.seed).map_err(Failure::measurement)?;
-            lab::simulated::bench(&request, &mut rig, &mut watch, &interrupt)
-        }
-    };
+    let bench = host::bench::bench(&request, &mut *host, &mut watch, &interrupt);
     bar.finish_and_clear();
     let bench = bench.map_err(failure)?;
     if bench.points.is_empty() {
@@ -142,10 +135,10 @@ fn sizes(args: &Args, machine: &Target, topology: &Topology) -> Result<Vec<Bytes
             let size = |cache: Option<&&machine::topology::Cache>| cache.and_then(|cache| cache.size);
             let first = size(caches.first()).map_or(Bytes::kib(4), |size| Bytes(size.0 / 2));
             let last = size(caches.last()).map_or(Bytes::mib(4), |size| Bytes(size.0 * 4));
-            return lab::sizes::sweep(first, last, 1).map_err(Failure::usage);
+            return host::sizes::sweep(first, last, 1).map_err(Failure::usage);
         }
     };
-    lab::sizes::parse(text).map_err(Failure::usage)
+    host::sizes::parse(text).map_err(Failure::usage)
 }
 
 fn kernel(args: &Args) -> Result<Kernel, Failure> {
@@ -190,6 +183,6 @@ fn show(bar: &ProgressBar, event: Progress<'_>) {
     }
 }
 
-fn failure(error: lab::bench::BenchError) -> Failure {
+fn failure(error: host::bench::BenchError) -> Failure {
     if error.is_bad_request() { Failure::usage(error) } else { Failure::measurement(error) }
 }

@@ -5,13 +5,9 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use calibrate::{CalibrateError, CalibrateRequest, Observer};
+use host::{Host, native::Native, simulated::Simulated};
 use indicatif::ProgressBar;
-use lab::{
-    calibrate::{CalibrateError, Observer, Request},
-    native::Native,
-    rig::Rig,
-    simulated::Simulated,
-};
 use machine::{
     CpuSet, Profile, Source, Topology,
     profile::Fingerprint,
@@ -78,20 +74,14 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
         // One that cannot be read is not overwritten either.
         store.load(&subject.fingerprint.id).map_err(Failure::measurement)?;
     }
-    let Subject { mut rig, source, topology, fingerprint, simulated, now } = subject;
-    let request = Request { quick: args.quick, cpus: args.cpus.clone(), seed: args.seed, now, simulated };
+    let Subject { mut host, topology, fingerprint, simulated, now } = subject;
+    let request =
+        CalibrateRequest { quick: args.quick, cpus: args.cpus.clone(), seed: args.seed, now, simulated };
     let interrupt = interrupt::flag()?;
     let mut watcher =
         Watcher { bar: progress::filling(), store: store.as_ref(), replace: args.replace, stays: None };
-    let profile = lab::calibrate::calibrate(
-        &mut *rig,
-        source.as_ref(),
-        &topology,
-        &fingerprint,
-        &request,
-        &mut watcher,
-        &interrupt,
-    );
+    let profile =
+        calibrate::calibrate(&mut *host, &topology, &fingerprint, &request, &mut watcher, &interrupt);
     watcher.bar.finish_and_clear();
     let profile = profile.map_err(failure)?;
     args.forms
@@ -112,9 +102,7 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
 
 /// What is calibrated.
 struct Subject {
-    rig: Box<dyn Rig>,
-    /// Where noise is read; a simulated machine has none.
-    source: Option<Source>,
+    host: Box<dyn Host>,
     topology: Topology,
     fingerprint: Fingerprint,
     simulated: Option<String>,
@@ -128,17 +116,15 @@ impl Subject {
             Target::Native => {
                 let source = Source::live();
                 Ok(Self {
-                    rig: Box::new(Native::new(&source, seed).map_err(Failure::measurement)?),
+                    host: Box::new(Native::new(&source, seed).map_err(Failure::measurement)?),
                     topology: Topology::read(&source),
                     fingerprint: Fingerprint::read(&source),
-                    source: Some(source),
                     simulated: None,
                     now: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
                 })
             }
             Target::Simulated(model) => Ok(Self {
-                rig: Box::new(Simulated::new(model, seed).map_err(Failure::measurement)?),
-                source: None,
+                host: Box::new(Simulated::new(model, seed).map_err(Failure::measurement)?),
                 topology: model.topology(),
                 fingerprint: Fingerprint::of_model(model),
                 simulated: Some(model.name.clone()),

@@ -4,7 +4,7 @@ use std::{ffi::OsString, process::ExitCode, time::Duration};
 
 use analysis::marking::{Broken, mark, reason, withhold};
 use events::{Event, Instrument, Missing, Refusal, Share, Value};
-use lab::count::{CountError, Fit, NativeTarget, Request, Selection, Whom, count};
+use host::count::{CountError, CountRequest, Fit, NativeTarget, Selection, Whom, count};
 use machine::{CpuSet, Source, Topology};
 use pmu::PerfEvents;
 use record::{count::Counts, run::Ending};
@@ -126,7 +126,7 @@ fn native(args: &Args) -> Result<ExitCode, Failure> {
     }
     let instrument = PerfEvents::new(&pmu::Live, source);
     let selection = selection(args, &instrument)?;
-    let request = Request {
+    let request = CountRequest {
         selection: &selection,
         runs: args.runs,
         fit: if args.several_passes { Fit::SeveralPasses } else { Fit::TakeTurns },

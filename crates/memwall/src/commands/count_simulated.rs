@@ -1,10 +1,11 @@
 //! `memwall count --on sim:NAME`: events of a kernel or a scenario on a simulated machine.
 
 use events::Share;
-use lab::{
-    count::{CountError, Fit, Request, Selection, SimulatedKernel, SimulatedScenario, Target},
-    simulated::KernelWork,
+use host::{
+    count::{CountError, CountRequest, CountedKernel, CountedScenario, Fit, Selection, Target},
+    simulated::Simulated,
 };
+use kernels::Job;
 use machine::{Bytes, CpuSet, Width, model::Model};
 use record::count::Counts;
 use sim::pmu::{Flaws, Pmu};
@@ -102,7 +103,7 @@ pub fn count(options: &Options, asked: &Asked<'_>, model: &Model) -> Result<Coun
         (true, false) => Fit::TakeTurns,
         (false, false) => Fit::AllAtOnce,
     };
-    let request = Request {
+    let request = CountRequest {
         selection: &selection,
         // It repeats to the bit.
         runs: 1,
@@ -112,9 +113,10 @@ pub fn count(options: &Options, asked: &Asked<'_>, model: &Model) -> Result<Coun
         packages: topology.cpus.iter().filter_map(|cpu| Some((cpu.id, cpu.socket?))).collect(),
     };
     let catalogue = super::catalogue(None)?;
+    let mut host = Simulated::with_kernels(model, catalogue.clone(), 1).counted_by(&pmu);
     let interrupt = interrupt::flag()?;
     let run = |target: &mut dyn Target| {
-        lab::count::count(&request, &pmu, target, &mut |_, _| {}).map_err(|error| match error {
+        host::count::count(&request, &pmu, target, &mut |_, _| {}).map_err(|error| match error {
             CountError::Refused(refusal) => super::count::refused(refusal),
             _ => Failure::measurement(error),
         })
@@ -123,9 +125,9 @@ pub fn count(options: &Options, asked: &Asked<'_>, model: &Model) -> Result<Coun
         let settings = super::scenario::settings(&options.set)?;
         let scenario = super::scenario::read(name, &catalogue, &settings)?;
         let cpus =
-            lab::scenario::choose_cpus(&scenario, &topology, asked.cpus, false).map_err(Failure::usage)?;
-        let request = lab::scenario::Request { scenario: &scenario, cpus: &cpus, scale: options.scale };
-        return run(&mut SimulatedScenario { model, pmu: &pmu, request, interrupt: &interrupt });
+            host::scenario::choose_cpus(&scenario, &topology, asked.cpus, false).map_err(Failure::usage)?;
+        let request = host::scenario::ScenarioJob { scenario: &scenario, cpus: &cpus, scale: options.scale };
+        return run(&mut CountedScenario { host: &mut host, request, interrupt: &interrupt });
     }
     let Some(name) = &options.kernel else {
         return Err(Failure::Usage(
@@ -144,16 +146,7 @@ pub fn count(options: &Options, asked: &Asked<'_>, model: &Model) -> Result<Coun
         None if kernel.description().is_register_only() => Bytes(0),
         None => return Err(Failure::Usage("how much data? add --size, such as --size 8M".to_owned())),
     };
-    let work = KernelWork {
-        kernel: &kernel,
-        width: options.width,
-        size,
-        cpus: &cpus,
-        node: None,
-        small_pages: false,
-        warm_up: 1,
-        passes: options.passes,
-        seed: 1,
-    };
-    run(&mut SimulatedKernel { model, pmu: &pmu, work, interrupt: &interrupt })
+    let job = Job { width: options.width, ..Job::new(kernel, size, &cpus) };
+    let (warm_up, passes) = (1, options.passes);
+    run(&mut CountedKernel { host: &mut host, job, warm_up, passes, interrupt: &interrupt })
 }

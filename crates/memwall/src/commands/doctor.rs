@@ -36,7 +36,7 @@ Schema of --json: memwall.doctor/1.";
 pub fn run(options: &Doctor, machine: &Target) -> Result<(), Failure> {
     let checkup = match machine {
         Target::Native => doctor::examine_here(&Topology::read(&Source::live())),
-        Target::Simulated(model) => lab::simulated::examine(model),
+        Target::Simulated(model) => host::simulated::examine(model),
     };
     let trusted = trust::of(machine);
     let document = DoctorDocument { checkup: &checkup, validation: trusted.basis() };

@@ -89,9 +89,9 @@ fn skid(fingerprint: &Fingerprint) -> u32 {
         Some(Ok(Found::Same(profile))) => Some(*profile),
         _ => None,
     };
-    let skid = lab::timer::skid_for(profile.as_ref(), &pmu::Live);
+    let skid = host::timer::skid_for(profile.as_ref(), &pmu::Live);
     if let Some((store, profile)) = store.zip(profile.as_mut()).filter(|(_, profile)| profile.timer.is_none())
-        && let Some(measured) = lab::timer::measured(&pmu::Live)
+        && let Some(measured) = host::timer::measured(&pmu::Live)
     {
         profile.timer = Some(*measured);
         // Measuring again next time costs little: no reason to fail.

@@ -2,12 +2,17 @@
 
 use std::{io::Read, path::Path};
 
+use host::{
+    Host,
+    native::Native,
+    scenario::{RunError, ScenarioJob},
+    simulated::Simulated,
+};
 use kernels::{
     Catalogue,
     scenario::{self, Scenario, shipped},
 };
-use lab::scenario::{Request, RunError};
-use machine::{CpuSet, Source, Topology};
+use machine::{CpuSet, Source};
 
 use crate::{
     failure::Failure,
@@ -70,20 +75,17 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     };
     args.forms.check(&[])?;
     let scenario = read(name, &catalogue, &settings(&args.set)?)?;
-    let source = Source::live();
-    let topology = match machine {
-        Target::Native => Topology::read(&source),
-        Target::Simulated(model) => model.topology(),
+    // The seed is the scenario's own.
+    let mut host: Box<dyn Host> = match machine {
+        Target::Native => Box::new(Native::with_kernels(&Source::live(), catalogue, scenario.seed)),
+        Target::Simulated(model) => Box::new(Simulated::with_kernels(model, catalogue, scenario.seed)),
     };
-    let cpus = lab::scenario::choose_cpus(&scenario, &topology, args.cpus.as_ref(), args.oversubscribe);
+    let cpus =
+        host::scenario::choose_cpus(&scenario, host.topology(), args.cpus.as_ref(), args.oversubscribe);
     let cpus = cpus.map_err(failure)?;
-    let request = Request { scenario: &scenario, cpus: &cpus, scale: args.scale };
+    let request = ScenarioJob { scenario: &scenario, cpus: &cpus, scale: args.scale };
     let interrupt = interrupt::flag()?;
-    let run = match machine {
-        Target::Native => lab::scenario::run(&request, &source, &topology, &interrupt),
-        Target::Simulated(model) => lab::simulated::run_scenario(&request, model, &interrupt),
-    };
-    let run = run.map_err(failure)?;
+    let run = host::scenario::run(&request, &mut *host, &interrupt).map_err(failure)?;
     if run.regions.iter().all(|region| region.entries() == 0) {
         return Err(Failure::Measurement("stopped before the first region was finished".to_owned()));
     }

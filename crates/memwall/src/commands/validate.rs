@@ -6,13 +6,13 @@ use analysis::{
     findings::Split,
     timer::{Options, analyse},
 };
-use indicatif::ProgressBar;
-use lab::validate::{
+use host::validate::{
     Observer, Request,
     keep::Files,
     native::{self, Waiting},
     simulated::SimulatedBench,
 };
+use indicatif::ProgressBar;
 use machine::{
     model::Model,
     profile::{Clock, Fingerprint},
@@ -145,8 +145,8 @@ fn on_model(model: &Model, request: &Request, watcher: &mut Watcher<'_>) -> Resu
     let catalogue = pmu.catalogue();
     let kernels = super::catalogue(None)?;
     let interrupt = interrupt::flag()?;
-    let mut bench = SimulatedBench::new(model, pmu, kernels, 1, lab::simulated::Conditions::default());
-    Ok(lab::validate::validate(&mut bench, catalogue, request, watcher, &interrupt))
+    let mut bench = SimulatedBench::new(model, pmu, kernels, 1, host::simulated::Conditions::default());
+    Ok(host::validate::validate(&mut bench, catalogue, request, watcher, &interrupt))
 }
 
 fn natively(request: &Request, store: &Store, watcher: &mut Watcher<'_>) -> Result<Validation, Failure> {

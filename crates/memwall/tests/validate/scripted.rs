@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use lab::validate::keep::Files;
+use host::validate::keep::Files;
 use machine::{Source, profile::Fingerprint, store::Store};
 use record::{
     trust::Threshold,

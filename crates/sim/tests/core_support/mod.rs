@@ -1,12 +1,12 @@
 //! A Haswell core on scripted memory, and kernels run on it.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use kernels::{Catalogue, Kernel};
-use machine::{Bytes, Width, model::Model};
+use kernels::{Catalogue, Job as KernelJob, Kernel, truth::Counts};
+use machine::{Bytes, Isa, Width, model::Model};
 use sim::{
     access::Supplier,
     engine::{Engine, Job, Outcome},
-    kernel_source::{KernelTeam, TeamRequest},
+    plan_source::{AddressOrder, PlacedPlan},
     scripted_memory::ScriptedMemory,
     source::Source,
     time::Time,
@@ -27,9 +27,19 @@ pub fn kernel(name: &str, parameters: &[(&str, u64)]) -> Kernel {
 }
 
 /// One or more threads of a kernel, ready to run.
-pub fn team(kernel: &Kernel, width: Width, size: u64, threads: usize) -> KernelTeam {
-    let request = TeamRequest { kernel, width, size: Bytes(size), threads, seed: 1, address: ADDRESS };
-    KernelTeam::prepare(&request).expect("a team")
+pub fn team(kernel: &Kernel, width: Width, size: u64, threads: usize) -> PlacedPlan {
+    let cpus: Vec<u32> = (0..threads as u32).collect();
+    let job = KernelJob::new(kernel.clone(), Bytes(size), &cpus).in_width(width);
+    // Whoever asks for a width knows a machine that has it.
+    let every_width = Isa { x86_64: true, avx: true, avx2: true, fma: true, avx512f: true };
+    let plan = job.plan(&every_width).expect("a plan");
+    PlacedPlan::new(plan, AddressOrder::ByThread { from: ADDRESS }).expect("a team")
+}
+
+/// What so many passes do, by thread.
+pub fn counts(team: &PlacedPlan, passes: u64) -> Vec<Counts> {
+    let step = &team.plan().steps()[0];
+    step.parts.iter().map(|part| step.counts(part, passes)).collect()
 }
 
 /// Cycles of the model as time.
@@ -45,21 +55,20 @@ pub fn l1_only(model: &Model) -> ScriptedMemory {
 /// The data of a team at one latency, all else in the L1.
 pub fn data_at(
     model: &Model,
-    team: &KernelTeam,
+    team: &PlacedPlan,
     supplier: Supplier,
     latency: Time,
     buffers: usize,
 ) -> ScriptedMemory {
     let l1 = cycles(model, model.l1d.latency.into());
-    let data = team.places().iter().filter(|place| place.is_data);
-    data.fold(ScriptedMemory::new(l1, buffers), |memory, place| {
+    team.data().fold(ScriptedMemory::new(l1, buffers), |memory, place| {
         memory.with(place.address..place.address + place.bytes, supplier, latency)
     })
 }
 
 /// Runs all threads of a team on cores 0, 1, …
-pub fn run(engine: &mut Engine<ScriptedMemory>, team: &KernelTeam, passes: u64) -> Outcome {
-    let mut sources = team.sources(passes);
+pub fn run(engine: &mut Engine<ScriptedMemory>, team: &PlacedPlan, passes: u64) -> Outcome {
+    let mut sources = team.step_sources(0, passes);
     let jobs = sources.iter_mut().enumerate();
     let mut jobs: Vec<Job<'_>> = jobs
         .map(|(core, source)| Job { core, thread: 0, background: false, source: source as &mut dyn Source })
@@ -75,7 +84,7 @@ pub struct PerPass {
 }
 
 /// Steady state of the first core: the difference between long and short.
-pub fn per_pass(model: &Model, team: &KernelTeam, memory: ScriptedMemory, passes: u64) -> PerPass {
+pub fn per_pass(model: &Model, team: &PlacedPlan, memory: ScriptedMemory, passes: u64) -> PerPass {
     let mut engine = Engine::new(model, memory).expect("an engine");
     run(&mut engine, team, passes);
     let short = run(&mut engine, team, passes).jobs[0].statistics;

@@ -3,12 +3,12 @@
 
 pub mod tables;
 
-use kernels::Catalogue;
-use machine::{Bytes, Width, model::Model};
+use kernels::{Catalogue, Job as KernelJob, geometry::Geometry, truth::Counts};
+use machine::{Bytes, model::Model};
 use sim::{
     engine::{Engine, Job, Outcome},
-    kernel_source::{KernelTeam, TeamRequest},
     memory::{MemorySystem, Options, PageSize},
+    plan_source::{AddressOrder, PlacedPlan},
     source::Source,
 };
 
@@ -55,7 +55,7 @@ impl Work {
 /// A machine and one kernel on it.
 pub struct Rig {
     pub engine: Engine<MemorySystem>,
-    pub team: KernelTeam,
+    pub team: PlacedPlan,
     pub work: Work,
     first_core: usize,
 }
@@ -68,14 +68,13 @@ impl Rig {
             .parameter
             .iter()
             .fold(found, |kernel, (name, value)| kernel.with(name, *value).expect("one"));
-        let width = kernel.width_on(&model.isa, None).unwrap_or(Width::Scalar);
         let size = Bytes(work.bytes_per_thread * work.threads as u64);
-        let request =
-            TeamRequest { kernel: &kernel, width, size, threads: work.threads, seed: 1, address: ADDRESS };
-        let team = KernelTeam::prepare(&request).expect("a team");
+        let cpus: Vec<u32> = (0..work.threads as u32).collect();
+        let plan = KernelJob::new(kernel, size, &cpus).plan(&model.isa).expect("a plan");
+        let team = PlacedPlan::new(plan, AddressOrder::ByThread { from: ADDRESS }).expect("a team");
         let mut memory = MemorySystem::new(model, options).expect("a memory");
         if let Some(node) = work.node {
-            for place in team.places().iter().filter(|place| place.is_data) {
+            for place in team.data() {
                 memory.map(place.address..place.address + place.bytes, node, options.page_size);
             }
         }
@@ -85,7 +84,7 @@ impl Rig {
 
     /// Runs `passes` passes.
     pub fn run(&mut self, passes: u64) -> Outcome {
-        let mut sources = self.team.sources(passes);
+        let mut sources = self.team.step_sources(0, passes);
         let jobs = sources.iter_mut().enumerate();
         let mut jobs: Vec<Job<'_>> = jobs
             .map(|(thread, source)| {
@@ -102,6 +101,17 @@ impl Rig {
             self.run(self.work.warm);
         }
         self.run(self.work.passes)
+    }
+
+    /// What so many passes do, by thread.
+    pub fn counts(&self, passes: u64) -> Vec<Counts> {
+        let step = &self.team.plan().steps()[0];
+        step.parts.iter().map(|part| step.counts(part, passes)).collect()
+    }
+
+    /// The part of a thread.
+    pub fn geometry(&self, thread: usize) -> &Geometry {
+        &self.team.plan().steps()[0].parts[thread].geometry
     }
 
     /// Memory of the machine.
