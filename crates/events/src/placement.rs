@@ -1,7 +1,7 @@
 //! Which events fit the counters of a PMU at the same time: the one answer, for real and for simulated machines.
 //!
 //! A [`Demand`] says what an event needs, [`PmuResources`] what a PMU has. [`PmuResources::place`] puts a set of demands
-//! on the counters or says which [`Conflict`] forbids it; it finds a way whenever there is one. [`groups`] and [`rounds`]
+//! on the counters or says which [`Conflict`] forbids it; it finds a way whenever there is one. [`groups`] and [`rounds()`]
 //! divide more than fit, each event going into the first set with room for it. What a PMU has is data: the event files, and
 //! `boxes.toml` for PMUs that none of them describes.
 

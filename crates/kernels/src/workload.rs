@@ -4,7 +4,7 @@
 //!
 //! # Safety
 //! The code of a part touches what its geometry says, beginning at its offsets, and follows only pointers that lie
-//! in a chain. What must hold: every instance is as long as [`Instance::allocate`] says, nobody writes where a
+//! in a chain. What must hold: every instance is as long as `Instance::allocate` says, nobody writes where a
 //! chain lies (the plan refuses such steps), and a part's arguments are used by its own thread alone. That holds by
 //! construction of [`crate::assemble`]; the tests run every kernel in every width against a twin.
 #![allow(unsafe_code)]
