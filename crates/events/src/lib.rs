@@ -25,4 +25,4 @@ pub use formula::Formula;
 pub use groups::{Group, Metric};
 pub use identity::SignalId;
 pub use instrument::{Counting, Instrument, Offer, Refusal, Request, Scope, Share, TooMany};
-pub use value::{Count, Missing, Place, Value};
+pub use value::{Count, EventRefusal, Missing, Place, Value};
