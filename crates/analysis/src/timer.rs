@@ -26,6 +26,7 @@ mod views;
 
 use machine::profile::{LevelName, Profile};
 use record::{
+    indicator::Indicator,
     run::Run,
     trust::{Basis, Standing},
 };
@@ -74,13 +75,13 @@ impl Default for Options {
 
 impl Options {
     /// The indicator whose trust and threshold count.
-    pub const INDICATOR: &str = "timer: share of waiting";
+    pub const INDICATOR: Indicator = Indicator::ShareOfWaiting;
 
     /// With the trust and the threshold that validation gave a machine.
     pub fn on(catalogue: &Catalogue) -> Self {
         let general = Self::default();
-        let own = catalogue.threshold(Self::INDICATOR);
-        let trust = match (catalogue.indicator(Self::INDICATOR), catalogue.basis()) {
+        let own = catalogue.threshold(&Self::INDICATOR);
+        let trust = match (catalogue.indicator(&Self::INDICATOR), catalogue.basis()) {
             (Some(standing), _) => Known::Value(standing),
             (None, Basis::Missing { reason }) => Known::Missing(reason.clone()),
             (None, Basis::Validated { .. }) => {

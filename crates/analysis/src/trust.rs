@@ -2,6 +2,8 @@
 
 use events::{Signal, SignalId, names};
 use record::{
+    indicator::Indicator,
+    quantity::Purpose,
     trust::{Basis, Standing, Threshold},
     validate::{Judged, Trust, Validation},
 };
@@ -57,9 +59,10 @@ impl Catalogue {
         &self.basis
     }
 
-    /// An indicator that is no event, by its name.
-    pub fn indicator(&self, name: &str) -> Option<Standing> {
-        best(self.judged.as_ref()?.validation.of(name)).map(standing)
+    /// An indicator that is no event.
+    pub fn indicator(&self, indicator: &Indicator) -> Option<Standing> {
+        let all = self.judged.as_ref()?.validation.indicators.iter();
+        best(all.filter(|one| one.name == *indicator)).map(standing)
     }
 
     /// An event by what it counts: whatever it is called, it is as good as for the best purpose it was tried for.
@@ -91,8 +94,8 @@ impl Catalogue {
     }
 
     /// The threshold of an indicator, if one was found.
-    pub fn threshold(&self, indicator: &str) -> Option<&Threshold> {
-        self.judged.as_ref()?.validation.thresholds.iter().find(|one| one.indicator == indicator)
+    pub fn threshold(&self, indicator: &Indicator) -> Option<&Threshold> {
+        self.judged.as_ref()?.validation.thresholds.iter().find(|one| one.indicator == *indicator)
     }
 }
 
@@ -109,13 +112,13 @@ impl Verdicts {
     fn of(&self, signal: &Signal) -> impl Iterator<Item = &Judged> {
         let wanted = [self.id(signal)];
         let fits =
-            move |(one, ids): &(&Judged, &[SignalId])| *ids == wanted && one.events == [one.name.as_str()];
+            move |(one, ids): &(&Judged, &[SignalId])| *ids == wanted && one.events == [one.name.name()];
         self.all().filter(fits).map(|(one, _)| one)
     }
 
     /// The verdict on an event as the volume that its name claims, or as any volume if that was not tried.
     fn as_volume(&self, event: &Claimed<'_>) -> Option<&Judged> {
-        let volumes = || self.of(event.signal).filter(|one| is_volume(one));
+        let volumes = || self.of(event.signal).filter(|one| matches!(one.tried_for, Purpose::Volume(_)));
         best(volumes().filter(|one| one.is_called(event.name))).or_else(|| best(volumes()))
     }
 
@@ -141,21 +144,26 @@ fn ids(one: &Judged, events: Option<&events::Catalogue>) -> Vec<SignalId> {
 
 fn named(name: &str, events: Option<&events::Catalogue>) -> Option<Signal> {
     let breakpoint =
-        |read, write, execute| Signal::Breakpoint { address: 0, length: 0, read, write, execute };
-    match name {
-        "breakpoint (write)" => Some(breakpoint(false, true, false)),
-        "breakpoint (read or write)" => Some(breakpoint(true, true, false)),
-        "breakpoint (execute)" => Some(breakpoint(false, false, true)),
-        _ => {
+        |read, write, execute| Some(Signal::Breakpoint { address: 0, length: 0, read, write, execute });
+    match Indicator::from(name.to_owned()) {
+        Indicator::WatchedWrites => breakpoint(false, true, false),
+        Indicator::WatchedAccesses => breakpoint(true, true, false),
+        Indicator::WatchedCalls => breakpoint(false, false, true),
+        Indicator::Event(name) => {
             let context = names::Context { catalogue: events, pmus: &[], libpfm: false };
-            names::parse(name, &context).ok().map(|parsed| parsed.event.signal)
+            names::parse(&name, &context).ok().map(|parsed| parsed.event.signal)
         }
+        Indicator::L1MissLatency
+        | Indicator::LoadMissRealLatency
+        | Indicator::SampledLatency
+        | Indicator::ShareOfWaiting
+        | Indicator::WaitingOnLoads
+        | Indicator::WaitingOnStores
+        | Indicator::WaitingOnDivides
+        | Indicator::WaitingOnChains
+        | Indicator::Addresses
+        | Indicator::Skid => None,
     }
-}
-
-/// Whether it was judged as a number of things that move or happen.
-fn is_volume(one: &Judged) -> bool {
-    !matches!(one.quantity.as_str(), "stall" | "latency" | "software" | "timer" | "unknown")
 }
 
 fn standing(judged: &Judged) -> Standing {

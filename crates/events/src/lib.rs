@@ -26,4 +26,4 @@ pub use groups::{Group, Metric};
 pub use identity::SignalId;
 pub use instrument::{Counting, Instrument, Offer, Refusal, Request, Scope, Share, TooMany};
 pub use placement::{Conflict, Demand, PmuResources};
-pub use value::{Count, Missing, Place, Value};
+pub use value::{Count, EventRefusal, Missing, Place, Value};

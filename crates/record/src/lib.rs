@@ -1,6 +1,7 @@
 //! Plain types of what was measured, and the recording file. No measuring: experiments fill them, reports read
 //! them. Only [`mod@file`] touches the disk.
 #![deny(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod bench;
 pub mod count;
@@ -8,7 +9,9 @@ pub mod data;
 pub mod doctor;
 pub mod file;
 pub mod ids;
+pub mod indicator;
 pub mod loads;
+pub mod quantity;
 pub mod run;
 pub mod scenario;
 pub mod trust;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::validate::Trust;
+use crate::{indicator::Indicator, validate::Trust};
 
 /// The validation that trust comes from, or why there is none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ pub enum Basis {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Standing {
     /// The indicator that was judged: the event itself, or the sum or quotient that a metric is.
-    pub indicator: String,
+    pub indicator: Indicator,
     /// What it was judged as.
     pub purpose: String,
     /// The verdict.
@@ -51,7 +51,7 @@ impl Standing {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Threshold {
     /// The indicator.
-    pub indicator: String,
+    pub indicator: Indicator,
     /// Above this the state is the one of [`Threshold::means`].
     pub value: f64,
     /// Unit of the value: `cycles`, `share of user time`.

@@ -4,7 +4,7 @@ use events::Signal;
 use machine::{Bytes, Width, profile::Fingerprint};
 use serde::{Deserialize, Serialize};
 
-use crate::trust::Threshold;
+use crate::{indicator::Indicator, quantity::Purpose, trust::Threshold};
 
 /// The schema of a [`Validation`].
 pub const SCHEMA: &str = "memwall.validate/1";
@@ -286,17 +286,18 @@ pub struct Errors {
 /// An indicator judged for one purpose.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Judged {
-    /// Its name: an event, or a sum of events.
-    pub name: String,
+    /// Who was judged.
+    pub name: Indicator,
     /// The events behind it.
     pub events: Vec<String>,
     /// What was programmed for each of them when it was tried; none in files of versions that kept names only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub signals: Vec<Signal>,
-    /// What it is meant to measure: `lines into the L1`.
+    /// What it is meant to measure, in words: `lines into the L1`.
     pub purpose: String,
-    /// Key of that purpose.
-    pub quantity: String,
+    /// The same as a value.
+    #[serde(rename = "quantity")]
+    pub tried_for: Purpose,
     /// The step that judged it.
     pub step: String,
     /// The verdict.
@@ -321,14 +322,14 @@ pub struct Judged {
 }
 
 impl Judged {
-    /// A verdict on the event of that name, without proof or anything else to be known.
-    pub fn new(name: &str, purpose: &str, quantity: &str, step: &str, trust: Trust) -> Self {
+    /// A verdict without proof or anything else to be known. `purpose` is what it was tried for, in words.
+    pub fn new(name: Indicator, tried_for: Purpose, purpose: &str, step: &str, trust: Trust) -> Self {
         Self {
-            name: name.to_owned(),
-            events: vec![name.to_owned()],
+            events: vec![name.to_string()],
+            name,
             signals: Vec::new(),
             purpose: purpose.to_owned(),
-            quantity: quantity.to_owned(),
+            tried_for,
             step: step.to_owned(),
             trust,
             without_prefetch: None,
@@ -343,7 +344,7 @@ impl Judged {
     /// Whether that is its name; case, and `.` or `:`, do not matter.
     pub fn is_called(&self, name: &str) -> bool {
         let plain = |text: &str| text.replace(':', ".").to_ascii_uppercase();
-        plain(&self.name) == plain(name)
+        plain(self.name.name()) == plain(name)
     }
 }
 

@@ -1,6 +1,6 @@
 use events::{Encoding, Unit};
 use machine::profile::Fingerprint;
-use record::validate::Flaw;
+use record::{quantity::Quantity, validate::Flaw};
 
 use super::*;
 
@@ -21,7 +21,13 @@ fn judged(name: &str, events: &[&str], trust: Trust, without_prefetch: Option<Tr
         events: events.iter().map(|event| (*event).to_owned()).collect(),
         signals: events.iter().map(|event| signal(event)).collect(),
         without_prefetch: without_prefetch.map(Box::new),
-        ..Judged::new(name, "lines into the L1", "l1_in", "volume", trust)
+        ..Judged::new(
+            Indicator::event(name),
+            Purpose::Volume(Quantity::L1In),
+            "lines into the L1",
+            "volume",
+            trust,
+        )
     }
 }
 
@@ -50,11 +56,17 @@ fn indicators() -> Vec<Judged> {
         judged("latency", &["PENDING", "LOADS.MISS"], qualitative(), None),
         judged("page-faults", &["page-faults"], trusted(0.0), None),
         // As files of before have it, without what was programmed.
-        Judged::new("breakpoint (write)", "writes to a word", "software", "software", trusted(0.0)),
         Judged::new(
-            "MEM_LOAD_UOPS_RETIRED.L2_HIT",
+            Indicator::WatchedWrites,
+            Purpose::Software,
+            "writes to a word",
+            "software",
+            trusted(0.0),
+        ),
+        Judged::new(
+            Indicator::event("MEM_LOAD_UOPS_RETIRED.L2_HIT"),
+            Purpose::Volume(Quantity::L2ServedRead),
             "lines the L2 serves to loads",
-            "l2_served_read",
             "volume",
             broken(),
         ),
@@ -118,14 +130,17 @@ fn an_event_is_found_under_every_name_that_means_it() {
 #[test]
 fn the_same_event_may_be_broken_as_a_volume_and_good_as_a_hint() {
     let as_stall = Judged {
-        quantity: "stall".to_owned(),
+        tried_for: Purpose::Stall,
         purpose: "bandwidth-bound cycles".to_owned(),
         ..judged("OTHER.NAME", &["OTHER.NAME"], qualitative(), None)
     };
     let one = Judged { signals: as_stall.signals.clone(), ..judged("VOLUME", &["VOLUME"], broken(), None) };
     let never = Judged { trust: Trust::Untested { missing: "no kernel for it".to_owned() }, ..one.clone() };
-    let catalogue =
-        with(vec![one.clone(), as_stall.clone(), Judged { name: "NEVER".to_owned(), ..never.clone() }]);
+    let catalogue = with(vec![
+        one.clone(),
+        as_stall.clone(),
+        Judged { name: Indicator::event("NEVER"), ..never.clone() },
+    ]);
     let shared = &as_stall.signals[0];
     let standing = catalogue.event(shared).unwrap();
     assert_eq!((standing.purpose.as_str(), standing.trust.word()), ("bandwidth-bound cycles", "qualitative"));
@@ -144,7 +159,8 @@ fn the_same_event_may_be_broken_as_a_volume_and_good_as_a_hint() {
         [Some("broken"), Some("trusted"), Some("trusted")]
     );
     // Nobody tried it for something else: that does not make it better.
-    let catalogue = with(vec![Judged { events: vec!["NEVER".into()], name: "NEVER".into(), ..never }, one]);
+    let catalogue =
+        with(vec![Judged { events: vec!["NEVER".into()], name: Indicator::event("NEVER"), ..never }, one]);
     assert_eq!(word(catalogue.event(shared)), Some("broken"));
 }
 

@@ -3,21 +3,11 @@
 use std::{collections::BTreeMap, sync::OnceLock};
 
 use events::{Catalogue, Entry, Unit};
-use record::validate::Place;
+use record::{
+    quantity::{Purpose, Quantity},
+    validate::Place,
+};
 use serde::Deserialize;
-
-use super::quantity::Quantity;
-
-/// What an indicator is held against.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
-    /// A quantity.
-    Volume(Quantity),
-    /// Cycles of waiting: what for is found.
-    Stall,
-    /// Nothing is claimed; what it follows is searched.
-    Unknown,
-}
 
 /// Something that is judged: an event or a sum of events.
 #[derive(Clone, Debug, PartialEq)]
@@ -78,7 +68,7 @@ pub struct Paper {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    volume: BTreeMap<String, String>,
+    volume: BTreeMap<String, Quantity>,
     stalls: Stalls,
     sum: Vec<Sum>,
     paper: Vec<Paper>,
@@ -94,7 +84,7 @@ struct Stalls {
 #[serde(deny_unknown_fields)]
 struct Sum {
     parts: Vec<String>,
-    quantity: String,
+    quantity: Purpose,
 }
 
 /// # Panics
@@ -133,11 +123,10 @@ pub fn candidates(catalogue: &Catalogue, all: bool) -> Vec<Candidate> {
     let file = file();
     let mut found = Vec::new();
     for entry in &catalogue.entries {
-        let claimed = file.volume.get(&entry.meaning).and_then(|key| Quantity::named(key));
-        let purpose = match claimed {
-            Some(quantity) => Purpose::Volume(quantity),
+        let purpose = match file.volume.get(&entry.meaning) {
+            Some(quantity) => Purpose::Volume(*quantity),
             None if file.stalls.meanings.contains(&entry.meaning) => Purpose::Stall,
-            None if all && entry.precise < 2 => Purpose::Unknown,
+            None if all && entry.precise < 2 => Purpose::Unclaimed,
             None => continue,
         };
         let one = Candidate {
@@ -156,11 +145,10 @@ pub fn candidates(catalogue: &Catalogue, all: bool) -> Vec<Candidate> {
     for sum in &file.sum {
         let parts: Option<Vec<&Entry>> = sum.parts.iter().map(|meaning| first(catalogue, meaning)).collect();
         let Some(parts) = parts else { continue };
-        let purpose = Quantity::named(&sum.quantity).map_or(Purpose::Stall, Purpose::Volume);
         found.push(Candidate {
             events: parts.iter().map(|part| part.name.clone()).collect(),
             per_core: parts.iter().all(|part| part.encoding.unit == Unit::Core),
-            ..Candidate::event(&joined(&parts), purpose)
+            ..Candidate::event(&joined(&parts), sum.quantity.clone())
         });
     }
     found
@@ -174,9 +162,11 @@ mod tests {
     fn every_claim_names_a_meaning_and_a_quantity() {
         let file = file();
         let meanings = events::catalogue::meanings();
-        for (meaning, quantity) in &file.volume {
+        for meaning in file.volume.keys() {
             assert!(meanings.contains_key(meaning), "no meaning {meaning}");
-            assert!(Quantity::named(quantity).is_some(), "no quantity {quantity}");
+        }
+        for sum in &file.sum {
+            assert!(matches!(sum.quantity, Purpose::Volume(_) | Purpose::Stall), "{sum:?}");
         }
         let named = file.stalls.meanings.iter().chain(file.sum.iter().flat_map(|sum| &sum.parts));
         let papers = file.paper.iter().flat_map(|paper| paper.one_core.iter().chain(&paper.all_cores));

@@ -19,12 +19,17 @@ use std::{cmp::Ordering, collections::HashMap, sync::atomic::AtomicBool};
 
 use events::{Catalogue, Signal};
 use machine::profile::Fingerprint;
-use record::validate::{Judged, Observation, SCHEMA, Step as Done, Sweep, Trust, Validation};
+use record::{
+    indicator::Indicator,
+    quantity::{Purpose, Quantity},
+    validate::{Judged, Observation, SCHEMA, Step as Done, Sweep, Trust, Validation},
+};
 
 use bench::Bench;
-use claims::{Candidate, Purpose};
+use claims::Candidate;
 use judge::latency::{Formula, SAMPLED};
 use plan::{Extent, Step};
+use quantity::KnownQuantity as _;
 use session::Made;
 
 /// Kernels by which volumes are judged: their lines are known exactly.
@@ -129,12 +134,13 @@ fn sweeps(candidates: &[Candidate], swept: &[Observation]) -> Vec<Sweep> {
 /// The latencies of helm2019 §6.2, as this machine can count them.
 fn formulas(catalogue: &Catalogue) -> Vec<Formula> {
     let event = |meaning: &str| catalogue.meaning(meaning).next().map(|entry| entry.name.clone());
-    let mut all = vec![Formula { name: SAMPLED, above: vec![SAMPLED.to_owned()], below: Vec::new() }];
+    let mut all =
+        vec![Formula { name: Indicator::SampledLatency, above: vec![SAMPLED.to_owned()], below: Vec::new() }];
     if let (Some(pending), Some(miss)) = (event("l1d_pending"), event("loads_l1_miss")) {
-        let name = "L1-miss latency";
+        let name = Indicator::L1MissLatency;
         all.push(Formula { name, above: vec![pending.clone()], below: vec![miss.clone()] });
         if let Some(on_its_way) = event("loads_fill_buffer_hit") {
-            let name = "load-miss real latency";
+            let name = Indicator::LoadMissRealLatency;
             all.push(Formula { name, above: vec![pending], below: vec![miss, on_its_way] });
         }
     }
@@ -189,15 +195,20 @@ fn judge_all(
 
 /// What a level serves itself, as the difference of two trusted indicators: of what passes above it and below it.
 fn differences(candidates: &[Candidate], judged: &[Judged]) -> Vec<Candidate> {
-    let trusted = |key: &str| {
-        let fits = |one: &&Judged| one.quantity == key && matches!(one.trust, Trust::Trusted { .. });
-        let name = &judged.iter().find(fits)?.name;
-        candidates.iter().find(|candidate| candidate.name == *name)
+    let trusted = |quantity: Quantity| {
+        let fits = |one: &&Judged| {
+            one.tried_for == Purpose::Volume(quantity) && matches!(one.trust, Trust::Trusted { .. })
+        };
+        let name = judged.iter().find(fits)?.name.name();
+        candidates.iter().find(|candidate| candidate.name == name)
     };
-    let levels = [("l1_in", "l2_in", "l2_served"), ("l2_in", "l3_in", "l3_served")];
+    let levels = [
+        (Quantity::L1In, Quantity::L2In, Quantity::L2Served),
+        (Quantity::L2In, Quantity::L3In, Quantity::L3Served),
+    ];
     let difference = |(above, below, served)| {
         let (above, below) = (trusted(above)?, trusted(below)?);
-        let purpose = Purpose::Volume(quantity::Quantity::named(served)?);
+        let purpose = Purpose::Volume(served);
         Some(Candidate {
             events: above.events.clone(),
             less: below.events.clone(),
@@ -211,7 +222,8 @@ fn differences(candidates: &[Candidate], judged: &[Judged]) -> Vec<Candidate> {
 /// What an event makes of the triangle's imbalance, if it counts what is unbalanced.
 fn unbalanced(candidate: &Candidate, observations: &[Observation]) -> Option<f64> {
     let Purpose::Volume(quantity) = candidate.purpose else { return None };
-    if !matches!(quantity.key(), "flops" | "loads" | "instructions" | "l1_in") && !quantity.is_arithmetic() {
+    let unbalanced = [Quantity::Flops, Quantity::Loads, Quantity::Instructions, Quantity::L1In];
+    if !unbalanced.contains(&quantity) && !quantity.is_arithmetic() {
         return None;
     }
     let event = candidate.events.first().filter(|_| candidate.events.len() == 1)?;
@@ -229,7 +241,7 @@ fn encodings(candidates: &[Candidate], judged: &mut [Judged]) {
     const UNTESTED: f64 = 3.0;
     for (at, candidate) in candidates.iter().enumerate() {
         let Some(original) = &candidate.instead_of else { continue };
-        let Some(first) = judged.iter().position(|one| one.name == *original) else { continue };
+        let Some(first) = judged.iter().position(|one| one.name.name() == original) else { continue };
         let rank = |trust: &Trust| match trust {
             Trust::Trusted { error } => *error,
             Trust::Qualitative { .. } => 1.0,

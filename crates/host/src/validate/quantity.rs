@@ -1,16 +1,15 @@
-//! Quantities that known work gives exactly.
+//! What known work says of each quantity, exactly.
 
 use machine::Width;
-use record::validate::{Observation, Place};
+use record::{
+    quantity::Quantity,
+    validate::{Observation, Place},
+};
 
 /// Flits of a link per line: 8 bytes each (molka2017 §4.2).
 const FLITS_PER_LINE: f64 = 8.0;
 /// Kernels compute on doubles.
 const ELEMENT_BYTES: u64 = 8;
-
-/// A quantity of known work, by its key in `claims.toml`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Quantity(usize);
 
 /// What a level does for the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,62 +51,6 @@ enum Home {
     Other,
 }
 
-/// Key, plain words, meaning. Of two that fit a count alike the first is named.
-const ALL: &[(&str, &str, Kind)] = &[
-    ("instructions", "instructions", Kind::Instructions),
-    ("loads", "loads", Kind::Loads),
-    ("stores", "stores", Kind::Stores),
-    ("branches", "branches", Kind::Branches),
-    ("cycles", "core cycles", Kind::Cycles),
-    ("flops", "floating-point operations", Kind::Flops),
-    ("arithmetic_scalar", "scalar arithmetic, fused ones twice", Kind::Arithmetic(Width::Scalar)),
-    ("arithmetic_128", "128-bit arithmetic, fused ones twice", Kind::Arithmetic(Width::Sse)),
-    ("arithmetic_256", "256-bit arithmetic, fused ones twice", Kind::Arithmetic(Width::Avx2)),
-    ("arithmetic_512", "512-bit arithmetic, fused ones twice", Kind::Arithmetic(Width::Avx512)),
-    ("arithmetic_vector", "vector arithmetic, fused ones twice", Kind::Vectors),
-    ("fused_256", "256-bit multiply-adds", Kind::Fused(Width::Avx2)),
-    ("loads_256", "256-bit loads", Kind::LoadsOf(Width::Avx2)),
-    ("stores_256", "256-bit stores", Kind::StoresOf(Width::Avx2)),
-    ("l1_in", "lines into the L1", Kind::In(0, true, true)),
-    ("l1_in_read", "lines into the L1 for loads", Kind::In(0, true, false)),
-    ("l1_in_owned", "lines into the L1 for stores", Kind::In(0, false, true)),
-    ("l2_in", "lines into the L2", Kind::In(1, true, true)),
-    ("l2_in_read", "lines into the L2 for loads", Kind::In(1, true, false)),
-    ("l2_in_owned", "lines into the L2 for stores", Kind::In(1, false, true)),
-    ("l3_in", "lines from memory", Kind::In(2, true, true)),
-    ("l3_in_read", "lines from memory for loads", Kind::In(2, true, false)),
-    ("l3_in_owned", "lines from memory for stores", Kind::In(2, false, true)),
-    ("l2_served", "lines the L2 serves", Kind::Served(0, true, true)),
-    ("l2_served_read", "lines the L2 serves to loads", Kind::Served(0, true, false)),
-    ("l2_served_owned", "lines the L2 serves to stores", Kind::Served(0, false, true)),
-    ("l3_served", "lines the L3 serves", Kind::Served(1, true, true)),
-    ("l3_served_read", "lines the L3 serves to loads", Kind::Served(1, true, false)),
-    ("l3_served_owned", "lines the L3 serves to stores", Kind::Served(1, false, true)),
-    ("l1_out", "lines written back by the L1", Kind::Out(0)),
-    ("l2_out", "lines written back by the L2", Kind::Out(1)),
-    ("l3_out", "lines written back by the L3", Kind::Out(2)),
-    ("memory_out", "lines into memory", Kind::MemoryOut),
-    ("memory_all", "lines from and into memory", Kind::MemoryAll),
-    ("local_in", "lines from memory of the own package", Kind::Memory(Home::Own, true, true)),
-    ("local_in_read", "lines from memory of the own package for loads", Kind::Memory(Home::Own, true, false)),
-    (
-        "local_in_owned",
-        "lines from memory of the own package for stores",
-        Kind::Memory(Home::Own, false, true),
-    ),
-    ("local_out", "lines into memory of the own package", Kind::MemoryOf(Home::Own)),
-    ("remote_in", "lines from memory of another package", Kind::Memory(Home::Other, true, true)),
-    (
-        "remote_in_read",
-        "lines from memory of another package for loads",
-        Kind::Memory(Home::Other, true, false),
-    ),
-    ("remote_out", "lines into memory of another package", Kind::MemoryOf(Home::Other)),
-    ("link_in", "flits received over the link", Kind::LinkIn),
-    ("link_out", "flits sent over the link", Kind::LinkOut),
-    ("handed_over", "lines taken from the core that wrote them", Kind::HandedOver),
-];
-
 /// A level of the memory hierarchy and which way lines move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level {
@@ -119,48 +62,88 @@ pub struct Level {
     pub direction: &'static str,
 }
 
-impl Quantity {
-    /// By key.
-    pub fn named(key: &str) -> Option<Self> {
-        ALL.iter().position(|(known, ..)| *known == key).map(Self)
-    }
-
-    /// All there are.
-    pub fn all() -> impl Iterator<Item = Self> {
-        (0..ALL.len()).map(Self)
-    }
-
-    /// Its key.
-    pub fn key(self) -> &'static str {
-        ALL[self.0].0
-    }
-
-    /// In plain words.
-    pub fn words(self) -> &'static str {
-        ALL[self.0].1
-    }
-
-    fn kind(self) -> Kind {
-        ALL[self.0].2
-    }
-
+/// What known work says of a quantity.
+pub trait KnownQuantity: Copy {
     /// It is about lines that move, so that its size belongs beside the lines the work touches.
-    pub fn is_lines(self) -> bool {
+    fn is_lines(self) -> bool;
+    /// It is about instructions of one width, so that its size belongs beside those of any.
+    fn is_arithmetic(self) -> bool;
+    /// What a count is measured by where the quantity is none.
+    fn scale(self, observation: &Observation) -> Option<f64>;
+    /// It is about what one level serves, and not what comes from deeper.
+    fn is_served(self) -> bool;
+    /// The quantity that counts deeper levels too.
+    fn with_deeper(self) -> Option<Quantity>;
+    /// Level that serves and whether it is written to.
+    fn level(self) -> Option<Level>;
+    /// What an experiment did of it; none where it does not say.
+    fn of(self, observation: &Observation) -> Option<f64>;
+}
+
+fn kind(quantity: Quantity) -> Kind {
+    match quantity {
+        Quantity::Instructions => Kind::Instructions,
+        Quantity::Loads => Kind::Loads,
+        Quantity::Stores => Kind::Stores,
+        Quantity::Branches => Kind::Branches,
+        Quantity::Cycles => Kind::Cycles,
+        Quantity::Flops => Kind::Flops,
+        Quantity::ArithmeticScalar => Kind::Arithmetic(Width::Scalar),
+        Quantity::Arithmetic128 => Kind::Arithmetic(Width::Sse),
+        Quantity::Arithmetic256 => Kind::Arithmetic(Width::Avx2),
+        Quantity::Arithmetic512 => Kind::Arithmetic(Width::Avx512),
+        Quantity::ArithmeticVector => Kind::Vectors,
+        Quantity::Fused256 => Kind::Fused(Width::Avx2),
+        Quantity::Loads256 => Kind::LoadsOf(Width::Avx2),
+        Quantity::Stores256 => Kind::StoresOf(Width::Avx2),
+        Quantity::L1In => Kind::In(0, true, true),
+        Quantity::L1InRead => Kind::In(0, true, false),
+        Quantity::L1InOwned => Kind::In(0, false, true),
+        Quantity::L2In => Kind::In(1, true, true),
+        Quantity::L2InRead => Kind::In(1, true, false),
+        Quantity::L2InOwned => Kind::In(1, false, true),
+        Quantity::L3In => Kind::In(2, true, true),
+        Quantity::L3InRead => Kind::In(2, true, false),
+        Quantity::L3InOwned => Kind::In(2, false, true),
+        Quantity::L2Served => Kind::Served(0, true, true),
+        Quantity::L2ServedRead => Kind::Served(0, true, false),
+        Quantity::L2ServedOwned => Kind::Served(0, false, true),
+        Quantity::L3Served => Kind::Served(1, true, true),
+        Quantity::L3ServedRead => Kind::Served(1, true, false),
+        Quantity::L3ServedOwned => Kind::Served(1, false, true),
+        Quantity::L1Out => Kind::Out(0),
+        Quantity::L2Out => Kind::Out(1),
+        Quantity::L3Out => Kind::Out(2),
+        Quantity::MemoryOut => Kind::MemoryOut,
+        Quantity::MemoryAll => Kind::MemoryAll,
+        Quantity::LocalIn => Kind::Memory(Home::Own, true, true),
+        Quantity::LocalInRead => Kind::Memory(Home::Own, true, false),
+        Quantity::LocalInOwned => Kind::Memory(Home::Own, false, true),
+        Quantity::LocalOut => Kind::MemoryOf(Home::Own),
+        Quantity::RemoteIn => Kind::Memory(Home::Other, true, true),
+        Quantity::RemoteInRead => Kind::Memory(Home::Other, true, false),
+        Quantity::RemoteOut => Kind::MemoryOf(Home::Other),
+        Quantity::LinkIn => Kind::LinkIn,
+        Quantity::LinkOut => Kind::LinkOut,
+        Quantity::HandedOver => Kind::HandedOver,
+    }
+}
+
+impl KnownQuantity for Quantity {
+    fn is_lines(self) -> bool {
         !self.is_arithmetic()
             && !matches!(
-                self.kind(),
+                kind(self),
                 Kind::Instructions | Kind::Loads | Kind::Stores | Kind::Branches | Kind::Cycles | Kind::Flops
             )
     }
 
-    /// It is about instructions of one width, so that its size belongs beside those of any.
-    pub fn is_arithmetic(self) -> bool {
+    fn is_arithmetic(self) -> bool {
         use Kind::{Arithmetic, Fused, LoadsOf, StoresOf, Vectors};
-        matches!(self.kind(), Arithmetic(_) | Vectors | Fused(_) | LoadsOf(_) | StoresOf(_))
+        matches!(kind(self), Arithmetic(_) | Vectors | Fused(_) | LoadsOf(_) | StoresOf(_))
     }
 
-    /// What a count is measured by where the quantity is none.
-    pub fn scale(self, observation: &Observation) -> Option<f64> {
+    fn scale(self, observation: &Observation) -> Option<f64> {
         if self.is_lines() {
             return Some(touched(observation));
         }
@@ -171,20 +154,17 @@ impl Quantity {
         }
     }
 
-    /// It is about what one level serves, and not what comes from deeper.
-    pub fn is_served(self) -> bool {
-        matches!(self.kind(), Kind::Served(..))
+    fn is_served(self) -> bool {
+        matches!(kind(self), Kind::Served(..))
     }
 
-    /// The quantity that counts deeper levels too.
-    pub fn with_deeper(self) -> Option<Self> {
-        let Kind::Served(cache, read, owned) = self.kind() else { return None };
-        Self::all().find(|other| other.kind() == Kind::In(cache, read, owned))
+    fn with_deeper(self) -> Option<Quantity> {
+        let Kind::Served(cache, read, owned) = kind(self) else { return None };
+        Quantity::ALL.iter().copied().find(|other| kind(*other) == Kind::In(cache, read, owned))
     }
 
-    /// Level that serves and whether it is written to.
-    pub fn level(self) -> Option<Level> {
-        let (place, remote, direction) = match self.kind() {
+    fn level(self) -> Option<Level> {
+        let (place, remote, direction) = match kind(self) {
             Kind::Loads => (Place::L1, false, "read"),
             Kind::Stores => (Place::L1, false, "write"),
             Kind::In(0, true, true) | Kind::Served(0, true, true) => (Place::L2, false, "read"),
@@ -200,8 +180,7 @@ impl Quantity {
         Some(Level { place, remote, direction })
     }
 
-    /// What an experiment did of it; none where it does not say.
-    pub fn of(self, observation: &Observation) -> Option<f64> {
+    fn of(self, observation: &Observation) -> Option<f64> {
         let truth = &observation.truth;
         let inward = |cache: usize, read: bool, owned: bool| {
             let lines = truth.below[cache];
@@ -209,13 +188,13 @@ impl Quantity {
         };
         let turns = observation.truth.handed_over > 0.0;
         // Lines that threads take from each other are in no model of traffic.
-        if turns && self.kind() != Kind::HandedOver {
+        if turns && kind(self) != Kind::HandedOver {
             return None;
         }
         let home = if observation.experiment.remote { Home::Other } else { Home::Own };
         let here = |asked: Home, lines: f64| if asked == home { lines } else { 0.0 };
         let out = truth.below[2].out + truth.below[2].past;
-        Some(match self.kind() {
+        Some(match kind(self) {
             Kind::Instructions => truth.instructions,
             Kind::Loads => truth.loads,
             Kind::Stores => truth.stores,

@@ -7,15 +7,17 @@ use host::{
     validate::{
         Observer, Request,
         bench::Bench,
-        claims::{Candidate, Purpose},
+        claims::Candidate,
         judge::volume,
-        quantity::Quantity,
         simulated::{SimulatedBench, experiment},
         validate,
     },
 };
 use machine::{Bytes, model::Model, profile::Fingerprint};
-use record::validate::{Experiment, Observation, Place, Trust};
+use record::{
+    quantity::{Purpose, Quantity},
+    validate::{Experiment, Observation, Place, Trust},
+};
 use sim::pmu::{Flaws, Pmu};
 
 use crate::papers;
@@ -73,7 +75,7 @@ fn modified_lines_are_qualitative_where_the_erratum_is_on() {
         let one = experiment(bench.machine(), "producer-consumer", Place::L1, 2).unwrap();
         let off = Experiment { size: Bytes(4096), prefetch: false, ..one };
         let made = bench.observe(&off, &[EVENT.to_owned()], &AtomicBool::new(false)).unwrap();
-        let purpose = Purpose::Volume(Quantity::named("handed_over").unwrap());
+        let purpose = Purpose::Volume(Quantity::HandedOver);
         volume::judge(&Candidate::event(EVENT, purpose), &[made]).trust
     };
     match verdict(Flaws::On) {

@@ -11,13 +11,16 @@ use host::{
     },
 };
 use machine::model::Model;
-use record::validate::{Experiment, Observation, Place, Trust};
+use record::{
+    indicator::Indicator,
+    validate::{Experiment, Observation, Place, Trust},
+};
 use sim::pmu::{Flaws, Pmu};
 
 const EVENTS: [&str; 3] =
     ["L1D_PEND_MISS.PENDING", "MEM_LOAD_UOPS_RETIRED.L1_MISS", "MEM_LOAD_UOPS_RETIRED.HIT_LFB"];
 
-fn formula(name: &'static str, below: &[&str]) -> Formula {
+fn formula(name: Indicator, below: &[&str]) -> Formula {
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     Formula { name, above: owned(&EVENTS[..1]), below: owned(below) }
 }
@@ -43,7 +46,7 @@ fn observed(prefetch: bool) -> Vec<Observation> {
 fn load_miss_real_latency_rises_only_when_memory_is_saturated() {
     for prefetch in [true, false] {
         let observations = observed(prefetch);
-        let real = formula("load-miss real latency", &EVENTS[1..]);
+        let real = formula(Indicator::LoadMissRealLatency, &EVENTS[1..]);
         let judged = judge(&real, &observations);
         let verdict = if prefetch { &judged.trust } else { judged.without_prefetch.as_deref().unwrap() };
         match verdict {

@@ -2,15 +2,12 @@
 
 use std::sync::atomic::AtomicBool;
 
-use host::validate::{
-    bench::Bench,
-    claims::{Candidate, Purpose},
-    judge::volume,
-    quantity::Quantity,
-    simulated::SimulatedBench,
-};
+use host::validate::{bench::Bench, claims::Candidate, judge::volume, simulated::SimulatedBench};
 use machine::model::Model;
-use record::validate::{Flaw, Observation, Trust};
+use record::{
+    quantity::{Purpose, Quantity},
+    validate::{Flaw, Observation, Trust},
+};
 use sim::pmu::{Flaws, Lie, Pmu};
 
 use crate::{noisy, plan};
@@ -18,7 +15,7 @@ use crate::{noisy, plan};
 /// An event, what it is claimed to count, and the lie in it.
 struct Planted {
     event: &'static str,
-    claims: &'static str,
+    claims: Quantity,
     lie: Lie,
     /// Whether this is what the lie is.
     named: fn(&Flaw) -> bool,
@@ -38,7 +35,7 @@ fn like(event: &str) -> Lie {
     Lie::Like(event.to_owned())
 }
 
-fn planted(event: &'static str, claims: &'static str, lie: Lie, named: fn(&Flaw) -> bool) -> Planted {
+fn planted(event: &'static str, claims: Quantity, lie: Lie, named: fn(&Flaw) -> bool) -> Planted {
     Planted { event, claims, lie, named }
 }
 
@@ -67,21 +64,21 @@ fn sets() -> [Vec<Planted>; 2] {
     let any = 1;
     [
         vec![
-            planted(L1_IN, "l1_in", Lie::Percent { told: 110, threads: any }, overcounts),
-            planted(STORES, "stores", Lie::Percent { told: 60, threads: 2 }, undercounts_with_two),
-            planted(L2_HIT, "l2_served", like(L1_IN), |flaw| matches!(flaw, Flaw::Deeper { .. })),
-            planted(L2_IN, "l2_in", like("L2_RQSTS.ALL_DEMAND_MISS"), drops_prefetches),
-            planted(L1_OUT, "l1_out", Lie::Constant(12_345), |flaw| *flaw == Flaw::Constant),
-            planted(MEMORY_IN, "l3_in", like(MEMORY_OUT), |flaw| counts("lines into memory")(flaw)),
-            planted(LOADS, "loads", Lie::FirstOnly, wrong_on_all),
-            planted(L2_OUT, "l2_out", Lie::Constant(0), |flaw| *flaw == Flaw::Silent),
+            planted(L1_IN, Quantity::L1In, Lie::Percent { told: 110, threads: any }, overcounts),
+            planted(STORES, Quantity::Stores, Lie::Percent { told: 60, threads: 2 }, undercounts_with_two),
+            planted(L2_HIT, Quantity::L2Served, like(L1_IN), |flaw| matches!(flaw, Flaw::Deeper { .. })),
+            planted(L2_IN, Quantity::L2In, like("L2_RQSTS.ALL_DEMAND_MISS"), drops_prefetches),
+            planted(L1_OUT, Quantity::L1Out, Lie::Constant(12_345), |flaw| *flaw == Flaw::Constant),
+            planted(MEMORY_IN, Quantity::L3In, like(MEMORY_OUT), |flaw| counts("lines into memory")(flaw)),
+            planted(LOADS, Quantity::Loads, Lie::FirstOnly, wrong_on_all),
+            planted(L2_OUT, Quantity::L2Out, Lie::Constant(0), |flaw| *flaw == Flaw::Silent),
         ],
         vec![
-            planted(MEMORY_OUT, "memory_out", Lie::Percent { told: 110, threads: any }, overcounts),
-            planted(L2_IN, "l2_in", Lie::Percent { told: 60, threads: 2 }, undercounts_with_two),
-            planted(MEMORY_IN, "l3_in", Lie::Constant(12_345), |flaw| *flaw == Flaw::Constant),
-            planted(LOADS, "loads", like(STORES), |flaw| counts("stores")(flaw)),
-            planted(L1_IN, "l1_in", Lie::FirstOnly, wrong_on_all),
+            planted(MEMORY_OUT, Quantity::MemoryOut, Lie::Percent { told: 110, threads: any }, overcounts),
+            planted(L2_IN, Quantity::L2In, Lie::Percent { told: 60, threads: 2 }, undercounts_with_two),
+            planted(MEMORY_IN, Quantity::L3In, Lie::Constant(12_345), |flaw| *flaw == Flaw::Constant),
+            planted(LOADS, Quantity::Loads, like(STORES), |flaw| counts("stores")(flaw)),
+            planted(L1_IN, Quantity::L1In, Lie::FirstOnly, wrong_on_all),
         ],
     ]
 }
@@ -93,7 +90,7 @@ fn observe(bench: &mut dyn Bench, events: &[String]) -> Vec<Observation> {
 }
 
 fn verdict(observations: &[Observation], planted: &Planted) -> Trust {
-    let purpose = Purpose::Volume(Quantity::named(planted.claims).unwrap());
+    let purpose = Purpose::Volume(planted.claims);
     volume::judge(&Candidate::event(planted.event, purpose), observations).trust
 }
 

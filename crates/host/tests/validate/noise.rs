@@ -6,13 +6,16 @@ use host::{
     simulated::Conditions,
     validate::{
         bench::Bench,
-        claims::{Candidate, Purpose, candidates},
+        claims::{Candidate, candidates},
         judge::volume,
         simulated::SimulatedBench,
     },
 };
 use machine::model::Model;
-use record::validate::{Observation, Trust};
+use record::{
+    quantity::{Purpose, Quantity},
+    validate::{Observation, Trust},
+};
 use sim::pmu::{Flaws, Pmu};
 
 use crate::{INSTRUCTIONS, noisy, plan};
@@ -22,7 +25,7 @@ fn countable(bench: &dyn Bench) -> Vec<Candidate> {
     let catalogue = events::Catalogue::named("haswell-ep").unwrap();
     let mut all = candidates(catalogue, false);
     all.retain(|one| {
-        let volume = matches!(one.purpose, Purpose::Volume(quantity) if quantity.key() != "handed_over");
+        let volume = matches!(one.purpose, Purpose::Volume(quantity) if quantity != Quantity::HandedOver);
         volume && one.events.iter().all(|event| bench.probe(event).is_ok())
     });
     all
@@ -43,7 +46,7 @@ fn accused(model: &Model, seed: u64, conditions: Conditions) -> Vec<String> {
     let broken = candidates
         .iter()
         .filter(|one| matches!(volume::judge(one, &observations).trust, Trust::Broken { .. }));
-    broken.map(|one| one.name.clone()).collect()
+    broken.map(|one| one.name.to_string()).collect()
 }
 
 #[test]

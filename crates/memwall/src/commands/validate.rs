@@ -169,7 +169,7 @@ fn explain(files: &Files, name: &str, forms: &Forms) -> Result<(), Failure> {
     };
     let verdicts: Vec<_> = validation.of(name).collect();
     if verdicts.is_empty() {
-        let near = events::names::nearest(name, validation.indicators.iter().map(|one| one.name.as_str()));
+        let near = events::names::nearest(name, validation.indicators.iter().map(|one| one.name.name()));
         let hint = match near.is_empty() {
             true => "'memwall validate' lists all".to_owned(),
             false => format!("did you mean {}?", near.join(" or ")),

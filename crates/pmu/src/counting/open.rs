@@ -64,7 +64,7 @@ pub(super) fn open<'k>(here: &PerfEvents<'k>, request: &Request) -> Result<PerfC
     opening.settle_phantoms();
     let mut parts: Vec<Part> = opening.refused.into_iter().map(|(part, _)| part).collect();
     for (event, refusal) in refused {
-        let missing = Missing::Refused(refusal.to_string());
+        let missing = Missing::Refused(refusal.into());
         parts.push(Part { event, seat: 0, place: Place::Target, pmu: None, value: Err(missing) });
     }
     let was_asked_for =

@@ -17,7 +17,7 @@ use super::{
 use crate::{
     layout::plot::{Axis, Quantity, Scale},
     layout::prose::counted,
-    terminal::validate::SECTIONS,
+    terminal::validate::IndicatorSection,
 };
 
 /// More curves in one drawing cannot be told apart.
@@ -75,8 +75,8 @@ fn figures(validation: &Validation) -> Vec<Html> {
          the data no longer fits into the level above it. Curves that coincide are drawn once.",
     )];
     for kernel in kernels {
-        for (title, quantities) in SECTIONS {
-            drawn.extend(part(validation, kernel, title, quantities));
+        for section in IndicatorSection::ALL {
+            drawn.extend(part(validation, kernel, section));
         }
     }
     drawn.extend(silent(validation));
@@ -84,28 +84,28 @@ fn figures(validation: &Validation) -> Vec<Html> {
 }
 
 /// The drawings of one part of the machine.
-fn part(validation: &Validation, kernel: &str, title: &str, quantities: &[&str]) -> Vec<Html> {
+fn part(validation: &Validation, kernel: &str, section: IndicatorSection) -> Vec<Html> {
     let mut here: Vec<(&Judged, &Sweep)> = validation
         .sweeps
         .iter()
         .filter(|sweep| sweep.kernel == kernel && !is_silent(sweep))
         .filter_map(|sweep| {
-            Some((validation.indicators.iter().find(|one| one.name == sweep.indicator)?, sweep))
+            Some((validation.indicators.iter().find(|one| one.name.name() == sweep.indicator)?, sweep))
         })
-        .filter(|(judged, _)| quantities.contains(&judged.quantity.as_str()))
+        .filter(|(judged, _)| IndicatorSection::of(judged) == section)
         .collect();
     here.sort_by_key(|(judged, _)| TRUST_FIRST.iter().position(|word| *word == judged.trust.word()));
     let mut together: Vec<(Vec<&str>, &Sweep)> = Vec::new();
     for (judged, sweep) in here {
         match together.iter_mut().find(|(_, other)| coincide(sweep, other)) {
-            Some((names, _)) => names.push(&judged.name),
-            None => together.push((vec![&judged.name], sweep)),
+            Some((names, _)) => names.push(judged.name.name()),
+            None => together.push((vec![judged.name.name()], sweep)),
         }
     }
     let figure = |(number, some): (usize, &[(Vec<&str>, &Sweep)])| -> Option<Html> {
         let more = if number > 0 { ", continued" } else { "" };
         let curves = Curves {
-            title: format!("{title}{more}: events per access of {kernel}"),
+            title: format!("{}{more}: events per access of {kernel}", section.title()),
             x: Axis { quantity: Quantity::Bytes, scale: Scale::Log },
             y: Axis { quantity: Quantity::PerAccess, scale: Scale::Linear },
             curves: some.iter().map(|(names, sweep)| curve(names, sweep)).collect(),
@@ -198,7 +198,7 @@ fn verdicts(validation: &Validation) -> DataTable {
         let error =
             error.map_or_else(|| "–".to_owned(), |error| format!("{} %", significant(error * 100.0, 2)));
         vec![
-            one.name.clone().into(),
+            one.name.to_string().into(),
             one.purpose.clone().into(),
             one.trust.word().to_owned().into(),
             error.into(),
@@ -223,7 +223,7 @@ fn thresholds(validation: &Validation) -> DataTable {
     ];
     let row = |one: &Threshold| -> Vec<Value> {
         vec![
-            one.indicator.clone().into(),
+            one.indicator.to_string().into(),
             one.value.into(),
             one.unit.clone().into(),
             one.means.clone().into(),

@@ -3,7 +3,11 @@
 mod explain;
 mod levels;
 
-use record::validate::{Judged, Trust, Validation};
+use record::{
+    quantity::{MachinePart, Purpose},
+    trust::Threshold,
+    validate::{Judged, Trust, Validation},
+};
 
 pub use explain::explain;
 
@@ -14,43 +18,70 @@ use crate::{
     terminal::trust::error_text,
 };
 
-/// Sections of the list of indicators, and the quantities that belong to each.
-pub(crate) const SECTIONS: &[(&str, &[&str])] = &[
-    ("In the core", &["instructions", "loads", "stores", "branches", "cycles", "flops"]),
-    (
-        "Between L1 and L2",
-        &["l1_in", "l1_in_read", "l1_in_owned", "l1_out", "l2_served", "l2_served_read", "l2_served_owned"],
-    ),
-    (
-        "Between L2 and L3",
-        &[
-            "l2_in",
-            "l2_in_read",
-            "l2_in_owned",
-            "l2_out",
-            "l3_served",
-            "l3_served_read",
-            "l3_served_owned",
-            "handed_over",
-        ],
-    ),
-    ("To memory", &["l3_in", "l3_in_read", "l3_in_owned", "l3_out", "memory_out", "memory_all"]),
-    ("Between packages", &["link_in", "link_out"]),
-    ("Waiting", &["stall", "latency"]),
-    ("Events of the kernel", &["software"]),
-    ("Clock samples", &["timer"]),
-    ("Nothing is claimed of these", &["unknown"]),
-];
+/// A section of the list of indicators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IndicatorSection {
+    About(MachinePart),
+    Waiting,
+    Kernel,
+    ClockSamples,
+    Unclaimed,
+    Foreign,
+}
+
+impl IndicatorSection {
+    /// In the order in which they are shown.
+    pub(crate) const ALL: [Self; 10] = [
+        Self::About(MachinePart::Core),
+        Self::About(MachinePart::FirstToSecond),
+        Self::About(MachinePart::SecondToThird),
+        Self::About(MachinePart::Memory),
+        Self::About(MachinePart::Packages),
+        Self::Waiting,
+        Self::Kernel,
+        Self::ClockSamples,
+        Self::Unclaimed,
+        Self::Foreign,
+    ];
+
+    /// Where an indicator stands.
+    pub(crate) fn of(one: &Judged) -> Self {
+        match &one.tried_for {
+            Purpose::Volume(quantity) => Self::About(quantity.part()),
+            Purpose::Stall | Purpose::Latency => Self::Waiting,
+            Purpose::Software => Self::Kernel,
+            Purpose::Timer => Self::ClockSamples,
+            Purpose::Unclaimed => Self::Unclaimed,
+            Purpose::Foreign(_) => Self::Foreign,
+        }
+    }
+
+    /// What stands above it.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::About(MachinePart::Core) => "In the core",
+            Self::About(MachinePart::FirstToSecond) => "Between L1 and L2",
+            Self::About(MachinePart::SecondToThird) => "Between L2 and L3",
+            Self::About(MachinePart::Memory) => "To memory",
+            Self::About(MachinePart::Packages) => "Between packages",
+            Self::Waiting => "Waiting",
+            Self::Kernel => "Events of the kernel",
+            Self::ClockSamples => "Clock samples",
+            Self::Unclaimed => "Nothing is claimed of these",
+            Self::Foreign => "Tried for what this version does not know",
+        }
+    }
+}
 
 /// The whole result.
 pub fn text(validation: &Validation, columns: usize) -> String {
     let mut out = head(validation, columns);
     out += &levels::table(validation, columns);
-    for (title, quantities) in SECTIONS {
+    for part in IndicatorSection::ALL {
         let here: Vec<&Judged> =
-            validation.indicators.iter().filter(|one| quantities.contains(&one.quantity.as_str())).collect();
+            validation.indicators.iter().filter(|one| IndicatorSection::of(one) == part).collect();
         if !here.is_empty() {
-            out += &format!("\n{}\n", paint(HEADING, title));
+            out += &format!("\n{}\n", paint(HEADING, part.title()));
             out += &section(&here, columns);
         }
     }
@@ -93,15 +124,18 @@ fn thresholds(validation: &Validation, columns: usize) -> String {
     }
     let mut out = format!("\n{}\n", paint(HEADING, "Thresholds of this machine"));
     for one in &validation.thresholds {
-        let value = if one.unit == "cycles" {
-            format!("{:.0} cycles", one.value)
-        } else {
-            format!("{} % as {}", percent_text(one.value), one.unit)
-        };
-        out += &wrap("  ", &format!("{} above {value}: {}", one.indicator, one.means), columns);
+        out += &wrap("  ", &format!("{} above {}: {}", one.indicator, above(one), one.means), columns);
         out += &wrap_in(QUIET, "    ", &format!("found with {}", one.how), columns);
     }
     out
+}
+
+/// The value of a threshold: of a share in percent, otherwise in its unit.
+fn above(one: &Threshold) -> String {
+    match one.indicator.is_share() {
+        true => format!("{} % as {}", percent_text(one.value), one.unit),
+        false => format!("{:.0} {}", one.value, one.unit),
+    }
 }
 
 fn section(here: &[&Judged], columns: usize) -> String {
@@ -115,17 +149,13 @@ fn section(here: &[&Judged], columns: usize) -> String {
     for one in here {
         let Trust::Untested { missing } = &one.trust else { continue };
         match reasons.iter_mut().find(|(known, _)| known == missing) {
-            Some((_, names)) => names.push(&one.name),
-            None => reasons.push((missing, vec![&one.name])),
+            Some((_, names)) => names.push(one.name.name()),
+            None => reasons.push((missing, vec![one.name.name()])),
         }
     }
     for (reason, names) in reasons {
-        let shown = if names.len() > 3 {
-            format!("{} and {} more", names[..3].join(", "), names.len() - 3)
-        } else {
-            names.join(", ")
-        };
-        out += &wrap_in(QUIET, &verdict("untested"), &format!("{shown}: {reason}"), columns);
+        let text = format!("{}: {reason}", names.join(", "));
+        out += &wrap_in(QUIET, &verdict("untested"), &text, columns);
     }
     out
 }
@@ -137,7 +167,7 @@ fn verdict(word: &str) -> String {
 
 fn line(one: &Judged) -> String {
     let Judged { name, purpose, trust, .. } = one;
-    let but = if one.step == "stalls" { one.remarks.join(" ") } else { String::new() };
+    let but = if one.tried_for == Purpose::Stall { one.remarks.join(" ") } else { String::new() };
     match trust {
         Trust::Trusted { error } => format!("{name}: {purpose}, within {}. {but}", bound(one, *error)),
         Trust::Qualitative { tells, misses } => format!("{name} tells {tells}, but not {misses}. {but}"),
@@ -154,7 +184,7 @@ fn line(one: &Judged) -> String {
 
 /// The error of a trusted indicator: of a share in points, otherwise relative.
 fn bound(one: &Judged, error: f64) -> String {
-    match one.purpose.starts_with("share of") {
+    match one.name.is_share() {
         true => format!("{} points", percent_text(error.max(0.001))),
         false => error_text(error),
     }

@@ -1,9 +1,14 @@
 //! What every page holds, without a browser.
 
 use machine::Profile;
+use record::{
+    indicator::Indicator,
+    quantity::{Purpose, Quantity},
+    validate::{Judged, Trust},
+};
 use report::html;
 
-use crate::{benches, pages, profiles};
+use crate::{benches, pages, profiles, validations};
 
 /// What holds for every page, whatever it shows.
 fn check(page: &str) {
@@ -170,4 +175,34 @@ fn names_cannot_leave_their_place() {
     check(&page);
     assert!(!page.contains('\u{202e}') && !page.contains('\u{1b}') && !page.contains('\0'));
     assert!(data(&page)["symbols"][0]["name"].as_str().unwrap().starts_with("</script><img"));
+}
+
+#[test]
+fn an_indicator_of_any_purpose_and_trust_is_in_the_text_and_on_the_page() {
+    let others = [Purpose::Stall, Purpose::Latency, Purpose::Software, Purpose::Timer, Purpose::Unclaimed];
+    let volumes = Quantity::ALL.iter().map(|quantity| Purpose::Volume(*quantity));
+    let purposes = volumes.chain(others).chain([Purpose::Foreign("l9_in".to_owned())]);
+    let text = |text: &str| text.to_owned();
+    let trusts = || {
+        let flaw = record::validate::Flaw::Silent;
+        [
+            Trust::Trusted { error: 0.01 },
+            Trust::Qualitative { tells: text("much"), misses: text("how much") },
+            Trust::Broken { flaw, why: text("is silent"), shown_by: text("load") },
+            Trust::Untested { missing: text("nobody tried") },
+        ]
+    };
+    let mut validation = validations::haswell();
+    validation.indicators = purposes
+        .flat_map(|purpose| trusts().map(|trust| (purpose.clone(), trust)))
+        .enumerate()
+        .map(|(at, (purpose, trust))| {
+            Judged::new(Indicator::Event(format!("NAME_{at}_")), purpose, "what it says", "volume", trust)
+        })
+        .collect();
+    let (text, page) = (report::terminal::validate::text(&validation, 100), html::validate(&validation));
+    for one in &validation.indicators {
+        assert!(text.contains(one.name.name()), "{} for {:?}: {text}", one.name, one.tried_for);
+        assert!(page.contains(&format!("\"{}\"", one.name)), "{} for {:?}", one.name, one.tried_for);
+    }
 }

@@ -370,7 +370,7 @@ impl Counting for Open<'_> {
             match slot {
                 Ok(counter) => counts.extend(self.counts(&bank, event, *counter)),
                 Err(reason) => {
-                    let value = Value::Missing(Missing::Refused(reason.clone()));
+                    let value = Value::Missing(Missing::Refused(reason.clone().into()));
                     counts.push(Count { event, place: Place::Target, value });
                 }
             }

@@ -1,11 +1,14 @@
 //! The best indicator of each level and direction, and its highest rate (molka2017 Tables 2 and 3).
 
-use record::validate::{Best, Judged, Observation, Place, Ranked, Trust};
+use record::{
+    quantity::{Purpose, Quantity},
+    validate::{Best, Judged, Observation, Place, Ranked, Trust},
+};
 
 use super::points::count;
 use crate::validate::{
-    claims::{Candidate, Paper, Purpose},
-    quantity::{Level, Quantity},
+    claims::{Candidate, Paper},
+    quantity::{KnownQuantity as _, Level},
 };
 
 /// Kernels that move lines as fast as they can.
@@ -83,10 +86,10 @@ impl Here<'_> {
 }
 
 fn row(here: &Here<'_>, candidates: &[Candidate], judged: &[Judged], paper: Option<&str>) -> Option<Best> {
-    let quantity = Quantity::all().find(|quantity| here.fits(*quantity))?;
+    let quantity = Quantity::ALL.iter().copied().find(|quantity| here.fits(*quantity))?;
     let lines_per_s = here.peak(|one| quantity.of(one)).filter(|rate| *rate > 0.0)?;
     let ranked = |candidate: &Candidate| {
-        let trust = &judged.iter().find(|one| one.name == candidate.name)?.trust;
+        let trust = &judged.iter().find(|one| one.name.name() == candidate.name)?.trust;
         let found = Ranked {
             indicator: candidate.name.clone(),
             trust: trust.clone(),

@@ -5,6 +5,8 @@
 //! waiting. An indicator is good if one threshold tells the saturated experiments from the others.
 
 use record::{
+    indicator::Indicator,
+    quantity::Purpose,
     trust::Threshold,
     validate::{Evidence, Flaw, Judged, Observation, Place, Trust},
 };
@@ -31,7 +33,7 @@ const UNHARMED: f64 = 1.05;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Formula {
     /// Its name.
-    pub name: &'static str,
+    pub name: Indicator,
     /// Added up.
     pub above: Vec<String>,
     /// Added up below the line; one if none.
@@ -155,7 +157,7 @@ pub fn thresholds(formulas: &[Formula], observations: &[Observation]) -> Vec<Thr
     let threshold = |formula: &Formula| {
         let separation = separation(&readings(formula, observations, true)).filter(Separation::is_good)?;
         Some(Threshold {
-            indicator: formula.name.to_owned(),
+            indicator: formula.name.clone(),
             value: separation.threshold,
             unit: "cycles".to_owned(),
             means: "memory is saturated".to_owned(),
@@ -173,7 +175,7 @@ pub fn judge(formula: &Formula, observations: &[Observation]) -> Judged {
         without_prefetch: (!off.is_empty()).then(|| Box::new(verdict(&off))),
         remarks: remarks(observations, &on, &off),
         evidence: on.iter().chain(&off).map(Reading::evidence).collect(),
-        ..Judged::new(formula.name, PURPOSE, "latency", "latency", verdict(&on))
+        ..Judged::new(formula.name.clone(), Purpose::Latency, PURPOSE, "latency", verdict(&on))
     }
 }
 
@@ -246,7 +248,7 @@ mod tests {
 
     use super::*;
 
-    const LATENCY: Formula = Formula { name: "latency", above: Vec::new(), below: Vec::new() };
+    const LATENCY: Formula = Formula { name: Indicator::L1MissLatency, above: Vec::new(), below: Vec::new() };
 
     fn formula() -> Formula {
         Formula { above: vec!["E".to_owned()], ..LATENCY }

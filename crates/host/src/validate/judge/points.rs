@@ -1,8 +1,11 @@
 //! What an indicator counted in each experiment, beside what was true.
 
-use record::validate::{Evidence, Observation, Place};
+use record::{
+    quantity::Quantity,
+    validate::{Evidence, Observation, Place},
+};
 
-use crate::validate::{claims::Candidate, quantity::Quantity};
+use crate::validate::{claims::Candidate, quantity::KnownQuantity as _};
 
 /// Below this share of the lines touched, a truth is none.
 const NOTHING: f64 = 0.02;

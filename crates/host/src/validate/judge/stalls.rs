@@ -5,7 +5,11 @@
 //! ones, which take time of their own; and it must be silent where something else is waited for. An indicator of
 //! bandwidth must be high where lines stream, and silent where one load waits for another.
 
-use record::validate::{Evidence, Flaw, Judged, Observation, Place, Trust};
+use record::{
+    indicator::Indicator,
+    quantity::Purpose,
+    validate::{Evidence, Flaw, Judged, Observation, Place, Trust},
+};
 
 use super::points::{count, median};
 use crate::validate::claims::Candidate;
@@ -95,7 +99,7 @@ pub fn judge(candidate: &Candidate, observations: &[Observation]) -> Judged {
         events: candidate.events.clone(),
         remarks,
         evidence: proof(&view),
-        ..Judged::new(&candidate.name, purpose, "stall", "stalls", trust)
+        ..Judged::new(Indicator::event(&candidate.name), Purpose::Stall, purpose, "stalls", trust)
     }
 }
 
@@ -254,7 +258,6 @@ fn proof(view: &View<'_>) -> Vec<Evidence> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::validate::claims::Purpose;
     use machine::Bytes;
     use record::validate::{Experiment, Truth};
 

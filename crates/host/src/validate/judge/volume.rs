@@ -1,12 +1,13 @@
 //! Is a count what it claims to be (molka2017 §3.1, roehl2016 §2.4, helm2019 §5)?
 
-use record::validate::{Errors, Flaw, Judged, Observation, Trust};
+use record::{
+    indicator::Indicator,
+    quantity::{Purpose, Quantity},
+    validate::{Errors, Flaw, Judged, Observation, Trust},
+};
 
 use super::points::{Point, median, points};
-use crate::validate::{
-    claims::{Candidate, Purpose},
-    quantity::Quantity,
-};
+use crate::validate::{claims::Candidate, quantity::KnownQuantity as _};
 
 /// Farther than this no single experiment may be off.
 const WORST: f64 = 0.10;
@@ -40,9 +41,9 @@ pub fn judge(candidate: &Candidate, observations: &[Observation]) -> Judged {
         errors: errors(&points),
         evidence: proof(&points),
         ..Judged::new(
-            &candidate.name,
+            Indicator::event(&candidate.name),
+            Purpose::Volume(quantity),
             quantity.words(),
-            quantity.key(),
             "volume",
             verdict(candidate, quantity, &points, observations),
         )
@@ -167,7 +168,7 @@ fn swapped(candidate: &Candidate, claimed: Quantity, observations: &[Observation
     };
     let claimed_points = points(candidate, claimed, observations);
     let refs: Vec<&Point<'_>> = claimed_points.iter().collect();
-    let counts = claimed.with_deeper().filter(fits).or_else(|| Quantity::all().find(fits))?;
+    let counts = claimed.with_deeper().filter(fits).or_else(|| Quantity::ALL.iter().copied().find(fits))?;
     let shown_by = furthest(&refs);
     let words = counts.words().to_owned();
     Some(if claimed.with_deeper() == Some(counts) {
@@ -220,7 +221,7 @@ fn prefetch(points: &[&Point<'_>]) -> Option<Trust> {
 
 /// Lines another core modified: errata make such counts miss some, so that they say that and not how many.
 fn handed_over(quantity: Quantity, with_truth: &[&Point<'_>], all: &[&Point<'_>]) -> Option<Trust> {
-    if quantity.key() != "handed_over" || honest(all) {
+    if quantity != Quantity::HandedOver || honest(all) {
         return None;
     }
     let seen = |prefetch: bool| {
@@ -298,10 +299,10 @@ fn sees(candidate: &Candidate, observations: &[Observation]) -> (Option<bool>, O
 }
 
 fn remarks(judged: &mut Judged, quantity: Quantity, points: &[Point<'_>]) {
-    if matches!(quantity.key(), "l1_in" | "l2_in") && !points.is_empty() {
+    if matches!(quantity, Quantity::L1In | Quantity::L2In) && !points.is_empty() {
         judged.remarks.push("Lines from deeper levels are in it, for they pass here.".to_owned());
     }
-    if quantity.key() == "handed_over" && matches!(judged.trust, Trust::Trusted { .. }) {
+    if quantity == Quantity::HandedOver && matches!(judged.trust, Trust::Trusted { .. }) {
         let caution = "Two threads of one core at once were not tried; an erratum may show only then.";
         judged.remarks.push(caution.to_owned());
     }
@@ -317,19 +318,19 @@ fn proof(points: &[Point<'_>]) -> Vec<record::validate::Evidence> {
 
 /// What an event follows of which nothing is claimed.
 fn screen(candidate: &Candidate, observations: &[Observation]) -> Judged {
-    let found = Quantity::all().find_map(|quantity| {
+    let found = Quantity::ALL.iter().copied().find_map(|quantity| {
         let found = points(candidate, quantity, observations);
         let refs: Vec<&Point<'_>> = found.iter().collect();
         let seen = found.iter().filter(|point| point.ratio().is_some()).count();
         (seen >= FEWEST && honest(&refs)).then(|| (quantity, worst(&refs), proof(&found)))
     });
-    let (purpose, key, trust, evidence) = match found {
+    let (tried_for, words, trust, evidence) = match found {
         Some((quantity, error, proof)) => {
-            (quantity.words().to_owned(), quantity.key().to_owned(), Trust::Trusted { error }, proof)
+            (Purpose::Volume(quantity), quantity.words(), Trust::Trusted { error }, proof)
         }
         None => (
-            "unknown".to_owned(),
-            "unknown".to_owned(),
+            Purpose::Unclaimed,
+            "unknown",
             Trust::Untested {
                 missing: "nothing is claimed of it, and it follows none of the known quantities".to_owned(),
             },
@@ -339,6 +340,6 @@ fn screen(candidate: &Candidate, observations: &[Observation]) -> Judged {
     Judged {
         events: candidate.events.clone(),
         evidence,
-        ..Judged::new(&candidate.name, &purpose, &key, "screening", trust)
+        ..Judged::new(Indicator::event(&candidate.name), tried_for, words, "screening", trust)
     }
 }

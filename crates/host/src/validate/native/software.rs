@@ -15,7 +15,11 @@ use kernels::{
 };
 use machine::{Bytes, Source, Topology};
 use pmu::PerfEvents;
-use record::validate::{Evidence, Flaw, Judged, Trust};
+use record::{
+    indicator::Indicator,
+    quantity::Purpose,
+    validate::{Evidence, Flaw, Judged, Trust},
+};
 use rustix::thread::{CpuSet as Affinity, sched_getaffinity, sched_getcpu, sched_setaffinity};
 
 /// Pages touched for the first time.
@@ -64,15 +68,15 @@ pub fn judge() -> Vec<Judged> {
         Known { truth: WRITES as f64, spare: 0.0 }
     };
     vec![
-        one("page-faults", "pages touched first", Signal::Software(2), &faults),
-        one("minor-faults", "pages touched first", Signal::Software(5), &faults),
-        one("context-switches", "times the thread slept", Signal::Software(3), &sleep),
-        one("task-clock", "nanoseconds on a CPU", Signal::Software(1), &busy),
-        one("cpu-clock", "nanoseconds on a CPU", Signal::Software(0), &busy),
-        one("cpu-migrations", "moves to another CPU", Signal::Software(4), &migrate),
-        one("breakpoint (write)", "writes to a word", watch(&cell, false), &writes),
-        one("breakpoint (read or write)", "accesses to a word", watch(&cell, true), &both),
-        one("breakpoint (execute)", "calls of a function", executed(step), &calls),
+        one(Indicator::event("page-faults"), "pages touched first", Signal::Software(2), &faults),
+        one(Indicator::event("minor-faults"), "pages touched first", Signal::Software(5), &faults),
+        one(Indicator::event("context-switches"), "times the thread slept", Signal::Software(3), &sleep),
+        one(Indicator::event("task-clock"), "nanoseconds on a CPU", Signal::Software(1), &busy),
+        one(Indicator::event("cpu-clock"), "nanoseconds on a CPU", Signal::Software(0), &busy),
+        one(Indicator::event("cpu-migrations"), "moves to another CPU", Signal::Software(4), &migrate),
+        one(Indicator::WatchedWrites, "writes to a word", watch(&cell, false), &writes),
+        one(Indicator::WatchedAccesses, "accesses to a word", watch(&cell, true), &both),
+        one(Indicator::WatchedCalls, "calls of a function", executed(step), &calls),
     ]
 }
 
@@ -143,13 +147,13 @@ fn busy() -> Known {
     Known { truth: cpu() - before, spare: 0.0 }
 }
 
-fn one(name: &str, purpose: &str, signal: Signal, work: &dyn Fn() -> Known) -> Judged {
-    let mut event = Event::new(name, signal);
+fn one(indicator: Indicator, purpose: &str, signal: Signal, work: &dyn Fn() -> Known) -> Judged {
+    let mut event = Event::new(indicator.name(), signal);
     event.modifiers.user = matches!(event.signal, Signal::Breakpoint { .. });
     let tried: Result<Vec<(Known, f64)>, String> = (0..TRIES).map(|_| counted(&event, work)).collect();
     let (trust, evidence) = match tried {
         Err(missing) => (Trust::Untested { missing }, Vec::new()),
-        Ok(tries) => verdict(name, purpose, &tries),
+        Ok(tries) => verdict(indicator.name(), purpose, &tries),
     };
     let signals = vec![match event.signal {
         // Where the word lay does not matter.
@@ -158,7 +162,7 @@ fn one(name: &str, purpose: &str, signal: Signal, work: &dyn Fn() -> Known) -> J
         }
         signal => signal,
     }];
-    Judged { evidence, signals, ..Judged::new(name, purpose, "software", "software", trust) }
+    Judged { evidence, signals, ..Judged::new(indicator, Purpose::Software, purpose, "software", trust) }
 }
 
 fn counted(event: &Event, work: &dyn Fn() -> Known) -> Result<(Known, f64), String> {

@@ -107,18 +107,6 @@ impl Reasons {
     }
 }
 
-/// A refusal without the name and encoding it begins with: the name is shown once for all that share the reason.
-fn bare<'a>(name: &str, text: &'a str) -> &'a str {
-    let Some(rest) = text.strip_prefix(name) else {
-        return text;
-    };
-    let after = |mark: &str| rest.find(mark).map(|at| &rest[at + mark.len()..]);
-    match rest {
-        _ if rest.starts_with(" (") => after("): ").unwrap_or(text),
-        _ => rest.strip_prefix(" cannot be counted: ").or(rest.strip_prefix(": ")).unwrap_or(text),
-    }
-}
-
 /// The parts an event's values are shown in: label, and the place they belong to.
 fn parts(counts: &Counts, event: usize, sum: Sum) -> Vec<(String, Option<Place>)> {
     if sum == Sum::Whole {
@@ -188,11 +176,13 @@ fn value_cells(event: &CountedEvent, totals: &[Total], reasons: &mut Reasons) ->
     if let Some(Total::Missing { reason, places, of }) =
         totals.iter().find(|total| matches!(total, Total::Missing { .. }))
     {
-        let reason = missing(reason);
-        let reason = bare(&event.name, &reason);
+        let reason = match reason {
+            Missing::Refused(refusal) => refusal.beside(&event.name),
+            other => missing(other),
+        };
         match places < of {
             true => reasons.add(&event.name, &format!("at {places} of {of} places: {reason}")),
-            false => reasons.add(&event.name, reason),
+            false => reasons.add(&event.name, &reason),
         }
     }
     let is_broken = |total: &Total| matches!(total, Total::Missing { reason: Missing::Broken(_), .. });
@@ -216,7 +206,8 @@ pub fn missing(reason: &Missing) -> String {
                 .to_owned()
         }
         Missing::NeverEnabled => "the target never ran while it was switched on".to_owned(),
-        Missing::Refused(text) | Missing::Failed(text) | Missing::Broken(text) => text.clone(),
+        Missing::Refused(refusal) => refusal.to_string(),
+        Missing::Failed(text) | Missing::Broken(text) => text.clone(),
     }
 }
 
@@ -300,20 +291,27 @@ pub fn interval(events: &[Event], end_ns: u64, counts: &[Count]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use events::{EventRefusal, Refusal};
+
     use super::*;
 
     #[test]
     fn a_reason_is_shown_once_without_the_name_it_begins_with() {
         let mut reasons = Reasons::default();
         for name in ["cycles", "branches"] {
-            let text = format!("{name} (cpu config=0x{}): ENOENT: no counters", name.len());
-            reasons.add(name, bare(name, &text));
+            let form = format!("cpu config=0x{}", name.len());
+            let refusal = EventRefusal::of(name, &form, "ENOENT: no counters".to_owned());
+            assert_eq!(refusal.to_string(), format!("{name} ({form}): ENOENT: no counters"));
+            reasons.add(name, &refusal.beside(name));
         }
-        reasons.add("cycles", bare("cycles", "cycles cannot be counted: never"));
+        let never = || Refusal::NotHere { event: "cycles".to_owned(), reason: "never".to_owned() };
+        reasons.add("cycles", &EventRefusal::from(never()).beside("cycles"));
         reasons.add("cycles", "never");
+        // About another event, a refusal says which.
+        assert_eq!(EventRefusal::from(never()).beside("slots"), never().to_string());
         let text = anstream::adapter::strip_str(&reasons.text(80)).to_string();
         assert_eq!(text, "  cycles, branches: ENOENT: no counters\n  cycles: never\n");
-        assert_eq!(bare("cycles", "something else"), "something else");
+        assert_eq!(EventRefusal::from("something else").beside("cycles"), "something else");
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub fn explain(verdicts: &[&Judged], columns: usize) -> String {
 }
 
 fn verdict(one: &Judged, columns: usize) -> String {
-    let mut out = titled(&one.name, &format!("{}: {}", one.purpose, one.trust.word()), columns);
+    let mut out = titled(one.name.name(), &format!("{}: {}", one.purpose, one.trust.word()), columns);
     out += &wrap("  ", &reason(one, &one.trust), columns);
     if let Some(trust) = &one.without_prefetch {
         out += &wrap(
@@ -45,7 +45,7 @@ fn verdict(one: &Judged, columns: usize) -> String {
     for remark in &one.remarks {
         out += &wrap("  ", remark, columns);
     }
-    if one.events.len() > 1 || one.events.first() != Some(&one.name) {
+    if one.events.len() > 1 || one.events != [one.name.name()] {
         out += &wrap_in(QUIET, "  ", &format!("Events: {}", one.events.join(", ")), columns);
     }
     if !one.evidence.is_empty() {

@@ -41,9 +41,6 @@ pub enum Class {
 }
 
 impl Class {
-    /// Those that have a share of their own.
-    pub const APART: [Self; 4] = [Self::Loads, Self::Stores, Self::Divides, Self::Chains];
-
     /// As people call it.
     pub fn name(self) -> &'static str {
         match self {

@@ -2,6 +2,8 @@
 
 use machine::profile::Timer;
 use record::{
+    indicator::Indicator,
+    quantity::Purpose,
     trust::Threshold,
     validate::{Evidence, Flaw, Judged, Trust},
 };
@@ -10,7 +12,7 @@ use super::cases::{Class, Found};
 use crate::validate::judge::threshold::{Separation, separate};
 
 /// The indicator of the whole share of waiting for memory.
-const SHARES: &str = "timer: share of waiting";
+const SHARES: Indicator = Indicator::ShareOfWaiting;
 /// Points by which a share may be off and still be believed.
 const CLOSE: f64 = 0.12;
 /// Points by which it may be off and still tell much from little.
@@ -23,11 +25,11 @@ const ENOUGH: usize = 50;
 const HALF: f64 = 0.5;
 const NEITHER: f64 = 0.1;
 
-fn judged(name: &str, purpose: &str, trust: Trust, evidence: Vec<Evidence>) -> Judged {
+fn judged(name: Indicator, purpose: &str, trust: Trust, evidence: Vec<Evidence>) -> Judged {
     Judged {
         events: vec!["cpu-clock".to_owned()],
         evidence,
-        ..Judged::new(name, purpose, "timer", "timer", trust)
+        ..Judged::new(name, Purpose::Timer, purpose, "timer", trust)
     }
 }
 
@@ -99,7 +101,7 @@ fn truth(class: Class, found: &Found) -> Option<f64> {
 
 /// Each class of waiting by itself: in kernels that wait for it, and in those that wait for something else.
 pub fn classes(found: &[Found], untested: &str) -> Vec<Judged> {
-    let verdict = |class: Class| {
+    let verdict = |(class, indicator): (Class, Indicator)| {
         let seen: Vec<Seen<'_>> = found
             .iter()
             .filter_map(|found| {
@@ -113,9 +115,15 @@ pub fn classes(found: &[Found], untested: &str) -> Vec<Judged> {
         };
         let evidence = seen.iter().map(Seen::evidence).collect();
         let purpose = format!("share of time waiting on {}", class.name());
-        judged(&format!("timer: waiting on {}", class.name()), &purpose, trust, evidence)
+        judged(indicator, &purpose, trust, evidence)
     };
-    Class::APART.map(verdict).to_vec()
+    let all = [
+        (Class::Loads, Indicator::WaitingOnLoads),
+        (Class::Stores, Indicator::WaitingOnStores),
+        (Class::Divides, Indicator::WaitingOnDivides),
+        (Class::Chains, Indicator::WaitingOnChains),
+    ];
+    all.map(verdict).to_vec()
 }
 
 /// Whether addresses that come back are those of the data.
@@ -143,7 +151,8 @@ pub fn addresses(found: &[Found], untested: &str) -> Judged {
         let shown_by = worst.map_or(String::new(), |(found, _)| found.label.clone());
         Trust::Broken { flaw: Flaw::DoesNotFollow { worst: wrong }, why, shown_by }
     };
-    let mut judged = judged("timer: addresses", "effective addresses of the data", trust, evidence.collect());
+    let mut judged =
+        judged(Indicator::Addresses, "effective addresses of the data", trust, evidence.collect());
     if samples > 0 {
         judged
             .remarks
@@ -164,7 +173,7 @@ pub fn threshold(found: &[Found]) -> Option<Threshold> {
         separate(&known).filter(Separation::is_good)?;
     let percent = |share: f64| share * 100.0;
     Some(Threshold {
-        indicator: SHARES.to_owned(),
+        indicator: SHARES,
         value: threshold,
         unit: "share of user time waiting on loads".to_owned(),
         means: "more than half of the time is waiting on loads".to_owned(),
@@ -177,7 +186,7 @@ pub fn threshold(found: &[Found]) -> Option<Threshold> {
     })
 }
 
-const SKID: (&str, &str) = ("timer: skid", "instructions from the one waited for to the sample");
+const SKID: (Indicator, &str) = (Indicator::Skid, "instructions from the one waited for to the sample");
 
 /// Where samples land.
 pub fn skid(timer: &Timer) -> Judged {
@@ -226,7 +235,7 @@ mod tests {
 
     fn class(found: &[Found], name: &str) -> Trust {
         let all = classes(found, "nothing");
-        all.into_iter().find(|one| one.name.ends_with(name)).expect("the class").trust
+        all.into_iter().find(|one| one.name.name().ends_with(name)).expect("the class").trust
     }
 
     #[test]
