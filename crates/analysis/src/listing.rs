@@ -6,7 +6,7 @@ use code::{Block, disassemble};
 use record::run::{Function, Run};
 
 use crate::{
-    findings::{Activity, Findings, InstructionFinding, SourceLine},
+    findings::{Findings, InstructionFinding, SourceLine, ThreadActivity},
     timer::Blamed,
 };
 
@@ -33,7 +33,7 @@ pub struct AnnotatedLine {
     /// Those of them that waited.
     pub waiting: f64,
     /// What for.
-    pub activity: Activity,
+    pub activity: ThreadActivity,
 }
 
 /// The `most` functions with most samples, as far as their code is known.
@@ -75,7 +75,7 @@ fn lines<'a>(
             source: SourceLine::at(run, function.module, address),
             samples: found.map_or(0.0, InstructionFinding::samples),
             waiting: found.map_or(0.0, |found| found.waiting_samples),
-            activity: found.map_or(Activity::Executing, |found| found.activity),
+            activity: found.map_or(ThreadActivity::Executing, |found| found.activity),
         }
     })
 }

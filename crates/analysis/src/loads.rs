@@ -9,21 +9,21 @@ use record::{
 };
 
 use crate::{
-    findings::{Known, LoadFindings, LoadSummary, LoadsOf},
+    findings::{KnownLimits, LoadFindings, LoadSummary, LoadsOf},
     objects::{self, Spaces},
     statistics::median,
 };
 
 /// What the sampled loads of a run say, or why there are none.
-pub(crate) fn loads(run: &Run) -> Known<LoadFindings> {
-    let missing = |reason: &str| Known::Missing(reason.to_owned());
+pub(crate) fn loads(run: &Run) -> KnownLimits<LoadFindings> {
+    let missing = |reason: &str| KnownLimits::Missing(reason.to_owned());
     match &run.loads {
         LoadSamples::NotAsked => missing("`memwall run --precise` samples them, where the processor can"),
-        LoadSamples::Refused(reason) => Known::Missing(reason.clone()),
+        LoadSamples::Refused(reason) => KnownLimits::Missing(reason.clone()),
         LoadSamples::Taken(samples) if samples.is_empty() => {
             missing("the processor was asked, and sampled none")
         }
-        LoadSamples::Taken(samples) => Known::Value(LoadFindings {
+        LoadSamples::Taken(samples) => KnownLimits::Value(LoadFindings {
             all: summary(samples.iter()),
             functions: by_function(run, samples),
             objects: by_object(run, samples),
@@ -43,10 +43,10 @@ fn summary<'a>(loads: impl Iterator<Item = &'a LoadSample>) -> LoadSummary {
         }
     }
     cycles.sort_by(f64::total_cmp);
-    let unknown = || Known::Missing("the processor did not say how long they took".to_owned());
+    let unknown = || KnownLimits::Missing("the processor did not say how long they took".to_owned());
     LoadSummary {
         samples,
-        median_cycles: median(&cycles).map_or_else(unknown, Known::Value),
+        median_cycles: median(&cycles).map_or_else(unknown, KnownLimits::Value),
         origins: origins.into_iter().collect(),
     }
 }
@@ -76,13 +76,13 @@ fn by_function(run: &Run, samples: &[LoadSample]) -> Vec<LoadsOf> {
 
 fn by_object(run: &Run, samples: &[LoadSample]) -> Vec<LoadsOf> {
     let mut spaces = Spaces::new(run);
-    let mut groups: HashMap<objects::Key, Vec<&LoadSample>> = HashMap::new();
+    let mut groups: HashMap<objects::SpaceKey, Vec<&LoadSample>> = HashMap::new();
     for load in samples {
         let Some(address) = load.address else { continue };
         let process = run.thread(load.thread).map_or(0, |thread| thread.process);
         groups.entry(spaces.find(process, address.get(), load.time_ns)).or_default().push(load);
     }
-    let named = |(key, loads): (objects::Key, Vec<&LoadSample>)| LoadsOf {
+    let named = |(key, loads): (objects::SpaceKey, Vec<&LoadSample>)| LoadsOf {
         name: objects::name_of(run, &key),
         module: None,
         loads: summary(loads.into_iter()),

@@ -3,7 +3,7 @@
 use events::{Count, Missing, Value};
 use record::{count::Counts, trust::Standing, validate::Trust};
 
-use crate::trust::{Catalogue, Claimed};
+use crate::trust::{Claimed, TrustCatalogue};
 
 /// What is done with values of broken indicators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub fn reason(standing: &Standing) -> Option<String> {
 }
 
 /// Puts trust beside every event and metric. Values of broken ones are taken away unless they are kept.
-pub fn mark(counts: &mut Counts, catalogue: &Catalogue, broken: Broken) {
+pub fn mark(counts: &mut Counts, catalogue: &TrustCatalogue, broken: Broken) {
     for event in &mut counts.events {
         event.trust = catalogue.event(&event.signal);
     }

@@ -16,23 +16,24 @@ use code::blame::AddressBehind;
 use record::{ids::ThreadId, run::Run};
 
 use crate::{
-    findings::{Findings, ObjectFinding, ObjectUse, Objects, Share, SharedLine, Sharing},
+    findings::{Findings, ObjectFinding, ObjectSharing, ObjectUse, Objects, SharedLine, TimeShare},
     statistics,
     timer::Blamed,
 };
 use flagged::FlaggedTally;
-use tally::{ObjectTally, Touch};
+use tally::{ObjectTally, ObjectTouch};
 
 pub(crate) use name::of as name_of;
-pub(crate) use space::{Key, Spaces};
+pub(crate) use space::{SpaceKey, Spaces};
 
 /// Which data a run waited for, and for each sample the index of its object, if its address is known. `findings` are
 /// those of the same run: objects refer to its symbols.
 pub(crate) fn assign(run: &Run, blamed: &Blamed, findings: &Findings) -> (Objects, Vec<Option<u32>>) {
     let mut sorted = Sorted::new(run, blamed, findings);
-    let keys: Vec<Option<Key>> = (0..run.samples.time_ns.len()).map(|index| sorted.sample(index)).collect();
+    let keys: Vec<Option<SpaceKey>> =
+        (0..run.samples.time_ns.len()).map(|index| sorted.sample(index)).collect();
     let Sorted { spaces, tally, flagged, operands, addressed, .. } = sorted;
-    let ranks: HashMap<Key, u32> =
+    let ranks: HashMap<SpaceKey, u32> =
         tally.ranked().iter().zip(0..).map(|((key, _), rank)| (**key, rank)).collect();
     let assigned = keys.iter().map(|key| key.as_ref().and_then(|key| ranks.get(key).copied())).collect();
     let objects = Objects {
@@ -73,7 +74,7 @@ impl<'a> Sorted<'a> {
     }
 
     /// Counts a sample; gives its object, if its address is known.
-    fn sample(&mut self, index: usize) -> Option<Key> {
+    fn sample(&mut self, index: usize) -> Option<SpaceKey> {
         let (run, samples) = (self.run, &self.run.samples);
         let (place, thread, time_ns) = (samples.place[index], samples.thread[index], samples.time_ns[index]);
         let waits = self.blamed.waits(place);
@@ -94,7 +95,7 @@ impl<'a> Sorted<'a> {
             self.flagged.data(key, waits.loads);
         }
         let pattern = self.blamed.pattern(place);
-        self.tally.add(&key, Touch { process, thread, address, access, waits, symbol, pattern });
+        self.tally.add(&key, ObjectTouch { process, thread, address, access, waits, symbol, pattern });
         Some(key)
     }
 }
@@ -105,8 +106,9 @@ const WORTH_A_WORD: f64 = 0.1;
 /// What to try next about data, in plain sentences: lines that threads share without need.
 pub fn advice(findings: &Findings, objects: &Objects) -> Vec<String> {
     let all = findings.about.samples.max(1) as f64;
-    let is_worth =
-        |line: &&SharedLine| line.sharing == Sharing::False && line.samples as f64 / all >= WORTH_A_WORD;
+    let is_worth = |line: &&SharedLine| {
+        line.sharing == ObjectSharing::False && line.samples as f64 / all >= WORTH_A_WORD
+    };
     let sentence = |line: &SharedLine| {
         let mut names: Vec<&str> = Vec::new();
         for symbol in line.uses.iter().filter_map(|found| findings.symbols.get(found.symbol)) {
@@ -147,7 +149,7 @@ fn findings_of(run: &Run, spaces: &Spaces<'_>, tally: &ObjectTally) -> Vec<Objec
             symbols.sort_by(|a, b| {
                 b.waiting_on_loads.total_cmp(&a.waiting_on_loads).then(b.samples.cmp(&a.samples))
             });
-            let nothing = Share { value: 0.0, low: 0.0, high: 0.0 };
+            let nothing = TimeShare { value: 0.0, low: 0.0, high: 0.0 };
             let load_waiting = statistics::share(sum.loads, all_loads).unwrap_or(nothing);
             ObjectFinding {
                 name: name::of(run, key),

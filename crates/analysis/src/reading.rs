@@ -4,10 +4,10 @@ use machine::profile::Profile;
 use record::run::Run;
 
 use crate::{
-    findings::{Activity, Confidence, Findings, HeldBack, Objects},
+    findings::{Confidence, Findings, HeldBack, Objects, ThreadActivity},
     listing::{self, AnnotatedFunction},
     objects,
-    timer::{self, Blamed, Options},
+    timer::{self, Blamed, TimerOptions},
 };
 
 /// All that is made of a recording.
@@ -33,13 +33,13 @@ pub struct SamplePart {
     pub instruction: usize,
     /// Index among [`Objects::objects`], if the address came back.
     pub object: Option<usize>,
-    /// What it means, in the order of [`Activity::ALL`]; sums to 1 over all parts of a sample.
-    pub parts: [f32; Activity::ALL.len()],
+    /// What it means, in the order of [`ThreadActivity::ALL`]; sums to 1 over all parts of a sample.
+    pub parts: [f32; ThreadActivity::ALL.len()],
 }
 
 impl Reading {
     /// Reads a run, beside the machine's profile if there is one.
-    pub fn of(run: &Run, profile: Option<&Profile>, options: &Options) -> Self {
+    pub fn of(run: &Run, profile: Option<&Profile>, options: &TimerOptions) -> Self {
         let (mut findings, blamed) = timer::analyse_and_blame(run, profile, options);
         let (objects, assigned) = objects::assign(run, &blamed, &findings);
         findings.advice = timer::advice(&findings, objects::advice(&findings, &objects));

@@ -1,9 +1,9 @@
 //! Shares and quantiles with the care that small numbers need.
 
-use crate::findings::Share;
+use crate::findings::TimeShare;
 
 /// Wilson's score interval at 95 %: sensible also for few samples and for shares near 0 and 1. None without samples.
-pub(crate) fn share(part: f64, samples: f64) -> Option<Share> {
+pub(crate) fn share(part: f64, samples: f64) -> Option<TimeShare> {
     const Z: f64 = 1.96;
     if samples.is_nan() || samples <= 0.0 {
         return None;
@@ -13,7 +13,7 @@ pub(crate) fn share(part: f64, samples: f64) -> Option<Share> {
     let middle = (value + z2 / 2.0) / (1.0 + z2);
     let half = Z * (value * (1.0 - value) / samples + z2 / (4.0 * samples)).sqrt() / (1.0 + z2);
     let low = (middle - half).clamp(0.0, value);
-    Some(Share { value, low, high: (middle + half).clamp(value, 1.0) })
+    Some(TimeShare { value, low, high: (middle + half).clamp(value, 1.0) })
 }
 
 /// The value below which the given part of the sorted values lies; none of none.

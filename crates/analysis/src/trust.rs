@@ -10,7 +10,7 @@ use record::{
 
 /// The trust that the indicators of a machine have earned, by what they count and what they were tried for.
 #[derive(Clone, Debug)]
-pub struct Catalogue {
+pub struct TrustCatalogue {
     basis: Basis,
     judged: Option<Box<Verdicts>>,
 }
@@ -34,7 +34,7 @@ pub struct Claimed<'a> {
     pub signal: &'a Signal,
 }
 
-impl Catalogue {
+impl TrustCatalogue {
     /// Of a machine that was validated; `events` are those that its CPU has.
     pub fn of(validation: Validation, events: Option<&'static events::Catalogue>) -> Self {
         let untested = |one: &&Judged| !matches!(one.trust, Trust::Untested { .. });

@@ -2,7 +2,7 @@
 
 use machine::{
     Bytes, CpuSet,
-    profile::{Bandwidths, Level, LevelName},
+    profile::{Bandwidths, LevelName, ProfileLevel},
 };
 
 use super::session::Session;
@@ -85,10 +85,10 @@ fn slot(bandwidths: &mut Bandwidths, index: usize) -> &mut Option<machine::profi
 }
 
 /// The profile's entry for a level, made if it is not there.
-fn level_mut<'s>(session: &'s mut Session<'_>, name: &LevelName) -> &'s mut Level {
+fn level_mut<'s>(session: &'s mut Session<'_>, name: &LevelName) -> &'s mut ProfileLevel {
     let levels = &mut session.profile.levels;
     let index = levels.iter().position(|level| level.name == *name).unwrap_or_else(|| {
-        levels.push(Level {
+        levels.push(ProfileLevel {
             name: name.clone(),
             claimed: None,
             shared_by: None,

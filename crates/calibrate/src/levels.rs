@@ -2,7 +2,7 @@
 
 use machine::{
     Bytes, Topology,
-    profile::{Bandwidths, Level, LevelName},
+    profile::{Bandwidths, LevelName, ProfileLevel},
 };
 
 use super::knees::Rise;
@@ -86,7 +86,7 @@ fn distance(rise: &Rise, claim: &Claim) -> f64 {
 }
 
 /// The cache levels, claim and measurement side by side. Without any claim every rise is a level of its own.
-pub fn cache_levels(rises: &[Rise], claims: &[Claim]) -> Vec<Level> {
+pub fn cache_levels(rises: &[Rise], claims: &[Claim]) -> Vec<ProfileLevel> {
     if claims.is_empty() {
         return rises
             .iter()
@@ -102,8 +102,8 @@ pub fn cache_levels(rises: &[Rise], claims: &[Claim]) -> Vec<Level> {
         .collect()
 }
 
-fn level(number: u32, claim: Option<&Claim>, rise: Option<&Rise>) -> Level {
-    Level {
+fn level(number: u32, claim: Option<&Claim>, rise: Option<&Rise>) -> ProfileLevel {
+    ProfileLevel {
         name: LevelName::Cache(number),
         claimed: claim.and_then(|claim| claim.size),
         shared_by: claim.map(|claim| claim.shared_by),
@@ -117,11 +117,11 @@ fn level(number: u32, claim: Option<&Claim>, rise: Option<&Rise>) -> Level {
 
 /// A sentence for each cache whose claim and measurement disagree. The claims of a simulated machine are true, and
 /// nobody else uses it.
-pub fn disagreements(levels: &[Level], simulated: bool) -> Vec<String> {
+pub fn disagreements(levels: &[ProfileLevel], simulated: bool) -> Vec<String> {
     levels.iter().filter_map(|level| disagreement(level, simulated)).collect()
 }
 
-fn disagreement(level: &Level, simulated: bool) -> Option<String> {
+fn disagreement(level: &ProfileLevel, simulated: bool) -> Option<String> {
     let LevelName::Cache(number) = level.name else {
         return None;
     };
@@ -176,7 +176,7 @@ mod tests {
             .collect()
     }
 
-    fn usable_kib(levels: &[Level]) -> Vec<Option<f64>> {
+    fn usable_kib(levels: &[ProfileLevel]) -> Vec<Option<f64>> {
         levels.iter().map(|level| level.usable.map(|usable| usable.value / 1024.0)).collect()
     }
 

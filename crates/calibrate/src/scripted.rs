@@ -6,9 +6,9 @@ use std::{
 };
 
 use events::Scope;
-use kernels::{Catalogue, Job, PagePolicy, scenario};
+use kernels::{Job, KernelCatalogue, PagePolicy, scenario};
 use machine::{Bytes, CpuSet, Source, Topology, profile::Overheads};
-use record::bench::{Pages, Work};
+use record::bench::{BackingPages, Work};
 
 use super::curve_models::Model;
 use host::{
@@ -44,13 +44,13 @@ pub(super) struct Scripted {
     pub(super) interrupt_after: Option<usize>,
     pub(super) jobs: Vec<Job>,
     machine: Topology,
-    kernels: Catalogue,
+    kernels: KernelCatalogue,
     now_ns: f64,
 }
 
 impl Scripted {
     pub(super) fn new(model: Model) -> Self {
-        let kernels = Catalogue::builtin().expect("kernels");
+        let kernels = KernelCatalogue::builtin().expect("kernels");
         let (broken, interrupt_after, jobs) = (None, None, Vec::new());
         Self {
             model,
@@ -81,7 +81,7 @@ impl Scripted {
     ) -> Measured {
         let huge = if self.huge_pages { size } else { Bytes(0) };
         let repeated = self.run(pass_ns, plan, interrupt);
-        Measured { repeated, work, size, pages: Some(Pages { huge, total: size }) }
+        Measured { repeated, work, size, pages: Some(BackingPages { huge, total: size }) }
     }
 }
 
@@ -121,7 +121,7 @@ impl Host for Scripted {
         Err(HostError::new(plan.scenario().name.clone(), "an imagined machine runs no plans"))
     }
 
-    fn kernels(&self) -> &Catalogue {
+    fn kernels(&self) -> &KernelCatalogue {
         &self.kernels
     }
 

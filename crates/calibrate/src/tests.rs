@@ -9,7 +9,7 @@ use host::imagined;
 use machine::{
     Bytes,
     profile::LevelName,
-    topology::{CoreKind, Node},
+    topology::{CoreKind, MemoryNode},
 };
 
 #[derive(Default)]
@@ -45,7 +45,7 @@ fn run(
     calibrate(host, machine, &fingerprint, request, seen, &AtomicBool::new(false))
 }
 
-fn cache(profile: &Profile, number: u32) -> &machine::profile::Level {
+fn cache(profile: &Profile, number: u32) -> &machine::profile::ProfileLevel {
     profile.levels.iter().find(|level| level.name == LevelName::Cache(number)).expect("a level")
 }
 
@@ -139,7 +139,7 @@ fn a_failing_measurement_is_a_remark() {
 #[test]
 fn nodes_far_away_are_measured_too() {
     let mut machine = imagined::machine(2);
-    machine.nodes.push(Node {
+    machine.nodes.push(MemoryNode {
         id: 1,
         cpus: CpuSet::default(),
         memory: Some(Bytes::gib(8)),

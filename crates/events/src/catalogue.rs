@@ -10,8 +10,8 @@ use std::{collections::HashMap, sync::OnceLock};
 use machine::{DataFileError, model::Model, topology::CpuIdentity};
 
 pub use cpus::CpuRange;
-pub use entry::{Alternative, Entry, Place};
-pub use meaning::{Level, Meaning, Moves, meanings};
+pub use entry::{Alternative, CountedAt, Entry};
+pub use meaning::{EventMeaning, MeaningLevel, Moves, meanings};
 
 use crate::{
     Encoding, Event, PmuResources, Signal, Unit,

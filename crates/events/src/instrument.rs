@@ -12,27 +12,27 @@ pub trait Instrument {
     fn name(&self) -> String;
 
     /// The event of a name, as this machine has it.
-    fn resolve(&self, name: &str) -> Result<Event, Refusal>;
+    fn resolve(&self, name: &str) -> Result<Event, CountRefusal>;
 
     /// All it knows, with what it would say if asked for each.
     fn offers(&self) -> Vec<Offer>;
 
     /// Divides events into sets that can each be counted without sharing counters; one per run of the program.
-    fn runs(&self, events: &[Event], scope: &Scope) -> Result<Vec<Vec<usize>>, Refusal>;
+    fn runs(&self, events: &[Event], scope: &Scope) -> Result<Vec<Vec<usize>>, CountRefusal>;
 
     /// Opens all events of a request, stopped. What is refused becomes a missing value, not an error, as long as one
     /// event can be opened.
-    fn open<'a>(&'a self, request: &Request) -> Result<Box<dyn Counting + 'a>, Refusal>;
+    fn open<'a>(&'a self, request: &CountRequest) -> Result<Box<dyn Counting + 'a>, CountRefusal>;
 }
 
 /// Events that are open.
 pub trait Counting {
     /// Starts all.
-    fn start(&mut self) -> Result<(), Refusal>;
+    fn start(&mut self) -> Result<(), CountRefusal>;
     /// Stops all.
-    fn stop(&mut self) -> Result<(), Refusal>;
+    fn stop(&mut self) -> Result<(), CountRefusal>;
     /// Every event at every place, counted from the first start on.
-    fn read(&mut self) -> Result<Vec<Count>, Refusal>;
+    fn read(&mut self) -> Result<Vec<Count>, CountRefusal>;
 
     /// What a reader of the values should know beside them: boxes that were skipped, modes that were left out, why an
     /// event most likely never ran. Whole sentences.
@@ -43,7 +43,7 @@ pub trait Counting {
 
 /// What to count, and of whom.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Request {
+pub struct CountRequest {
     /// The events.
     pub events: Vec<Event>,
     /// Of whom.
@@ -51,7 +51,7 @@ pub struct Request {
     /// What to do if the counters do not suffice.
     pub too_many: TooMany,
     /// Whether values are kept apart by thread or CPU.
-    pub share: Share,
+    pub share: CountShare,
 }
 
 /// Whom to count.
@@ -82,7 +82,7 @@ pub enum TooMany {
 
 /// How finely values are kept apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Share {
+pub enum CountShare {
     /// One value per event for the whole target.
     Together,
     /// One per thread or CPU.
@@ -105,7 +105,7 @@ pub struct Offer {
 /// Why an instrument does not do what was asked. The sentence says what was asked, what came back, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum CountRefusal {
     /// The name means nothing here.
     #[error("unknown event '{name}': {hint}")]
     UnknownEvent {
@@ -145,7 +145,7 @@ pub enum Refusal {
     },
 }
 
-impl Refusal {
+impl CountRefusal {
     /// The refusal to count in one round what needs several; none where one is enough.
     pub fn unless_one_round(events: &[Event], rounds: &[Round]) -> Option<Self> {
         let (_, later) = rounds.split_first()?;

@@ -47,7 +47,7 @@ pub struct Context<'a> {
 
 /// Where a name was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum NameOrigin {
     /// In our event files.
     Catalogue,
     /// In a PMU's `events` folder.
@@ -68,7 +68,7 @@ pub struct Parsed {
     /// Ready to be opened.
     pub event: Event,
     /// Where the name was found.
-    pub origin: Origin,
+    pub origin: NameOrigin,
     /// The catalogue's entry it comes from, by name.
     pub entry: Option<String>,
 }
@@ -180,7 +180,7 @@ fn follow(mut event: Event, entry: Option<&Entry>, name: &str, end: usize) -> Re
         event.counters.fixed = None;
     }
     event.name = name.to_owned();
-    Ok(Parsed { event, origin: Origin::Catalogue, entry: entry.map(|entry| entry.name.clone()) })
+    Ok(Parsed { event, origin: NameOrigin::Catalogue, entry: entry.map(|entry| entry.name.clone()) })
 }
 
 /// A name without the modes after its last colon.
@@ -193,7 +193,7 @@ fn split_modes(name: &str) -> (&str, Modifiers) {
 }
 
 fn kernel(name: &str, signal: Signal) -> Parsed {
-    Parsed { event: Event::new(name, signal), origin: Origin::Kernel, entry: None }
+    Parsed { event: Event::new(name, signal), origin: NameOrigin::Kernel, entry: None }
 }
 
 /// Asks libpfm, and says which names are near if it does not know either.
@@ -201,7 +201,7 @@ fn unknown(name: &str, context: &Context) -> Result<Parsed, NameError> {
     let mut message = "no such event here".to_owned();
     if context.libpfm {
         match libpfm::encode(name, context.pmus) {
-            Ok(event) => return Ok(Parsed { event, origin: Origin::Libpfm, entry: None }),
+            Ok(event) => return Ok(Parsed { event, origin: NameOrigin::Libpfm, entry: None }),
             Err(libpfm::LibpfmError::Unknown { .. }) => message += ", and libpfm does not know it either",
             Err(error) => message = format!("{message} ({error})"),
         }

@@ -4,12 +4,12 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::Refusal;
+use crate::CountRefusal;
 
 /// Where a count was taken.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum CountedPlace {
     /// The processes or threads asked for, all together.
     Target,
     /// One thread.
@@ -31,7 +31,7 @@ pub struct Count {
     /// Which of the events asked for.
     pub event: usize,
     /// Where.
-    pub place: Place,
+    pub place: CountedPlace,
     /// How many, or why not.
     pub value: Value,
 }
@@ -102,10 +102,10 @@ impl fmt::Display for EventRefusal {
     }
 }
 
-impl From<Refusal> for EventRefusal {
-    fn from(refusal: Refusal) -> Self {
+impl From<CountRefusal> for EventRefusal {
+    fn from(refusal: CountRefusal) -> Self {
         match refusal {
-            Refusal::NotHere { event, reason } => {
+            CountRefusal::NotHere { event, reason } => {
                 Self { asked: Some((event, " cannot be counted".to_owned())), reason }
             }
             other => other.to_string().into(),

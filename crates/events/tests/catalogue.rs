@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use events::{
     Catalogue, Demand, PmuResources, Signal, Unit,
-    catalogue::{Place, meanings},
+    catalogue::{CountedAt, meanings},
     names::{self, Context},
 };
 use machine::{model::Model, topology::CpuIdentity};
@@ -36,7 +36,7 @@ fn every_file_loads_and_holds_together() {
             if let Some(leader) = &entry.leader {
                 assert!(catalogue.entry(leader).is_some(), "{what} is led by {leader}");
             }
-            if entry.place != Place::Sampling {
+            if entry.place != CountedAt::Sampling {
                 assert!(entry.encoding.fields.iter().any(|(field, _)| field == "event"), "{what}");
             }
             // Core masks are a byte, and their codes fit what the kernel takes.

@@ -3,7 +3,7 @@
 
 use events::{
     Catalogue, Demand, Event, Modifiers, Signal, Unit,
-    names::{self, Context, Origin, PmuView},
+    names::{self, Context, NameOrigin, PmuView},
 };
 use proptest::prelude::*;
 
@@ -33,7 +33,7 @@ fn context(pmus: &[PmuView]) -> Context<'_> {
     Context { catalogue: Some(Catalogue::named("haswell-ep").unwrap()), pmus, libpfm: false }
 }
 
-fn parse(name: &str) -> (Event, Origin) {
+fn parse(name: &str) -> (Event, NameOrigin) {
     let pmus = pmus();
     let parsed = names::parse(name, &context(&pmus)).unwrap_or_else(|error| panic!("{error}"));
     (parsed.event, parsed.origin)
@@ -60,7 +60,7 @@ fn names_of_the_catalogue() {
     assert_eq!(fields("mem-loads:ldlat=30:pp"), "cpu:event=0xcd,umask=0x1,ldlat=0x1e");
     let (event, origin) = parse("inst_retired.any:upp");
     assert_eq!(event.modifiers, Modifiers { user: true, kernel: false, precise: 2 });
-    assert_eq!((event.name.as_str(), origin), ("inst_retired.any:upp", Origin::Catalogue));
+    assert_eq!((event.name.as_str(), origin), ("inst_retired.any:upp", NameOrigin::Catalogue));
     assert_eq!(event.counters.fixed, Some(0));
     assert_eq!(parse("inst_retired.any:cmask=1").0.counters.fixed, None);
     let registers = |name: &str, pmu: &str| {
@@ -77,7 +77,7 @@ fn names_of_the_catalogue() {
 #[test]
 fn names_of_sysfs_and_fields_of_a_pmu() {
     assert_eq!(fields("uncore_imc/cas_count_read/"), "uncore_imc:event=0x4,umask=0x3");
-    assert_eq!(parse("uncore_imc/cas_count_read/").1, Origin::Sysfs);
+    assert_eq!(parse("uncore_imc/cas_count_read/").1, NameOrigin::Sysfs);
     assert_eq!(fields("uncore_imc_1/cas_count_read/"), "uncore_imc_1:event=0x4,umask=0x3");
     assert_eq!(fields("uncore_imc_*/cas_count_read/u"), "uncore_imc:event=0x4,umask=0x3");
     assert_eq!(fields("uncore_imc/cas_count_read,thresh=2/"), "uncore_imc:event=0x4,umask=0x3,thresh=0x2");
@@ -85,9 +85,9 @@ fn names_of_sysfs_and_fields_of_a_pmu() {
     assert_eq!(fields("cpu/config=0x1234,config1=5/"), "cpu:config=0x1234,config1=0x5");
     assert_eq!(fields("cpu/L2_TRANS.L2_WB/"), "cpu:event=0xf0,umask=0x40");
     assert_eq!(fields("slots"), "cpu:event=0x0,umask=0x4");
-    assert_eq!(parse("power/energy-pkg/").1, Origin::Sysfs);
+    assert_eq!(parse("power/energy-pkg/").1, NameOrigin::Sysfs);
     let (event, origin) = parse("cpu/event=0xd1,umask=0x1,name=mine/kp");
-    assert_eq!((event.name.as_str(), origin), ("mine", Origin::Raw));
+    assert_eq!((event.name.as_str(), origin), ("mine", NameOrigin::Raw));
     assert_eq!(event.modifiers, Modifiers { user: false, kernel: true, precise: 1 });
     // What is spelled out still gets the catalogue's constraints.
     assert_eq!(parse("cpu/event=0x48,umask=0x1/").0.counters.programmable, 0b100);
@@ -103,7 +103,7 @@ fn raw_codes() {
     assert_eq!(fields("r01c0"), "cpu:event=0xc0,umask=0x1");
     assert_eq!(fields("r18401c2:u"), "cpu:event=0xc2,umask=0x1,edge=0x1,inv=0x1,cmask=0x1");
     assert_eq!(fields("r1008003c0000"), "cpu:config=0x1008003c0000");
-    assert_eq!(parse("r3c").1, Origin::Raw);
+    assert_eq!(parse("r3c").1, NameOrigin::Raw);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn libpfm_is_asked_last_and_never_needed() {
     assert!(error.message.contains("libpfm"), "{error}");
     if events::libpfm::available().is_ok() {
         let parsed = names::parse("perf::PERF_COUNT_SW_CPU_MIGRATIONS", &context).unwrap();
-        assert_eq!((parsed.origin, parsed.event.signal), (Origin::Libpfm, Signal::Software(4)));
+        assert_eq!((parsed.origin, parsed.event.signal), (NameOrigin::Libpfm, Signal::Software(4)));
     }
 }
 

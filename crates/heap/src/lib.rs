@@ -14,7 +14,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-pub use log::{Kind, Log, LogError, Note, Reader, State};
+pub use log::{Log, LogError, LogReader, LogState, Note, NoteKind};
 
 /// The library, ready to be preloaded.
 pub const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/heap.so"));

@@ -19,7 +19,7 @@ pub struct Log {
     /// Of smaller blocks each thread wrote down one per at most about this many bytes.
     pub small_rare_bytes: u64,
     /// Whether it is whole.
-    pub state: State,
+    pub state: LogState,
     /// In the order they were begun; nearly the order of time.
     pub notes: Vec<Note>,
     /// Notes that were begun and not finished: a thread died within.
@@ -28,7 +28,7 @@ pub struct Log {
 
 /// Whether a log is whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum LogState {
     /// All was written down.
     Whole,
     /// It reached its largest size; later blocks are missing.
@@ -39,7 +39,7 @@ pub enum State {
 
 /// What a note tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum NoteKind {
     /// A large block was allocated.
     Allocated,
     /// A small block was allocated; it stands for others like it.
@@ -62,7 +62,7 @@ pub struct Note {
     /// Thread.
     pub tid: u32,
     /// What happened.
-    pub kind: Kind,
+    pub kind: NoteKind,
     /// Who asked: first the return address of the call, then words found on the stack that may be return addresses
     /// further out (check that a call precedes them). 0 ends the list.
     pub callers: [u64; 4],
@@ -86,7 +86,7 @@ const RECORD: usize = 64;
 impl Log {
     /// Reads a whole log into memory.
     pub fn parse(bytes: &[u8]) -> Result<Self, LogError> {
-        let mut reader = Reader::new(bytes)?;
+        let mut reader = LogReader::new(bytes)?;
         let mut notes = Vec::new();
         while let Some(note) = reader.next()? {
             notes.push(note);
@@ -97,7 +97,7 @@ impl Log {
 
 /// Reads a log note by note: logs may be larger than what one would keep in memory.
 #[derive(Debug)]
-pub struct Reader<R> {
+pub struct LogReader<R> {
     /// What is known before and beside the notes, which are not kept. `unfinished` counts up to the last note handed
     /// out.
     pub log: Log,
@@ -106,7 +106,7 @@ pub struct Reader<R> {
     gap: u64,
 }
 
-impl<R: Read> Reader<R> {
+impl<R: Read> LogReader<R> {
     /// Reads the header.
     pub fn new(from: R) -> Result<Self, LogError> {
         let mut from = BufReader::with_capacity(64 << 10, from);
@@ -118,9 +118,9 @@ impl<R: Read> Reader<R> {
             large_bytes: word(&head, 24),
             small_rare_bytes: word(&head, 32),
             state: match word32(&head, 40) {
-                0 => State::Whole,
-                1 => State::Full,
-                _ => State::NoSpace,
+                0 => LogState::Whole,
+                1 => LogState::Full,
+                _ => LogState::NoSpace,
             },
             forked: word32(&head, 44) != 0,
             notes: Vec::new(),
@@ -157,10 +157,10 @@ fn record(from: &mut impl Read) -> io::Result<Option<[u8; RECORD]>> {
 
 fn note(record: &[u8; RECORD]) -> Option<Note> {
     let kind = match word32(record, 28) {
-        1 => Kind::Allocated,
-        2 => Kind::Sampled,
-        3 => Kind::Mapped,
-        4 => Kind::Unmapped,
+        1 => NoteKind::Allocated,
+        2 => NoteKind::Sampled,
+        3 => NoteKind::Mapped,
+        4 => NoteKind::Unmapped,
         _ => return None,
     };
     Some(Note {

@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output},
 };
 
-use heap::{Kind, Log, State};
+use heap::{Log, LogState, NoteKind};
 use tempfile::TempDir;
 
 /// A program built from C source, run with the library inside.
@@ -44,7 +44,7 @@ impl Trial {
     }
 }
 
-fn count(log: &Log, kind: Kind) -> usize {
+fn count(log: &Log, kind: NoteKind) -> usize {
     log.notes.iter().filter(|note| note.kind == kind).count()
 }
 
@@ -76,14 +76,14 @@ fn large_blocks_are_all_written_down() {
     let (output, logs) = trial.run(&program, &[]);
     assert!(output.status.success());
     let [log] = &logs[..] else { panic!("{logs:?}") };
-    assert_eq!((log.state, log.unfinished, log.forked), (State::Whole, 0, false));
+    assert_eq!((log.state, log.unfinished, log.forked), (LogState::Whole, 0, false));
     let printed: Vec<u64> = String::from_utf8(output.stdout)
         .unwrap()
         .split_whitespace()
         .map(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16).unwrap())
         .collect();
     let allocated: Vec<_> =
-        log.notes.iter().filter(|note| matches!(note.kind, Kind::Allocated | Kind::Mapped)).collect();
+        log.notes.iter().filter(|note| matches!(note.kind, NoteKind::Allocated | NoteKind::Mapped)).collect();
     for (address, size) in
         printed.iter().zip([100_000, 50_000, 300_000, 40_000, 64_000, 20_000, 30_000, 1 << 22])
     {
@@ -94,7 +94,7 @@ fn large_blocks_are_all_written_down() {
     }
     // Eight, one more for the first realloc, and one for the first size of the mapping.
     assert_eq!(allocated.len(), 10);
-    assert_eq!(count(log, Kind::Unmapped), 2);
+    assert_eq!(count(log, NoteKind::Unmapped), 2);
     assert!(log.notes.windows(2).all(|pair| pair[0].time_ns <= pair[1].time_ns));
 }
 
@@ -106,7 +106,7 @@ fn small_blocks_are_sampled_by_bytes() {
     let program = trial.build("small", source, &["-fno-builtin"]);
     let (_, logs) = trial.run(&program, &[]);
     let sampled: Vec<u64> =
-        logs[0].notes.iter().filter(|note| note.kind == Kind::Sampled).map(|note| note.address).collect();
+        logs[0].notes.iter().filter(|note| note.kind == NoteKind::Sampled).map(|note| note.address).collect();
     // 6.4 MB: every 4 KiB for the first 2 MiB, then a 512th of all before; 512 + 512·ln(6.4/2.1) notes.
     assert!((900..1300).contains(&sampled.len()), "{}", sampled.len());
     assert!(
@@ -154,7 +154,7 @@ fn forks_threads_and_libraries_are_followed() {
     assert_eq!((parents.len(), children.len()), (1, 20));
     let parent = parents[0];
     let of = |log: &Log, size| {
-        log.notes.iter().filter(|note| note.kind == Kind::Allocated && note.size_bytes == size).count()
+        log.notes.iter().filter(|note| note.kind == NoteKind::Allocated && note.size_bytes == size).count()
     };
     assert_eq!((of(parent, 40_000), of(parent, 777_216)), (400, 1));
     let threads: std::collections::BTreeSet<u32> =
@@ -242,7 +242,7 @@ fn exceptions_of_operator_new_pass_through() {
         (String::from_utf8_lossy(&output.stdout).as_ref(), output.status.code()),
         ("caught\n1\n", Some(0))
     );
-    assert!(logs[0].notes.iter().any(|note| note.kind == Kind::Allocated && note.size_bytes == 300_000));
+    assert!(logs[0].notes.iter().any(|note| note.kind == NoteKind::Allocated && note.size_bytes == 300_000));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::{process::ExitCode, sync::atomic::AtomicBool, time::Instant};
 use host::validate::{Observer, Request, simulated::SimulatedBench, validate};
 use machine::{model::Model, profile::Fingerprint};
 use record::validate::{Observation, Validation};
-use sim::pmu::{Flaws, Pmu};
+use sim::pmu::{Flaws, SimulatedPmu};
 
 /// Nobody watches, nothing is kept.
 struct Alone;
@@ -31,9 +31,9 @@ fn main() -> ExitCode {
     let name = asked.map_or("haswell-ep-e5-2680v3", String::as_str);
     let full = arguments.iter().any(|argument| argument == "--full");
     let model = Model::builtin(name).expect("a model");
-    let pmu = Pmu::new(&model, Flaws::of(&model)).expect("events");
+    let pmu = SimulatedPmu::new(&model, Flaws::of(&model)).expect("events");
     let catalogue = pmu.catalogue();
-    let kernels = kernels::Catalogue::builtin().expect("kernels");
+    let kernels = kernels::KernelCatalogue::builtin().expect("kernels");
     let mut bench = SimulatedBench::new(&model, pmu, kernels, 1, host::simulated::Conditions::default());
     let request = Request {
         quick: !full,

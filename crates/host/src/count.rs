@@ -6,7 +6,7 @@ mod selection;
 
 use std::{ffi::OsString, io, time::Duration};
 
-use events::{Count, Instrument, Refusal, Scope, Share, TooMany};
+use events::{Count, CountRefusal, CountShare, Instrument, Scope, TooMany};
 use machine::CpuSet;
 use record::{
     count::{CountedEvent, CountedInterval, CountedRun, Counts, SCHEMA},
@@ -29,7 +29,7 @@ pub trait Target {
 }
 
 /// Opens a set of events for a scope that the target knows.
-pub type Open<'a> = dyn FnMut(Scope) -> Result<Box<dyn events::Counting + 'a>, Refusal> + 'a;
+pub type Open<'a> = dyn FnMut(Scope) -> Result<Box<dyn events::Counting + 'a>, CountRefusal> + 'a;
 
 /// What one pass gave.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,7 +60,7 @@ pub struct CountRequest<'a> {
     /// What to do with more events than counters.
     pub fit: Fit,
     /// Values of each thread or CPU apart.
-    pub share: Share,
+    pub share: CountShare,
     /// Readings in between.
     pub interval: Option<Duration>,
     /// Package of each CPU.
@@ -84,7 +84,7 @@ pub enum Fit {
 pub enum CountError {
     /// The instrument refused.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] CountRefusal),
     /// The program could not be started.
     #[error("{program}: {reason}")]
     Program {
@@ -164,7 +164,7 @@ pub fn count(
             progress(run * passes.len() + number, all);
             let mut open = |scope: Scope| {
                 let events = wanted.iter().map(|&index| events[index].clone()).collect();
-                instrument.open(&events::Request { events, scope, too_many, share: request.share })
+                instrument.open(&events::CountRequest { events, scope, too_many, share: request.share })
             };
             let pass = target.pass(&mut open, request.interval)?;
             counts.interrupted |= pass.interrupted;

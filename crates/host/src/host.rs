@@ -4,14 +4,14 @@ use std::{error::Error, sync::atomic::AtomicBool};
 
 use events::Scope;
 use kernels::{
-    Catalogue, Job,
+    Job, KernelCatalogue,
     scenario::{Plan, truth::Pass},
 };
 use machine::{
     Bytes, CpuSet, Topology,
     profile::{Estimate, Overheads, Timer},
 };
-use record::bench::{Pages, Work};
+use record::bench::{BackingPages, Work};
 
 use crate::{
     meter::{Meter, MeteredPart, MeteredRun},
@@ -30,7 +30,7 @@ pub struct Measured {
     /// Data set used, rounded to whole iterations.
     pub size: Bytes,
     /// Pages behind the buffers, if the system says.
-    pub pages: Option<Pages>,
+    pub pages: Option<BackingPages>,
 }
 
 impl Measured {
@@ -108,7 +108,7 @@ pub trait Host {
     }
 
     /// The kernels it knows by name.
-    fn kernels(&self) -> &Catalogue;
+    fn kernels(&self) -> &KernelCatalogue;
 
     /// Of every random choice of jobs by name.
     fn seed(&self) -> u64;
@@ -202,7 +202,7 @@ pub trait PreparedPlan {
     fn run(&mut self, interrupt: &AtomicBool) -> Result<PlanRun, HostError>;
 
     /// Pages behind one of the plan's instances, if the system says.
-    fn pages(&self, instance: usize) -> Option<Pages>;
+    fn pages(&self, instance: usize) -> Option<BackingPages>;
 }
 
 /// A plan that ran.

@@ -3,11 +3,11 @@
 use std::{convert::Infallible, sync::atomic::AtomicBool};
 
 use events::Scope;
-use kernels::{Catalogue, Job, scenario::Plan};
+use kernels::{Job, KernelCatalogue, scenario::Plan};
 use machine::{
     Bytes, CpuSet, Isa, Topology,
     profile::Overheads,
-    topology::{Cache, CacheKind, CoreKind, Cpu, Node},
+    topology::{Cache, CacheKind, CoreKind, Cpu, MemoryNode},
 };
 use record::bench::Work;
 
@@ -42,7 +42,12 @@ pub fn machine(cpus: u32) -> Topology {
                 kind: CoreKind::Uniform,
             })
             .collect(),
-        nodes: vec![Node { id: 0, cpus: all.clone(), memory: Some(Bytes::gib(8)), distances: vec![10] }],
+        nodes: vec![MemoryNode {
+            id: 0,
+            cpus: all.clone(),
+            memory: Some(Bytes::gib(8)),
+            distances: vec![10],
+        }],
         ..Topology::default()
     };
     for id in 0..cpus {
@@ -58,13 +63,13 @@ pub fn machine(cpus: u32) -> Topology {
 /// A host whose jobs take as long as a test says: nanoseconds of so many passes of a job.
 pub struct ImaginedHost<F> {
     machine: Topology,
-    kernels: Catalogue,
+    kernels: KernelCatalogue,
     time_ns: F,
 }
 
 impl<F: FnMut(&Job, u64) -> f64> ImaginedHost<F> {
     /// A host that claims to be `machine` and knows these kernels.
-    pub fn new(machine: Topology, kernels: Catalogue, time_ns: F) -> Self {
+    pub fn new(machine: Topology, kernels: KernelCatalogue, time_ns: F) -> Self {
         Self { machine, kernels, time_ns }
     }
 }
@@ -84,7 +89,7 @@ impl<F: FnMut(&Job, u64) -> f64> Host for ImaginedHost<F> {
         &self.machine
     }
 
-    fn kernels(&self) -> &Catalogue {
+    fn kernels(&self) -> &KernelCatalogue {
         &self.kernels
     }
 

@@ -1,39 +1,39 @@
 //! Known work under an instrument: how much of it, when the instrument counts, and what was done meanwhile.
 
-use events::{Counting, Refusal};
+use events::{CountRefusal, Counting};
 use record::validate::Truth;
 use sim::{
     memory::{Disturbance, PrefetchSwitches},
-    pmu::Sampling,
+    pmu::SampledEvent,
 };
 
 /// Something that counts or samples while a job runs.
 pub trait Meter {
     /// The part that counts is about to begin.
-    fn begin(&mut self) -> Result<(), Refusal>;
+    fn begin(&mut self) -> Result<(), CountRefusal>;
 
     /// It is over. `true` asks for the same once more, for what did not fit this time.
-    fn end(&mut self) -> Result<bool, Refusal>;
+    fn end(&mut self) -> Result<bool, CountRefusal>;
 }
 
 impl Meter for Box<dyn Counting + '_> {
-    fn begin(&mut self) -> Result<(), Refusal> {
+    fn begin(&mut self) -> Result<(), CountRefusal> {
         self.start()
     }
 
-    fn end(&mut self) -> Result<bool, Refusal> {
+    fn end(&mut self) -> Result<bool, CountRefusal> {
         self.stop()?;
         Ok(false)
     }
 }
 
-impl Meter for Sampling<'_> {
-    fn begin(&mut self) -> Result<(), Refusal> {
+impl Meter for SampledEvent<'_> {
+    fn begin(&mut self) -> Result<(), CountRefusal> {
         self.start();
         Ok(())
     }
 
-    fn end(&mut self) -> Result<bool, Refusal> {
+    fn end(&mut self) -> Result<bool, CountRefusal> {
         self.stop();
         Ok(false)
     }

@@ -8,20 +8,20 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use events::Refusal;
+use events::CountRefusal;
 use kernels::{
     scenario::{
         Plan, PlanError, Scenario,
         truth::{self, ThreadTruth},
     },
-    traffic::Lines,
+    traffic::TrafficLines,
 };
 use machine::{Bytes, CpuSet, Topology, profile::Noise};
 use record::{
     bench::Work,
-    scenario::{BufferUse, Entry, Pace, RegionRun, ScenarioRun, ThreadRun, Truth},
+    scenario::{BufferUse, RegionRun, ScenarioEntry, ScenarioPace, ScenarioRun, ThreadRun, Truth},
 };
-use sim::pmu::{Pmu, Sample, SampleRequest};
+use sim::pmu::{SampleRequest, SimulatedPmu, SimulatedSample};
 
 pub use placement::choose_cpus;
 
@@ -102,7 +102,7 @@ pub enum RunError {
     },
     /// The instrument refused.
     #[error(transparent)]
-    Refused(#[from] Refusal),
+    Refused(#[from] CountRefusal),
     /// What it does cannot be computed for its data: an error in memwall's own limits.
     #[error("scenario '{scenario}': cannot say what it does: {source}")]
     Truth {
@@ -175,10 +175,10 @@ pub fn run_metered(
 pub fn sample_scenario(
     request: &ScenarioJob<'_>,
     host: &mut dyn Host,
-    pmu: &Pmu,
+    pmu: &SimulatedPmu,
     samples: &SampleRequest,
     interrupt: &AtomicBool,
-) -> Result<(ScenarioRun, Vec<(u32, Sample)>), RunError> {
+) -> Result<(ScenarioRun, Vec<(u32, SimulatedSample)>), RunError> {
     let mut sampling = pmu.sample(samples)?;
     let run = run_metered(request, host, Some(&mut sampling), interrupt)?;
     Ok((run, sampling.take()))
@@ -190,7 +190,7 @@ fn failed(request: &ScenarioJob<'_>, error: HostError) -> RunError {
         Ok(error) => return RunError::Plan(*error),
         Err(source) => source,
     };
-    match source.downcast::<Refusal>() {
+    match source.downcast::<CountRefusal>() {
         Ok(refusal) => RunError::Refused(*refusal),
         Err(source) => RunError::Run { scenario: request.scenario.name.clone(), source },
     }
@@ -203,7 +203,7 @@ fn metered(
 ) -> Result<PlanRun, HostError> {
     let Some(meter) = meter else { return prepared.run(interrupt) };
     let name = prepared.plan().scenario().name.clone();
-    let refused = |refusal: Refusal| HostError::new(name.clone(), refusal);
+    let refused = |refusal: CountRefusal| HostError::new(name.clone(), refusal);
     meter.begin().map_err(refused)?;
     let ran = prepared.run(interrupt);
     meter.end().map_err(refused)?;
@@ -238,7 +238,7 @@ fn buffers(prepared: &dyn PreparedPlan, nodes: &[Option<u32>]) -> Vec<BufferUse>
 struct Recorded<'a> {
     simulated: Option<String>,
     request: &'a ScenarioJob<'a>,
-    paces: Vec<Pace>,
+    paces: Vec<ScenarioPace>,
     buffers: Vec<BufferUse>,
     noise: Noise,
 }
@@ -287,14 +287,16 @@ impl Recorded<'_> {
     }
 }
 
-fn entries(all: &[RegionEntry], region: usize, start_ns: f64) -> Vec<Entry> {
+fn entries(all: &[RegionEntry], region: usize, start_ns: f64) -> Vec<ScenarioEntry> {
     let since = |ns: f64| (ns - start_ns).max(0.0);
     let of_region = all.iter().filter(|entry| entry.region == region);
-    of_region.map(|entry| Entry { start_ns: since(entry.start_ns), end_ns: since(entry.end_ns) }).collect()
+    of_region
+        .map(|entry| ScenarioEntry { start_ns: since(entry.start_ns), end_ns: since(entry.end_ns) })
+        .collect()
 }
 
 /// The truth in the terms of a recording.
-pub fn recorded(truth: &ThreadTruth, uncached: &Lines) -> Truth {
+pub fn recorded(truth: &ThreadTruth, uncached: &TrafficLines) -> Truth {
     let counts = truth.counts;
     Truth {
         work: Work {

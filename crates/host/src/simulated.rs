@@ -28,19 +28,19 @@ use std::sync::{
 };
 
 use events::Scope;
-use kernels::{Catalogue, Job, JobError, PagePolicy, parse::KernelFileError, scenario::Plan};
+use kernels::{Job, JobError, KernelCatalogue, PagePolicy, parse::KernelFileError, scenario::Plan};
 use machine::{
     Bytes, Topology,
     model::Model,
     profile::{Fingerprint, Overheads},
 };
-use record::bench::{Pages, Stopped, Work};
+use record::bench::{BackingPages, Stopped, Work};
 use sim::{
     core::Statistics,
-    engine::{Engine, EngineError, Outcome},
-    memory::{MemorySystem, ModelFault, Options},
+    engine::{Engine, EngineError, EngineOutcome},
+    memory::{MemoryOptions, MemorySystem, ModelFault},
     plan_source::PlaceError,
-    pmu::{Pmu, SharedBank},
+    pmu::{SharedBank, SimulatedPmu},
     time::Time,
 };
 
@@ -109,7 +109,7 @@ pub struct Simulated {
     topology: Topology,
     /// Counts what is metered, if anybody does.
     bank: Option<SharedBank>,
-    catalogue: Catalogue,
+    catalogue: KernelCatalogue,
     seed: u64,
     units: u64,
     /// One machine for all hand-overs, which leave nothing behind that the next would meet.
@@ -119,19 +119,19 @@ pub struct Simulated {
 impl Simulated {
     /// The machine of `model`.
     pub fn new(model: &Model, seed: u64) -> Result<Self, KernelFileError> {
-        let mut catalogue = Catalogue::builtin()?;
+        let mut catalogue = KernelCatalogue::builtin()?;
         catalogue.add(SINGLE_STEP, "single-step chase")?;
         Ok(Self::with_kernels(model, catalogue, seed))
     }
 
     /// The same with these kernels and no others.
-    pub fn with_kernels(model: &Model, catalogue: Catalogue, seed: u64) -> Self {
+    pub fn with_kernels(model: &Model, catalogue: KernelCatalogue, seed: u64) -> Self {
         let (topology, model) = (model.topology(), Arc::new(model.clone()));
         Self { model, topology, bank: None, catalogue, seed, units: 0, between_cores: None }
     }
 
     /// The same machine, with `pmu` as its PMU.
-    pub fn counted_by(mut self, pmu: &Pmu) -> Self {
+    pub fn counted_by(mut self, pmu: &SimulatedPmu) -> Self {
         self.bank = Some(pmu.bank());
         self
     }
@@ -148,12 +148,12 @@ impl Simulated {
 
     fn engine(&mut self, seed: u64) -> Result<Engine<MemorySystem>, SimulationError> {
         self.units += UNITS_PER_MACHINE;
-        let options = Options { seed, ..Options::default() };
+        let options = MemoryOptions { seed, ..MemoryOptions::default() };
         let memory = MemorySystem::new(&self.model, options)?;
         Ok(Engine::new(&self.model, memory)?)
     }
 
-    fn spend(&mut self, outcome: &Outcome) {
+    fn spend(&mut self, outcome: &EngineOutcome) {
         self.units += outcome.jobs.iter().map(|job| units(&job.statistics)).sum::<u64>();
     }
 
@@ -207,7 +207,7 @@ impl Simulated {
         let outcome = run(&mut engine, &mut groups, interrupt)?;
         self.spend(&outcome);
         let (of_chase, of_load) = outcome.jobs.split_at(chase.cpus.len());
-        let alone = Outcome { jobs: of_chase.to_vec(), ..outcome };
+        let alone = EngineOutcome { jobs: of_chase.to_vec(), ..outcome };
         let measured = measured(chaser.pass_ns(&alone), chaser.work()?, &chaser, interrupt);
         let drawn_bytes_per_s = loader.memory_bytes_per_s(of_load, outcome.start)?;
         Ok(Loaded { chase: measured, drawn_bytes_per_s })
@@ -276,7 +276,7 @@ impl Host for Simulated {
         Some(&self.model.name)
     }
 
-    fn kernels(&self) -> &Catalogue {
+    fn kernels(&self) -> &KernelCatalogue {
         &self.catalogue
     }
 
@@ -348,9 +348,9 @@ impl Host for Simulated {
 }
 
 /// Pages of a buffer, all of one kind.
-fn pages(total: u64, policy: PagePolicy) -> Pages {
+fn pages(total: u64, policy: PagePolicy) -> BackingPages {
     let huge = if policy == PagePolicy::Huge { total } else { 0 };
-    Pages { huge: Bytes(huge), total: Bytes(total) }
+    BackingPages { huge: Bytes(huge), total: Bytes(total) }
 }
 
 /// Nanoseconds from `start`.

@@ -6,7 +6,7 @@ pub mod skid;
 use std::sync::OnceLock;
 
 use machine::{Profile, Source, Topology, profile::Timer};
-use pmu::Kernel;
+use pmu::LinuxKernel;
 
 /// What to believe of the skid where it cannot be measured: the sample lies just behind the instruction waited for.
 pub const USUAL_SKID: u32 = 1;
@@ -14,7 +14,7 @@ pub const USUAL_SKID: u32 = 1;
 /// The skid of this machine: by its profile, or measured now, once per process.
 ///
 /// A chase that shares its CPU with others may leave too few samples behind; [`USUAL_SKID`] is taken then.
-pub fn skid_for(profile: Option<&Profile>, kernel: &dyn Kernel) -> u32 {
+pub fn skid_for(profile: Option<&Profile>, kernel: &dyn LinuxKernel) -> u32 {
     skid_of(profile.and_then(|profile| profile.timer.as_ref()), || measured(kernel))
 }
 
@@ -24,7 +24,7 @@ fn skid_of<'a>(known: Option<&'a Timer>, measure: impl FnOnce() -> Option<&'a Ti
 }
 
 /// Measured on the first CPU this process may use; none if the clock cannot be sampled, or gave too few samples.
-pub fn measured(kernel: &dyn Kernel) -> Option<&'static Timer> {
+pub fn measured(kernel: &dyn LinuxKernel) -> Option<&'static Timer> {
     static MEASURED: OnceLock<Option<Timer>> = OnceLock::new();
     const SEED: u64 = 1;
     let measure = || {

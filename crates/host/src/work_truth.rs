@@ -1,6 +1,6 @@
 //! What a metered part of known work did, in the terms of a validation.
 
-use kernels::{draw::DrawError, scenario::PlannedStep, traffic, truth::Counts};
+use kernels::{draw::DrawError, scenario::PlannedStep, traffic, truth::TruthCounts};
 use machine::Bytes;
 use record::validate::{Lines, Truth};
 
@@ -19,7 +19,7 @@ pub fn of_step(
     done: Done<'_>,
     caches: &dyn Fn(usize) -> [u64; 3],
 ) -> Result<Truth, DrawError> {
-    let (counts, passes): (Vec<Counts>, Vec<f64>) = match done {
+    let (counts, passes): (Vec<TruthCounts>, Vec<f64>) = match done {
         Done::Whole(passes) => {
             let counts = step.parts.iter().map(|part| step.counts(part, passes));
             (counts.collect(), vec![passes as f64; step.parts.len()])
@@ -39,7 +39,7 @@ pub fn of_step(
 }
 
 /// Each thread's counts so many times; once if no number is given.
-fn counted(threads: &[Counts], times: &[f64]) -> Truth {
+fn counted(threads: &[TruthCounts], times: &[f64]) -> Truth {
     let mut truth = Truth::default();
     let (mut least, mut most) = (f64::INFINITY, 0.0);
     for (thread, counts) in threads.iter().enumerate() {
@@ -85,11 +85,11 @@ fn crossings(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kernels::{Catalogue, Job};
+    use kernels::{Job, KernelCatalogue};
     use machine::Isa;
 
     fn step(kernel: &str, cpus: &[u32]) -> PlannedStep {
-        let kernel = Catalogue::builtin().expect("kernels").get(kernel).expect("a kernel");
+        let kernel = KernelCatalogue::builtin().expect("kernels").get(kernel).expect("a kernel");
         let plan = Job::new(kernel, Bytes::kib(256), cpus).plan(&Isa::native()).expect("a plan");
         plan.steps()[0].clone()
     }

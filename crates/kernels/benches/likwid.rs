@@ -6,7 +6,7 @@
 
 use std::process::{Command, ExitCode};
 
-use kernels::{Catalogue, Job, Workload};
+use kernels::{Job, KernelCatalogue, Workload};
 use machine::{Bytes, CpuSet, Isa, Source, Topology, Width};
 
 /// Long enough that starting threads does not count, short enough that neighbours come and go between samples.
@@ -75,7 +75,8 @@ fn compare(
     rounds: usize,
 ) -> Result<Row, String> {
     let (size, _) = likwid(name, width, size, 1, cpu)?;
-    let kernel = Catalogue::builtin().map_err(|e| e.to_string())?.get(name).map_err(|e| e.to_string())?;
+    let kernel =
+        KernelCatalogue::builtin().map_err(|e| e.to_string())?.get(name).map_err(|e| e.to_string())?;
     let job = Job::new(kernel, size, &[cpu]).in_width(width);
     let mut workload = Workload::prepare(&job).map_err(|e| e.to_string())?;
     let bytes = workload.pass().map_err(|e| e.to_string())?.counts;

@@ -20,7 +20,7 @@ const PER_DISTRIBUTION: &str = "random.toml";
 
 /// All kernels that can be named.
 #[derive(Clone, Debug)]
-pub struct Catalogue(Vec<Kernel>);
+pub struct KernelCatalogue(Vec<Kernel>);
 
 /// A name that no kernel has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,7 +36,7 @@ fn hint(like: &[String]) -> String {
     if like.is_empty() { String::new() } else { format!(" (did you mean {}?)", like.join(", ")) }
 }
 
-impl Catalogue {
+impl KernelCatalogue {
     /// The kernels that come with memwall.
     pub fn builtin() -> Result<Self, DataFileError> {
         let mut found: Vec<Description> = Vec::new();

@@ -8,11 +8,14 @@ use std::fmt;
 use machine::{Bytes, Isa, Width};
 
 use crate::{
-    description::Shape,
+    description::KernelShape,
     kernel::{Kernel, KernelError},
     memory::PagePolicy,
     program::AssembleError,
-    scenario::{Body, BufferSpec, Home, Plan, PlanError, Region, Scenario, Sharing, Span, Step},
+    scenario::{
+        Body, BufferHome, BufferSharing, BufferSpec, Plan, PlanError, Scenario, ScenarioRegion, ScenarioStep,
+        StepSpan,
+    },
 };
 
 /// A kernel on some data, somewhere.
@@ -102,20 +105,22 @@ impl Job {
         let description = self.kernel.description();
         // Threads that work on the same data share one buffer; others have equal parts of the size.
         let (sharing, size) = match description.shape {
-            Shape::Private(_) => (Sharing::Private, Bytes(self.size.0 / self.cpus.len().max(1) as u64)),
-            Shape::Turns { .. } | Shape::Triangle(_) => (Sharing::Shared, self.size),
+            KernelShape::Private(_) => {
+                (BufferSharing::Private, Bytes(self.size.0 / self.cpus.len().max(1) as u64))
+            }
+            KernelShape::Turns { .. } | KernelShape::Triangle(_) => (BufferSharing::Shared, self.size),
         };
         let name = self.kernel.name().to_owned();
-        let home = self.node.map_or(Home::FirstTouch, Home::Node);
+        let home = self.node.map_or(BufferHome::FirstTouch, BufferHome::Node);
         let data = BufferSpec { name: "data".to_owned(), size, sharing, home, pages: self.pages };
         let buffers = if description.is_register_only() { Vec::new() } else { vec![data] };
-        let step = Step {
+        let step = ScenarioStep {
             kernel: self.kernel.clone(),
             width: self.width,
             buffer: (!buffers.is_empty()).then_some(0),
             passes: 1,
             threads: None,
-            span: Span::Own,
+            span: StepSpan::Own,
             shift: 0,
             rate_bytes_per_s: None,
         };
@@ -127,7 +132,7 @@ impl Job {
             threads: None,
             variables: Vec::new(),
             buffers,
-            regions: vec![Region { name: name.clone(), repeat: 1, threads: None, body }],
+            regions: vec![ScenarioRegion { name: name.clone(), repeat: 1, threads: None, body }],
             name,
         }
     }

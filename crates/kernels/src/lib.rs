@@ -30,7 +30,7 @@ pub mod truth;
 pub mod walk;
 pub mod workload;
 
-pub use catalogue::Catalogue;
+pub use catalogue::KernelCatalogue;
 pub use job::{Job, JobError};
 pub use kernel::Kernel;
 pub use lower::assemble;

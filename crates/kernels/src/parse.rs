@@ -48,7 +48,8 @@ pub fn kernels(text: &str, origin: &str) -> Result<Vec<Description>, DataFileErr
     if text.len() > LARGEST_FILE {
         return Err(locate(Complaint::new(0, "the file is larger than 1 MiB: not a kernel file")));
     }
-    let file: file::File = toml::from_str(text).map_err(|error| DataFileError::toml(text, origin, &error))?;
+    let file: file::KernelFile =
+        toml::from_str(text).map_err(|error| DataFileError::toml(text, origin, &error))?;
     let mut found: Vec<Description> = Vec::new();
     for raw in &file.kernel {
         let description = kernel::build(raw, text).map_err(locate)?;

@@ -20,10 +20,13 @@ mod schedule;
 pub mod shipped;
 pub mod truth;
 
-pub use definition::{Body, BufferSpec, Home, Region, Scenario, Sharing, Span, Step, Variable};
+pub use definition::{
+    Body, BufferHome, BufferSharing, BufferSpec, Scenario, ScenarioRegion, ScenarioStep, ScenarioVariable,
+    StepSpan,
+};
 pub use layout::{Chain, Instance};
 pub use parse::{ScenarioError, parse};
-pub use plan::{Part, Plan, PlanError, PlannedRegion, PlannedStep};
+pub use plan::{Plan, PlanError, PlanPart, PlannedRegion, PlannedStep};
 pub use schedule::{Event, Schedule};
 pub use shipped::Shipped;
 

@@ -20,16 +20,16 @@ use std::{
 use machine::{Bytes, Isa};
 
 use crate::{
-    description::Pattern,
+    description::StreamPattern,
     draw::{DrawError, DrawTable},
     executable::{CodeError, CodePage},
     geometry::Geometry,
     job::{Job, JobError},
     memory::{Backing, Buffer, MemoryError},
-    program::{Arguments, Program},
-    scenario::{Part, Plan, PlanError, PlannedStep, truth::Pass},
+    program::{KernelProgram, ProgramArguments},
+    scenario::{Plan, PlanError, PlanPart, PlannedStep, truth::Pass},
     team::{Team, TeamError, Timed},
-    truth::Counts,
+    truth::TruthCounts,
 };
 use thread::Gate;
 pub use thread::WorkThread;
@@ -66,7 +66,7 @@ pub enum WorkloadError {
 /// One thread's code of a step, and its arguments.
 struct PartCode {
     page: CodePage,
-    arguments: UnsafeCell<Box<Arguments>>,
+    arguments: UnsafeCell<Box<ProgramArguments>>,
     /// Kept alive for the code.
     _table: Option<Box<DrawTable>>,
     role: usize,
@@ -187,7 +187,7 @@ impl Workload {
     }
 
     /// What a run of `passes` does from call to return, thread by thread. Exact.
-    pub fn counts(&self, passes: u64) -> Vec<Counts> {
+    pub fn counts(&self, passes: u64) -> Vec<TruthCounts> {
         self.step().parts.iter().map(|part| self.step().counts(part, passes)).collect()
     }
 
@@ -221,7 +221,7 @@ impl Workload {
     }
 
     /// The part of a thread in the first step.
-    fn part(&self, thread: usize) -> &Part {
+    fn part(&self, thread: usize) -> &PlanPart {
         &self.step().parts[thread]
     }
 
@@ -235,12 +235,12 @@ impl Workload {
     }
 
     /// Machine code of one thread of a kernel, for decoding.
-    pub fn program(&self, thread: usize) -> &Program {
+    pub fn program(&self, thread: usize) -> &KernelProgram {
         &self.part(thread).program
     }
 
     /// The arguments of one thread of a kernel: what the code was given and left behind.
-    pub fn arguments(&self, thread: usize) -> &Arguments {
+    pub fn arguments(&self, thread: usize) -> &ProgramArguments {
         // SAFETY: threads write through the cell only while `run_threads` borrows the workload mutably.
         unsafe { &*self.part_code(thread).arguments.get() }
     }
@@ -266,14 +266,14 @@ fn step_code(step: &PlannedStep, threads: usize, buffers: &[Buffer]) -> Result<S
     Ok(StepCode { parts, takes_turns: step.takes_turns(), passes: step.passes, turn: AtomicU64::new(0) })
 }
 
-fn part_code(step: &PlannedStep, part: &Part, buffers: &[Buffer]) -> Result<PartCode, WorkloadError> {
+fn part_code(step: &PlannedStep, part: &PlanPart, buffers: &[Buffer]) -> Result<PartCode, WorkloadError> {
     let page = CodePage::new(&part.program.code)?;
     let mut arguments = arguments_for(part);
     if let Some(instance) = part.instance {
         arguments.bases = part.bases(buffers[instance].as_ptr() as u64);
     }
     let table = match step.kernel.description().streams.first().map(|stream| stream.pattern) {
-        Some(Pattern::Drawn { distribution, .. }) => {
+        Some(StreamPattern::Drawn { distribution, .. }) => {
             let table = DrawTable::new(distribution, part.geometry.elements);
             let table = Box::new(table.map_err(|error| data::failed(step.kernel.name(), &error))?);
             arguments.table = table.entries().as_ptr() as u64;
@@ -293,9 +293,9 @@ fn part_code(step: &PlannedStep, part: &Part, buffers: &[Buffer]) -> Result<Part
 }
 
 /// What the code of one thread is given, but for addresses and passes.
-fn arguments_for(part: &Part) -> Box<Arguments> {
+fn arguments_for(part: &PlanPart) -> Box<ProgramArguments> {
     let geometry = &part.geometry;
-    let mut arguments = Box::<Arguments>::default();
+    let mut arguments = Box::<ProgramArguments>::default();
     part.program.set_values(&mut arguments);
     arguments.end = geometry.end();
     arguments.random = part.random;

@@ -19,12 +19,14 @@ mod words;
 
 use std::sync::OnceLock;
 
-use events::{Catalogue, Counting, Event, Instrument, Offer, Refusal, Request, Scope, names::PmuView};
+use events::{
+    Catalogue, CountRefusal, CountRequest, Counting, Event, Instrument, Offer, Scope, names::PmuView,
+};
 use machine::{Source, cpuid::CoreCounters};
 
 pub use session::PerfCounting;
 
-use crate::{Kernel, Pmu, refusal::Surroundings};
+use crate::{LinuxKernel, Pmu, refusal::Surroundings};
 
 /// Counts through perf_event, and through resctrl what only that knows.
 ///
@@ -48,7 +50,7 @@ use crate::{Kernel, Pmu, refusal::Surroundings};
 /// # Ok::<(), events::Refusal>(())
 /// ```
 pub struct PerfEvents<'k> {
-    kernel: &'k dyn Kernel,
+    kernel: &'k dyn LinuxKernel,
     source: Source,
     surroundings: Surroundings,
     probes: bool,
@@ -61,7 +63,7 @@ pub struct PerfEvents<'k> {
 
 impl<'k> PerfEvents<'k> {
     /// Events of `kernel`; what files say is read under the source's root.
-    pub fn new(kernel: &'k dyn Kernel, source: Source) -> Self {
+    pub fn new(kernel: &'k dyn LinuxKernel, source: Source) -> Self {
         let surroundings = Surroundings::read(source.root(), "sudo memwall count");
         Self {
             kernel,
@@ -86,7 +88,7 @@ impl<'k> PerfEvents<'k> {
     }
 
     /// Opens all events of a request, stopped. As [`Instrument::open`], with the type kept.
-    pub fn open_counting(&self, request: &Request) -> Result<PerfCounting<'k>, Refusal> {
+    pub fn open_counting(&self, request: &CountRequest) -> Result<PerfCounting<'k>, CountRefusal> {
         open::open(self, request)
     }
 
@@ -117,7 +119,7 @@ impl Instrument for PerfEvents<'_> {
         "perf_event".to_owned()
     }
 
-    fn resolve(&self, name: &str) -> Result<Event, Refusal> {
+    fn resolve(&self, name: &str) -> Result<Event, CountRefusal> {
         self.resolve_name(name)
     }
 
@@ -125,11 +127,11 @@ impl Instrument for PerfEvents<'_> {
         self.all_offers()
     }
 
-    fn runs(&self, events: &[Event], _scope: &Scope) -> Result<Vec<Vec<usize>>, Refusal> {
+    fn runs(&self, events: &[Event], _scope: &Scope) -> Result<Vec<Vec<usize>>, CountRefusal> {
         Ok(self.plan_runs(events).into_iter().map(|round| round.members).collect())
     }
 
-    fn open<'a>(&'a self, request: &Request) -> Result<Box<dyn Counting + 'a>, Refusal> {
+    fn open<'a>(&'a self, request: &CountRequest) -> Result<Box<dyn Counting + 'a>, CountRefusal> {
         Ok(Box::new(self.open_counting(request)?))
     }
 }

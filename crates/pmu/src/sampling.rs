@@ -49,13 +49,15 @@ mod sideband;
 mod threads;
 mod words;
 
-pub use data_source::{Access, Blocked, DataSource, Distance, Level, Snoop, Tlb, TlbLevel};
+pub use data_source::{
+    Blocked, DataSource, Distance, SampledAccess, ServedBy, Snoop, TlbOutcome, TlbServedBy,
+};
 pub use failure::SamplingFailure;
 pub use fields::Fields;
 pub use jitter::Jitter;
-pub use layout::{Layout, Record};
+pub use layout::{LaidRecord, RecordLayout};
 pub use precise::{LoadSampling, NoPreciseLoads, precise_loads};
-pub use request::{Pace, SamplerRequest, Sideband, Start, Who};
-pub use sample::{Abi, CallChain, Mode, Registers, Sample, Weight};
-pub use sampler::{Activity, Sampler};
-pub use sideband::{File, Mmap, Stamp};
+pub use request::{SamplerRequest, SamplingPace, SamplingStart, Sideband, Who};
+pub use sample::{Abi, CallChain, KernelSample, Mode, UserRegisters, Weight};
+pub use sampler::{RingActivity, Sampler};
+pub use sideband::{MappedFile, Mmap, Stamp};

@@ -15,7 +15,8 @@ use std::{
 };
 
 use events::{
-    Count, Counting, Event, Instrument, Missing, Place, Request, Scope, Share, Signal, TooMany, Value,
+    Count, CountRequest, CountShare, CountedPlace, Counting, Event, Instrument, Missing, Scope, Signal,
+    TooMany, Value,
 };
 use held::Held;
 use machine::Source;
@@ -30,8 +31,8 @@ fn here() -> PerfEvents<'static> {
     PerfEvents::new(&Live, Source::live())
 }
 
-fn request(events: Vec<Event>, scope: Scope) -> Request {
-    Request { events, scope, too_many: TooMany::Multiplex, share: Share::Together }
+fn request(events: Vec<Event>, scope: Scope) -> CountRequest {
+    CountRequest { events, scope, too_many: TooMany::Multiplex, share: CountShare::Together }
 }
 
 fn software(name: &str, number: u64) -> Event {
@@ -39,7 +40,7 @@ fn software(name: &str, number: u64) -> Event {
 }
 
 /// What a machine lacks on which a request is refused.
-fn wanted(request: &Request) -> &'static str {
+fn wanted(request: &CountRequest) -> &'static str {
     if matches!(request.scope, Scope::Cpus(_)) {
         return prerequisites::ROOT;
     }
@@ -51,7 +52,7 @@ fn wanted(request: &Request) -> &'static str {
 }
 
 /// `None`, said aloud, where this user may not count.
-fn open<'a>(here: &'a PerfEvents<'_>, request: &Request) -> Option<Box<dyn Counting + 'a>> {
+fn open<'a>(here: &'a PerfEvents<'_>, request: &CountRequest) -> Option<Box<dyn Counting + 'a>> {
     match here.open(request) {
         Ok(counting) => Some(counting),
         Err(refusal) => {
@@ -294,8 +295,8 @@ fn a_process_attached_to_counts_in_every_thread_and_child() {
 fn a_cpu_counts_apart_from_the_others() {
     let here = here();
     let cpus: machine::CpuSet = [0].into_iter().collect();
-    let request = Request {
-        share: Share::Each,
+    let request = CountRequest {
+        share: CountShare::Each,
         ..request(
             vec![software("cpu-clock", 0), software("context-switches", CONTEXT_SWITCHES)],
             Scope::Cpus(cpus),
@@ -308,7 +309,7 @@ fn a_cpu_counts_apart_from_the_others() {
     thread::sleep(Duration::from_millis(20));
     counting.stop().unwrap();
     let counts = counting.read().unwrap();
-    assert!(counts.iter().all(|count| count.place == Place::Cpu(0)), "{counts:?}");
+    assert!(counts.iter().all(|count| count.place == CountedPlace::Cpu(0)), "{counts:?}");
     assert!(raw(&counts, 0) >= 20_000_000, "the clock of a CPU passes whatever runs there");
 }
 

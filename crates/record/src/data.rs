@@ -14,7 +14,7 @@ pub struct Data {
     /// Places in the code that allocated.
     pub sites: Vec<Site>,
     /// Blocks in the order they were allocated.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<HeapBlock>,
     /// Whether allocations were written down, process by process.
     pub heap: Vec<HeapLog>,
 }
@@ -122,7 +122,7 @@ impl BlockKind {
 
 /// A block of memory from the moment it was allocated, until another one lies there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Block {
+pub struct HeapBlock {
     /// Index of the process.
     pub process: u32,
     /// Nanoseconds since the start of the recording; 0 for what was there before.

@@ -19,7 +19,7 @@ pub struct Run {
     /// Processes in the order they were seen.
     pub processes: Vec<Process>,
     /// Threads in the order they were seen.
-    pub threads: Vec<Thread>,
+    pub threads: Vec<RecordedThread>,
     /// Files and other memory that code was executed from.
     pub modules: Vec<Module>,
     /// Functions that samples landed in.
@@ -46,7 +46,7 @@ pub struct Run {
 
 impl Run {
     /// A thread; none if the recording has no such row.
-    pub fn thread(&self, id: ThreadId) -> Option<&Thread> {
+    pub fn thread(&self, id: ThreadId) -> Option<&RecordedThread> {
         self.threads.get(id.index())
     }
 
@@ -159,7 +159,7 @@ pub struct Process {
 
 /// A thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Thread {
+pub struct RecordedThread {
     /// Its number.
     pub tid: u32,
     /// Index of its process.

@@ -11,7 +11,7 @@ pub const SCHEMA: &str = "memwall.validate/1";
 
 /// Where the data of an experiment lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum Place {
+pub enum KernelPlace {
     /// No data.
     #[serde(rename = "registers")]
     Registers,
@@ -26,7 +26,7 @@ pub enum Place {
     Memory,
 }
 
-impl Place {
+impl KernelPlace {
     /// As people call it.
     pub fn name(self) -> &'static str {
         match self {
@@ -48,7 +48,7 @@ pub struct Experiment {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parameters: Vec<(String, u64)>,
     /// Where its data lies.
-    pub place: Place,
+    pub place: KernelPlace,
     /// How much, all threads together.
     pub size: Bytes,
     /// Width of its vectors; the widest if none.
@@ -72,7 +72,7 @@ impl Experiment {
         for (name, value) in &self.parameters {
             text += &format!(" {name}={value}");
         }
-        if self.place != Place::Registers {
+        if self.place != KernelPlace::Registers {
             text += &format!(" in {} ({})", self.place.name(), self.size);
         }
         if let Some(width) = self.width {
@@ -352,7 +352,7 @@ impl Judged {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Best {
     /// Which level serves.
-    pub level: Place,
+    pub level: KernelPlace,
     /// It is the memory of another package, reached over a link.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub remote: bool,
@@ -405,7 +405,7 @@ pub struct Sweep {
 
 /// A step and how far it came.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
+pub struct ValidationStep {
     /// Its name.
     pub name: String,
     /// Whether it ran to its end.
@@ -439,7 +439,7 @@ pub struct Validation {
     /// All steps finished.
     pub complete: bool,
     /// What was done.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ValidationStep>,
     /// Per level and direction.
     pub best: Vec<Best>,
     /// All indicators.

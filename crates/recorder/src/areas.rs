@@ -33,7 +33,7 @@ pub(super) fn next_look_ns(age_ns: u64, took: Duration) -> u64 {
 
 /// Addresses of a file that a process has loaded, zeroed data included.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct AreaSpan {
     pub start: u64,
     pub end: u64,
     pub module: usize,
@@ -49,7 +49,7 @@ pub(super) struct Knowledge<'a> {
     /// Threads by index with their stack pointers.
     pub stack_pointers: &'a [(u32, u64)],
     /// Files it has loaded, with their paths.
-    pub loaded: &'a [(Span, String)],
+    pub loaded: &'a [(AreaSpan, String)],
     /// The machine has one memory node only: nobody needs to be asked.
     pub one_node: bool,
 }
@@ -233,7 +233,7 @@ nonsense
 ";
 
     fn look_at(smaps: &str, one_node: bool) -> Vec<Area> {
-        let span = Span { start: 0x40_0000, end: 0x40_3000, module: 0, bias: 0 };
+        let span = AreaSpan { start: 0x40_0000, end: 0x40_3000, module: 0, bias: 0 };
         let knowledge = Knowledge {
             process: 3,
             main_thread: Some(5),

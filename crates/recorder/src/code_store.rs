@@ -11,7 +11,7 @@ use record::{
 };
 use symbols::{Identity, Image, PerfMap};
 
-use super::{known_work::GeneratedCode, memory::Pages};
+use super::{known_work::GeneratedCode, memory::CodePages};
 
 /// Of a longer function only the beginning is kept.
 const LONGEST_CODE_BYTES: u64 = 256 << 10;
@@ -33,7 +33,7 @@ const UNKNOWN_BYTES: u64 = 512;
 pub(super) struct Sources<'a> {
     pub image: Option<&'a Image>,
     /// Pages copied from memory, if there are any of this module.
-    pub pages: Option<&'a Pages>,
+    pub pages: Option<&'a CodePages>,
     /// Names that the program gave to generated code.
     pub names: Option<&'a PerfMap>,
     /// Generated code that was handed in.
@@ -51,7 +51,7 @@ pub(super) struct Collector {
 }
 
 /// One function with the places in it.
-struct Found {
+struct FoundCode {
     function: Function,
     places: Vec<usize>,
 }
@@ -66,13 +66,13 @@ impl Collector {
     /// Adds the functions of a module's places.
     pub fn module(&mut self, module: u32, places: &[Place], sources: Sources<'_>) {
         let own = places.iter().enumerate().filter(|(_, place)| place.module == ModuleId(module));
-        let mut functions: BTreeMap<u64, Found> = BTreeMap::new();
+        let mut functions: BTreeMap<u64, FoundCode> = BTreeMap::new();
         let mut unknown: Vec<(u64, usize)> = Vec::new();
         for (index, place) in own {
             match function_at(module, place.address, sources) {
                 Some(function) => {
                     let found = functions.entry(function.start);
-                    found.or_insert(Found { function, places: Vec::new() }).places.push(index);
+                    found.or_insert(FoundCode { function, places: Vec::new() }).places.push(index);
                 }
                 None if self.sampled[index] => unknown.push((place.address, index)),
                 None => {}
@@ -90,7 +90,7 @@ impl Collector {
         self.code
     }
 
-    fn add(&mut self, mut found: Found, places: &[Place], sources: Sources<'_>) {
+    fn add(&mut self, mut found: FoundCode, places: &[Place], sources: Sources<'_>) {
         let has_samples = found.places.iter().any(|place| self.sampled[*place]);
         let function = &mut found.function;
         let end = function.end.min(function.start.saturating_add(LONGEST_CODE_BYTES));
@@ -196,8 +196,8 @@ fn bytes(module: u32, start: u64, end: u64, sources: Sources<'_>) -> Option<Vec<
 
 /// Code that belongs to no known function: stretches around the places, sorted by address. A stretch begins where
 /// decoding from there meets the places.
-fn unknown_code(module: u32, places: &[(u64, usize)], sources: Sources<'_>) -> Vec<Found> {
-    let mut all: Vec<Found> = Vec::new();
+fn unknown_code(module: u32, places: &[(u64, usize)], sources: Sources<'_>) -> Vec<FoundCode> {
+    let mut all: Vec<FoundCode> = Vec::new();
     for &(address, index) in places {
         if let Some(last) = all.last_mut()
             && address < last.function.end
@@ -215,7 +215,7 @@ fn unknown_code(module: u32, places: &[(u64, usize)], sources: Sources<'_>) -> V
         let name = format!("unknown code at {start:#x}");
         let function =
             Function { module: ModuleId(module), symbol: None, name, start, end, code: Some(code) };
-        all.push(Found { function, places: vec![index] });
+        all.push(FoundCode { function, places: vec![index] });
     }
     all
 }

@@ -16,17 +16,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ::heap::{FOLDER_VARIABLE, Kind, Note, Reader, State};
+use ::heap::{FOLDER_VARIABLE, LogReader, LogState, Note, NoteKind};
 use machine::private;
 use record::{
-    data::{Block, BlockKind, HeapLog},
+    data::{BlockKind, HeapBlock, HeapLog},
     file::Writer,
 };
 use rustix::fs::StatVfsMountFlags;
 use tempfile::TempDir;
 
-use self::sites::{Frames, Key};
-use super::{modules::Modules, recorder::Window, spaces::Space};
+use self::sites::{Frames, SiteKey};
+use super::{modules::Modules, recorder::RecordWindow, spaces::Space};
 pub(super) use entering::{Barrier, barrier, why_no_log};
 
 /// Blocks kept in all: a recording of about 60 MB.
@@ -41,7 +41,7 @@ pub(super) struct Heap {
     folder: TempDir,
     library: PathBuf,
     frames: Frames,
-    by_key: HashMap<Key, u32>,
+    by_key: HashMap<SiteKey, u32>,
     blocks: u64,
     /// Blocks beyond the limit.
     pub left_out: u64,
@@ -52,7 +52,7 @@ pub(super) struct Heap {
 
 /// Whose log is read.
 #[derive(Clone, Copy)]
-pub(super) struct Owner<'a> {
+pub(super) struct LogOwner<'a> {
     pub pid: i32,
     pub process: u32,
     /// The process it was forked from.
@@ -91,9 +91,9 @@ impl Heap {
     /// Reads and removes the logs that a process began before `until_ns`.
     pub fn collect(
         &mut self,
-        owner: Owner<'_>,
+        owner: LogOwner<'_>,
         until_ns: u64,
-        window: &Window,
+        window: &RecordWindow,
         modules: &mut Modules,
         writer: &mut Writer,
     ) {
@@ -103,7 +103,7 @@ impl Heap {
         while missing < GAPS {
             let path = self.folder.path().join(format!("{}.{number}.heap", owner.pid));
             number += 1;
-            match File::open(&path).map(Reader::new) {
+            match File::open(&path).map(LogReader::new) {
                 Err(_) => missing += 1,
                 Ok(Ok(reader)) if reader.log.began_ns > until_ns => {}
                 Ok(Ok(reader)) => {
@@ -121,9 +121,9 @@ impl Heap {
 
     fn read(
         &mut self,
-        mut reader: Reader<File>,
-        owner: Owner<'_>,
-        window: &Window,
+        mut reader: LogReader<File>,
+        owner: LogOwner<'_>,
+        window: &RecordWindow,
         modules: &mut Modules,
         writer: &mut Writer,
     ) {
@@ -148,7 +148,7 @@ impl Heap {
             }
             self.blocks += 1;
             let site = match note.kind {
-                Kind::Unmapped => None,
+                NoteKind::Unmapped => None,
                 _ => *known
                     .entry(note.callers)
                     .or_insert_with(|| self.site(&note.callers, owner, modules, writer)),
@@ -171,7 +171,7 @@ impl Heap {
     fn site(
         &mut self,
         callers: &[u64],
-        owner: Owner<'_>,
+        owner: LogOwner<'_>,
         modules: &mut Modules,
         writer: &mut Writer,
     ) -> Option<u32> {
@@ -240,21 +240,29 @@ fn nobody_else_can_move(folder: &Path) -> bool {
     })
 }
 
-fn block(note: &Note, process: u32, time_ns: u64, site: Option<u32>) -> Block {
+fn block(note: &Note, process: u32, time_ns: u64, site: Option<u32>) -> HeapBlock {
     let kind = match note.kind {
-        Kind::Allocated => BlockKind::Large,
-        Kind::Sampled => BlockKind::Small,
-        Kind::Mapped => BlockKind::Mapped,
-        Kind::Unmapped => BlockKind::Unmapped,
+        NoteKind::Allocated => BlockKind::Large,
+        NoteKind::Sampled => BlockKind::Small,
+        NoteKind::Mapped => BlockKind::Mapped,
+        NoteKind::Unmapped => BlockKind::Unmapped,
     };
-    Block { process, time_ns, address: note.address, size_bytes: note.size_bytes, kind, tid: note.tid, site }
+    HeapBlock {
+        process,
+        time_ns,
+        address: note.address,
+        size_bytes: note.size_bytes,
+        kind,
+        tid: note.tid,
+        site,
+    }
 }
 
-fn problem(state: State, is_cut: bool) -> Option<String> {
+fn problem(state: LogState, is_cut: bool) -> Option<String> {
     match (state, is_cut) {
         (_, true) => Some("the end of the log could not be read".into()),
-        (State::Full, _) => Some("the log was full: later blocks are missing".into()),
-        (State::NoSpace, _) => Some("the log could not grow: later blocks are missing".into()),
-        (State::Whole, _) => None,
+        (LogState::Full, _) => Some("the log was full: later blocks are missing".into()),
+        (LogState::NoSpace, _) => Some("the log could not grow: later blocks are missing".into()),
+        (LogState::Whole, _) => None,
     }
 }

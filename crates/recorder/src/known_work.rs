@@ -5,8 +5,8 @@ use std::{io, path::PathBuf};
 
 use machine::{CpuSet, private, profile::Fingerprint};
 use pmu::{
-    Kernel,
-    sampling::{Sampler, SamplerRequest, SamplingFailure, Start, Who},
+    LinuxKernel,
+    sampling::{Sampler, SamplerRequest, SamplingFailure, SamplingStart, Who},
 };
 use record::{
     file::{FileError, Writer, read},
@@ -15,7 +15,7 @@ use record::{
 use tempfile::TempDir;
 
 use super::{
-    recorder::{NEVER, Recorder, Window},
+    recorder::{NEVER, RecordWindow, Recorder},
     session::{SLICE_NS, clock, now_ns},
 };
 
@@ -69,20 +69,21 @@ impl<'k> KnownWork<'k> {
     /// Prepares to sample thread `tid` of this process on one CPU, `rate_hz` times per second. Nothing is sampled before
     /// [`start`](Self::start).
     pub fn open(
-        kernel: &'k dyn Kernel,
+        kernel: &'k dyn LinuxKernel,
         tid: i32,
         cpu: u32,
         rate_hz: u32,
         code: GeneratedCode,
     ) -> Result<Self, KnownWorkError> {
         let cpus = CpuSet::from_iter([cpu]);
-        let request = SamplerRequest { start: Start::ByHand, ..clock(rate_hz, None, Who::Thread(tid), cpus) };
+        let request =
+            SamplerRequest { start: SamplingStart::ByHand, ..clock(rate_hz, None, Who::Thread(tid), cpus) };
         let sampler = Sampler::open(kernel, &request)?;
         let permissions = private::folder_permissions();
         let folder = tempfile::Builder::new().prefix("memwall-").permissions(permissions).tempdir()?;
         let file = folder.path().join("known.mw");
         let about = about(&code.name, rate_hz);
-        let window = Window { origin_ns: now_ns(), delay_after_exec_ns: None, end_ns: NEVER };
+        let window = RecordWindow { origin_ns: now_ns(), delay_after_exec_ns: None, end_ns: NEVER };
         let own = std::process::id().cast_signed();
         let writer = Writer::create(&file, &about)?;
         let mut recorder = Recorder::new(writer, own, window, SLICE_NS, about.skid_instructions);

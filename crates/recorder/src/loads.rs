@@ -2,10 +2,10 @@
 
 use machine::CpuSet;
 use pmu::{
-    Kernel, Pmu,
+    LinuxKernel, Pmu,
     sampling::{
-        Access, DataSource, Distance, Level, Pace, Sampler, SamplerRequest, SamplingFailure, Sideband, Snoop,
-        Who, precise_loads,
+        DataSource, Distance, SampledAccess, Sampler, SamplerRequest, SamplingFailure, SamplingPace,
+        ServedBy, Sideband, Snoop, Who, precise_loads,
     },
 };
 use record::loads::DataOrigin;
@@ -16,7 +16,7 @@ const FEWEST_CYCLES: u16 = 3;
 /// One sampler per kind of core that can sample loads. `Err`: why there is none; `explain` turns a refusal of the kernel
 /// into words.
 pub(super) fn open<'k>(
-    kernel: &'k dyn Kernel,
+    kernel: &'k dyn LinuxKernel,
     pmus: &[Pmu],
     rate_hz: u32,
     who: Who,
@@ -28,7 +28,7 @@ pub(super) fn open<'k>(
         // The clock's sampler tells who runs what.
         sideband: Sideband::default(),
         // How often loads come nobody knows beforehand: the kernel adjusts the period, and jitter with it.
-        pace: Pace::PerSecond(rate_hz.into()),
+        pace: SamplingPace::PerSecond(rate_hz.into()),
         jitter: None,
         ..SamplerRequest::loads(loads, 1, who, cpus)
     };
@@ -38,7 +38,7 @@ pub(super) fn open<'k>(
 
 /// Whether a sample is one of a load: some processors sample whatever they execute.
 pub(super) fn is_load(source: &DataSource) -> bool {
-    source.access == Some(Access::Load)
+    source.access == Some(SampledAccess::Load)
 }
 
 /// Where the data came from; none if the processor does not say, or names only a level that did not have it.
@@ -48,15 +48,15 @@ pub(super) fn origin(source: &DataSource) -> Option<DataOrigin> {
     let from_other_core = source.distance == Some(Distance::OtherCore)
         || matches!(source.snoop, Some(Snoop::HitModified | Snoop::Forwarded | Snoop::Peer));
     Some(match level {
-        Level::Io | Level::Uncached => DataOrigin::Other,
+        ServedBy::Io | ServedBy::Uncached => DataOrigin::Other,
         _ if is_remote => DataOrigin::Remote,
-        Level::L0 | Level::L1 => DataOrigin::L1,
-        Level::FillBuffer => DataOrigin::FillBuffer,
-        Level::L2 | Level::L2MissBuffer => DataOrigin::L2,
-        Level::AnyCache => DataOrigin::OtherCore,
-        Level::L3 | Level::L4 | Level::MemorySideCache if from_other_core => DataOrigin::OtherCore,
-        Level::L3 | Level::L4 | Level::MemorySideCache => DataOrigin::L3,
-        Level::Ram | Level::Cxl | Level::Persistent => DataOrigin::Dram,
+        ServedBy::L0 | ServedBy::L1 => DataOrigin::L1,
+        ServedBy::FillBuffer => DataOrigin::FillBuffer,
+        ServedBy::L2 | ServedBy::L2MissBuffer => DataOrigin::L2,
+        ServedBy::AnyCache => DataOrigin::OtherCore,
+        ServedBy::L3 | ServedBy::L4 | ServedBy::MemorySideCache if from_other_core => DataOrigin::OtherCore,
+        ServedBy::L3 | ServedBy::L4 | ServedBy::MemorySideCache => DataOrigin::L3,
+        ServedBy::Ram | ServedBy::Cxl | ServedBy::Persistent => DataOrigin::Dram,
         _ => DataOrigin::Other,
     })
 }

@@ -8,7 +8,7 @@ use code::{
     Reg,
     blame::{Routine, WatchedOperand},
 };
-use pmu::sampling::Registers;
+use pmu::sampling::UserRegisters;
 use symbols::Image;
 
 /// Longer functions are not decoded.
@@ -70,7 +70,7 @@ impl Operands {
 const PERF_REGISTERS: [u32; 16] = [0, 2, 3, 1, 7, 6, 4, 5, 16, 17, 18, 19, 20, 21, 22, 23];
 
 /// The operand's address. `bias` is what the loader added to the module's own addresses.
-pub(super) fn address(watched: &WatchedOperand, registers: &Registers<'_>, bias: u64) -> Option<u64> {
+pub(super) fn address(watched: &WatchedOperand, registers: &UserRegisters<'_>, bias: u64) -> Option<u64> {
     let value = |reg: Reg| {
         let number = PERF_REGISTERS.get(reg.index()).filter(|_| reg.is_general())?;
         registers.get(*number)

@@ -3,10 +3,10 @@
 
 use std::{fs, path::Path};
 
-use analysis::{reading::Reading, timer::Options};
+use analysis::{reading::Reading, timer::TimerOptions};
 use machine::Source;
 use pmu::{
-    Errno, Target, bindings as b,
+    Errno, EventTarget, bindings as b,
     scripted::{Behaviour, Scripted},
 };
 use record::{
@@ -14,7 +14,7 @@ use record::{
     loads::{DataOrigin, LoadSamples},
     run::Run,
 };
-use recorder::{Outcome, Request, record};
+use recorder::{RecordOutcome, RecordRequest, record};
 
 /// Loads are sampled in here, as the script has it.
 #[inline(never)]
@@ -98,9 +98,9 @@ fn source(operation: u32, levels: u32) -> u64 {
 
 /// Records `true` on a kernel with or without the weights in parts of Linux 5.12. In parts the upper half means
 /// something else than latency.
-fn recorded(pmu: &[(&str, &str)], is_new: bool, refuses: bool) -> (Outcome, Run) {
+fn recorded(pmu: &[(&str, &str)], is_new: bool, refuses: bool) -> (RecordOutcome, Run) {
     let kernel = Scripted::new(move |asked| {
-        let Target::ThreadOnCpu { tid, .. } = asked.target else { return Err(Errno(libc::EINVAL)) };
+        let EventTarget::ThreadOnCpu { tid, .. } = asked.target else { return Err(Errno(libc::EINVAL)) };
         let fields = asked.event.sampling.as_ref().map_or(0, |sampling| sampling.fields);
         let in_parts = fields & u64::from(b::PERF_SAMPLE_WEIGHT_STRUCT) != 0;
         match asked.event.kind {
@@ -124,8 +124,8 @@ fn recorded(pmu: &[(&str, &str)], is_new: bool, refuses: bool) -> (Outcome, Run)
     let (_root, source) = machine(pmu);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.mw");
-    let target = recorder::Target::Launch(vec!["true".into()]);
-    let request = Request { precise: true, heap: false, ..Request::new(target, &file) };
+    let target = recorder::RecordTarget::Launch(vec!["true".into()]);
+    let request = RecordRequest { precise: true, heap: false, ..RecordRequest::new(target, &file) };
     let outcome = record(&request, &kernel, &source).unwrap();
     (outcome, read(&file).unwrap())
 }
@@ -148,7 +148,7 @@ fn loads_reach_the_recording_and_the_report() {
             (None, None, Some(DataOrigin::Remote)),
         ];
         assert_eq!(loads, expected, "the store is none");
-        let reading = Reading::of(&run, None, &Options::default());
+        let reading = Reading::of(&run, None, &TimerOptions::default());
         let found = reading.findings.loads.value().unwrap();
         assert!(found.functions[0].name.contains("walk_the_table"), "{:?}", found.functions);
         assert_eq!(found.functions[0].loads.median_cycles.value(), Some(&203.0));
@@ -177,7 +177,7 @@ fn where_loads_cannot_be_sampled_the_recording_goes_on_and_says_why() {
             "{:?}",
             run.remarks
         );
-        let reading = Reading::of(&run, None, &Options::default());
+        let reading = Reading::of(&run, None, &TimerOptions::default());
         assert!(reading.findings.loads.missing().unwrap().contains(&reason));
     }
 }

@@ -3,12 +3,12 @@
 
 use std::time::Instant;
 
-use kernels::Catalogue;
+use kernels::KernelCatalogue;
 use machine::{Bytes, model::Model};
 use sim::{
-    access::{Memory, Supplier},
-    engine::{Engine, Job},
-    memory::{MemorySystem, Options},
+    access::{MemoryPort, Supplier},
+    engine::{Engine, EngineJob},
+    memory::{MemoryOptions, MemorySystem},
     plan_source::{AddressOrder, PlacedPlan},
     scripted_memory::ScriptedMemory,
     time::Time,
@@ -75,7 +75,7 @@ fn main() {
 
 fn all() -> Result<(), Box<dyn std::error::Error>> {
     let model = Model::builtin(MODEL)?;
-    let catalogue = Catalogue::builtin()?;
+    let catalogue = KernelCatalogue::builtin()?;
     println!(
         "{:<16}{:>14}{:>10}{:>14}{:>14}{:>12}",
         "case", "wanted", "ratio", "µops/s", "core alone", "µops/cycle"
@@ -86,7 +86,7 @@ fn all() -> Result<(), Box<dyn std::error::Error>> {
         let plan = kernels::Job::new(kernel, case.size, &[0]).plan(&model.isa)?;
         let team = PlacedPlan::new(plan, AddressOrder::ByThread { from: 1 << 32 })?;
         let whole = best(|| {
-            let memory = MemorySystem::new(&model, Options::default())?;
+            let memory = MemorySystem::new(&model, MemoryOptions::default())?;
             measure(&model, &team, memory, case.passes)
         })?;
         let alone = best(|| measure(&model, &team, scripted(&model, &team, case), case.passes))?;
@@ -135,12 +135,12 @@ fn scripted(model: &Model, team: &PlacedPlan, case: &Case) -> ScriptedMemory {
     })
 }
 
-fn measure<M: Memory>(model: &Model, team: &PlacedPlan, memory: M, passes: u64) -> Measured {
+fn measure<M: MemoryPort>(model: &Model, team: &PlacedPlan, memory: M, passes: u64) -> Measured {
     let mut engine = Engine::new(model, memory)?;
     let mut sources = team.step_sources(0, passes);
     let Some(source) = sources.first_mut() else { return Ok(Speed::default()) };
     let begin = Stopwatch::start();
-    let outcome = engine.run(&mut [Job { core: 0, thread: 0, background: false, source }])?;
+    let outcome = engine.run(&mut [EngineJob { core: 0, thread: 0, background: false, source }])?;
     let seconds = begin.seconds();
     let statistics = &outcome.jobs[0].statistics;
     let uops = statistics.uops_retired as f64;

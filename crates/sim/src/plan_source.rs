@@ -11,12 +11,12 @@ use std::{cell::RefCell, rc::Rc, sync::Arc};
 use code::Block;
 use kernels::{
     draw::Lcg,
-    scenario::{Event, Part, Plan},
-    walk::{Setting, Touch, Walker},
+    scenario::{Event, Plan, PlanPart},
+    walk::{Setting, WalkTouch, Walker},
 };
 
 use crate::{
-    source::{Execution, Source, Step},
+    source::{BlockExecution, BlockSource, SourceStep},
     time::Time,
 };
 use placed::PlacedPart;
@@ -104,7 +104,7 @@ pub struct PlanSource<'p> {
     walker: Option<Walker<'p>>,
     /// Of the program that is walked, in the thread's blocks.
     first_block: usize,
-    touches: Vec<Touch>,
+    touches: Vec<WalkTouch>,
     state: State,
     /// Before this its next execution cannot begin.
     not_before: Option<Time>,
@@ -168,7 +168,7 @@ impl<'p> PlanSource<'p> {
         self.visits
     }
 
-    fn part(&self, step: usize) -> Option<(&'p Part, &'p PlacedPart)> {
+    fn part(&self, step: usize) -> Option<(&'p PlanPart, &'p PlacedPart)> {
         let placed = self.placed;
         placed.plan.steps()[step].part(self.thread).zip(placed.parts[self.thread][step].as_ref())
     }
@@ -196,13 +196,13 @@ impl<'p> PlanSource<'p> {
     }
 
     /// The next execution of the step under way, if it has one.
-    fn execute(&mut self, execution: &mut Execution) -> Option<Step> {
+    fn execute(&mut self, execution: &mut BlockExecution) -> Option<SourceStep> {
         let walked = self.walker.as_mut()?.next(&mut self.touches)?;
         execution.block = self.first_block + walked.piece;
         execution.taken = walked.taken;
         execution.addresses.clear();
         execution.addresses.extend(self.touches.iter().map(|touch| touch.address));
-        Some(self.not_before.take().map_or(Step::Execute, Step::ExecuteAt))
+        Some(self.not_before.take().map_or(SourceStep::Execute, SourceStep::ExecuteAt))
     }
 
     /// Turns the next event into a state; `None` at the end.
@@ -247,16 +247,16 @@ impl<'p> PlanSource<'p> {
     }
 }
 
-impl Source for PlanSource<'_> {
+impl BlockSource for PlanSource<'_> {
     fn blocks(&self) -> &Arc<[Block]> {
         &self.placed.blocks[self.thread]
     }
 
-    fn next(&mut self, execution: &mut Execution) -> bool {
-        matches!(self.poll(execution), Step::Execute | Step::ExecuteAt(_))
+    fn next(&mut self, execution: &mut BlockExecution) -> bool {
+        matches!(self.poll(execution), SourceStep::Execute | SourceStep::ExecuteAt(_))
     }
 
-    fn poll(&mut self, execution: &mut Execution) -> Step {
+    fn poll(&mut self, execution: &mut BlockExecution) -> SourceStep {
         loop {
             match self.state {
                 State::Works(step) => match self.execute(execution) {
@@ -268,13 +268,13 @@ impl Source for PlanSource<'_> {
                 },
                 State::Next => match self.begin() {
                     Some(state) => self.state = state,
-                    None => return Step::End,
+                    None => return SourceStep::End,
                 },
-                State::Arrives(_) | State::Leaves(_) | State::EndsTurn(..) => return Step::Settle,
+                State::Arrives(_) | State::Leaves(_) | State::EndsTurn(..) => return SourceStep::Settle,
                 State::Waits(region, rounds) => {
                     let gate = self.shared.borrow().gates[region];
                     if gate.rounds == rounds {
-                        return Step::Blocked;
+                        return SourceStep::Blocked;
                     }
                     self.now = self.now.max(gate.opened);
                     self.inside.push(self.now);
@@ -284,7 +284,7 @@ impl Source for PlanSource<'_> {
                 State::WaitsTurn(_, 0) => self.state = State::Next,
                 State::WaitsTurn(step, left) => match self.begin_turn(step, left) {
                     Some(state) => self.state = state,
-                    None => return Step::Blocked,
+                    None => return SourceStep::Blocked,
                 },
                 State::Turn(step, left) => match self.execute(execution) {
                     Some(step) => return step,

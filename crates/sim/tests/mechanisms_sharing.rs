@@ -5,14 +5,14 @@ mod machine_support;
 use std::sync::Arc;
 
 use code::Block;
-use kernels::{Catalogue, Job as KernelJob};
+use kernels::{Job as KernelJob, KernelCatalogue};
 use machine::{Bytes, Width};
 use machine_support::{HASWELL, Rig, Work, huge, model};
 use sim::{
-    engine::{Engine, Job},
+    engine::{Engine, EngineJob},
     memory::MemorySystem,
     plan_source::{AddressOrder, PlacedPlan, PlanSource},
-    source::{Execution, Source},
+    source::{BlockExecution, BlockSource},
 };
 
 #[test]
@@ -67,12 +67,12 @@ struct Moved<'a> {
     to: u64,
 }
 
-impl Source for Moved<'_> {
+impl BlockSource for Moved<'_> {
     fn blocks(&self) -> &Arc<[Block]> {
         self.inner.blocks()
     }
 
-    fn next(&mut self, execution: &mut Execution) -> bool {
+    fn next(&mut self, execution: &mut BlockExecution) -> bool {
         let more = self.inner.next(execution);
         let word = execution.addresses.iter_mut().filter(|address| **address == self.from);
         word.for_each(|address| *address = self.to);
@@ -93,7 +93,7 @@ struct Writers {
 fn write_together(name: &str, kernel: &str, threads: usize, apart: u64) -> Writers {
     const WORDS: u64 = 1 << 40;
     let model = model(name);
-    let mut catalogue = Catalogue::builtin().expect("a catalogue");
+    let mut catalogue = KernelCatalogue::builtin().expect("a catalogue");
     catalogue.add(WRITES, "the test").expect("a kernel");
     let kernel = catalogue.get(kernel).expect("a kernel");
     let cpus: Vec<u32> = (0..threads as u32).collect();
@@ -111,10 +111,10 @@ fn write_together(name: &str, kernel: &str, threads: usize, apart: u64) -> Write
             Moved { inner, from, to: WORDS + thread as u64 * apart }
         })
         .collect();
-    let mut jobs: Vec<Job<'_>> = sources
+    let mut jobs: Vec<EngineJob<'_>> = sources
         .iter_mut()
         .enumerate()
-        .map(|(core, source)| Job { core, thread: 0, background: false, source })
+        .map(|(core, source)| EngineJob { core, thread: 0, background: false, source })
         .collect();
     let outcome = engine.run(&mut jobs).expect("a run");
     let writes = outcome.jobs[0].statistics.stores;

@@ -2,7 +2,7 @@
 
 mod pmu_support;
 
-use events::{Conflict, Event, Instrument, Refusal, Request, Share, TooMany};
+use events::{Conflict, CountRefusal, CountRequest, CountShare, Event, Instrument, TooMany};
 use machine::model::Model;
 use pmu_support::{everywhere, pmu};
 
@@ -83,10 +83,10 @@ fn one_opcode_at_a_time_and_a_state_beside_it() {
     assert_eq!(runs(HASWELL, &opcodes), [vec![0, 1], vec![2]], "molka2017 Table 3, footnote");
     let model = Model::builtin(HASWELL).expect("a model");
     let events = events(&model, &[opcodes[0], opcodes[2]]);
-    let (scope, too_many, share) = (everywhere(&model), TooMany::Refuse, Share::Together);
+    let (scope, too_many, share) = (everywhere(&model), TooMany::Refuse, CountShare::Together);
     let simulated = pmu(&model);
-    let refusal = simulated.open(&Request { events, scope, too_many, share }).err().expect("a refusal");
+    let refusal = simulated.open(&CountRequest { events, scope, too_many, share }).err().expect("a refusal");
     let conflict = Conflict::Register { name: "filter_opc".into(), values: 2, count: 1 };
     let waiting = vec![opcodes[2].to_owned()];
-    assert_eq!(refusal, Refusal::NoRoom { asked: 2, waiting, conflict, runs: 2 });
+    assert_eq!(refusal, CountRefusal::NoRoom { asked: 2, waiting, conflict, runs: 2 });
 }

@@ -3,7 +3,7 @@
 use record::loads::DataOrigin;
 use serde::{Deserialize, Serialize};
 
-use super::Known;
+use super::KnownLimits;
 
 /// Sampled loads: all of them, by function and by object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub struct LoadSummary {
     /// How many.
     pub samples: u64,
     /// Median of the cycles to their data, of those whose latency is known.
-    pub median_cycles: Known<f64>,
+    pub median_cycles: KnownLimits<f64>,
     /// Where their data came from, the nearest first: how many of them. Those of which the processor did not say are in
     /// none.
     pub origins: Vec<(DataOrigin, u64)>,

@@ -1,4 +1,4 @@
-use events::{Catalogue as Events, Place, Signal};
+use events::{Catalogue as Events, CountedPlace, Signal};
 use machine::profile::Fingerprint;
 use record::{
     count::{CountedEvent, CountedMetric, CountedRun, GroupMetrics, SCHEMA},
@@ -22,7 +22,7 @@ fn signal(name: &str) -> Signal {
 }
 
 /// Of a machine with one event that is right and one that is not.
-fn catalogue() -> Catalogue {
+fn catalogue() -> TrustCatalogue {
     let volume = |name: &str, quantity: Quantity, trust: Trust| {
         let (name, purpose) = (Indicator::event(name), Purpose::Volume(quantity));
         Judged::new(name, purpose, quantity.words(), "volume", trust)
@@ -48,7 +48,7 @@ fn catalogue() -> Catalogue {
         thresholds: Vec::new(),
         sweeps: Vec::new(),
     };
-    Catalogue::of(validation, Some(haswell()))
+    TrustCatalogue::of(validation, Some(haswell()))
 }
 
 fn counts() -> Counts {
@@ -61,7 +61,7 @@ fn counts() -> Counts {
     };
     let count = |event| Count {
         event,
-        place: Place::Target,
+        place: CountedPlace::Target,
         value: Value::Counted { raw: 5, enabled_ns: 1, running_ns: 1 },
     };
     let metric = CountedMetric {
@@ -117,7 +117,7 @@ fn values_of_broken_indicators_are_absent_with_the_reason_unless_asked_for() {
 #[test]
 fn without_a_validation_nothing_is_withheld_and_the_reason_is_kept() {
     let mut counts = counts();
-    mark(&mut counts, &Catalogue::missing("nobody tried"), Broken::Withheld);
+    mark(&mut counts, &TrustCatalogue::missing("nobody tried"), Broken::Withheld);
     assert!(counts.runs[0].counts.iter().all(|count| count.value.estimate().is_some()));
     assert!(counts.events.iter().all(|event| event.trust.is_none()));
     assert_eq!(counts.validation, Some(Basis::Missing { reason: "nobody tried".to_owned() }));

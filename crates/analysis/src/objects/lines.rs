@@ -6,7 +6,7 @@ use record::{ids::ThreadId, run::Run};
 
 use super::tally::{LINE, LineSum, ObjectTally};
 use crate::{
-    findings::{LineUse, Share, SharedLine, Sharing},
+    findings::{LineUse, ObjectSharing, SharedLine, TimeShare},
     statistics,
 };
 
@@ -36,7 +36,11 @@ pub(super) fn shared(run: &Run, tally: &ObjectTally) -> Vec<SharedLine> {
             object: sum.key.and_then(|key| ranked.iter().position(|other| *other == key)),
             sharing,
             samples: sum.uses.values().sum(),
-            waiting: statistics::share(sum.waiting, all).unwrap_or(Share { value: 0.0, low: 0.0, high: 0.0 }),
+            waiting: statistics::share(sum.waiting, all).unwrap_or(TimeShare {
+                value: 0.0,
+                low: 0.0,
+                high: 0.0,
+            }),
             uses: uses.filter(|found| found.symbol != usize::MAX).collect(),
         });
     }
@@ -46,7 +50,7 @@ pub(super) fn shared(run: &Run, tally: &ObjectTally) -> Vec<SharedLine> {
 }
 
 /// How a line is shared; none if only one thread uses it, or nobody writes.
-fn sharing(sum: &LineSum) -> Option<Sharing> {
+fn sharing(sum: &LineSum) -> Option<ObjectSharing> {
     let samples_of = |thread: ThreadId| -> u64 {
         sum.uses.iter().filter(|(at, _)| at.thread == thread).map(|(_, samples)| samples).sum()
     };
@@ -59,5 +63,5 @@ fn sharing(sum: &LineSum) -> Option<Sharing> {
     // The same bytes, one of the two writing: they communicate.
     let meets = uses()
         .any(|a| uses().any(|b| a.thread != b.thread && a.offset == b.offset && (a.writes || b.writes)));
-    Some(if meets { Sharing::True } else { Sharing::False })
+    Some(if meets { ObjectSharing::True } else { ObjectSharing::False })
 }

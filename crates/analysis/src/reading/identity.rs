@@ -35,7 +35,7 @@ fn two_pieces(apart: u64, module: ModuleId) -> Run {
 }
 
 fn read(run: &Run) -> Reading {
-    Reading::of(run, None, &Options::default())
+    Reading::of(run, None, &TimerOptions::default())
 }
 
 fn listing(run: &Run, reading: &Reading) -> Vec<AnnotatedFunction> {
@@ -113,7 +113,7 @@ fn two_builds_of_a_file_that_cannot_be_read_are_two_as_well() {
 #[test]
 fn a_number_used_again_is_another_thread() {
     let mut run = two_pieces(0x1000, ModuleId(0));
-    run.threads.push(Thread { name: "later".into(), ..run.threads[0].clone() });
+    run.threads.push(RecordedThread { name: "later".into(), ..run.threads[0].clone() });
     run.samples.thread[39..].fill(ThreadId(1));
     let reading = read(&run);
     let threads = &reading.findings.threads;

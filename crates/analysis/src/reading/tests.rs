@@ -18,10 +18,10 @@ fn reading(apart: u64) -> Reading {
     };
     let samples: Vec<_> = (0..800).map(sample).collect();
     let mut run = run(&CODE, &samples);
-    let second = record::run::Thread { tid: run.threads[0].tid + 1, ..run.threads[0].clone() };
+    let second = record::run::RecordedThread { tid: run.threads[0].tid + 1, ..run.threads[0].clone() };
     run.threads.push(second);
     run.samples.thread = (0..800).map(|index| ThreadId(index % 2)).collect();
-    Reading::of(&run, None, &Options::default())
+    Reading::of(&run, None, &TimerOptions::default())
 }
 
 #[test]

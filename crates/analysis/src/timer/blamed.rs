@@ -6,15 +6,15 @@ use record::ids::{FunctionId, PlaceId};
 
 use super::{
     pattern::pattern,
-    program::{BlamedSites, Program},
-    tally::{Parts, Tally, undecided},
+    program::{BlamedSites, DecodedProgram},
+    tally::{SplitTally, Tally, undecided},
     views::Ranks,
 };
-use crate::findings::{Activity, Pattern};
+use crate::findings::{Pattern, ThreadActivity};
 
 /// How the operand that a sample's address is of is touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Access {
+pub(crate) struct AccessKind {
     pub reads: bool,
     pub writes: bool,
     pub behind: AddressBehind,
@@ -22,7 +22,7 @@ pub(crate) struct Access {
 
 /// Parts of a sample that wait for memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Waits {
+pub(crate) struct BlamedWaits {
     /// On loads.
     pub loads: f64,
     /// On stores, atomics and fences.
@@ -30,20 +30,20 @@ pub(crate) struct Waits {
 }
 
 /// Parts of a sample by activity, as small as pages need them.
-pub(crate) type ShownParts = [f32; Activity::ALL.len()];
+pub(crate) type ShownParts = [f32; ThreadActivity::ALL.len()];
 
 /// What a sample at each place means.
 struct OfPlace {
     /// Index of each instruction blamed among those of the findings, and what its part of the sample means.
     blamed: Vec<(usize, ShownParts)>,
-    access: Option<Access>,
-    waits: Waits,
+    access: Option<AccessKind>,
+    waits: BlamedWaits,
     pattern: Pattern,
 }
 
 /// What samples at each place of a run mean, in terms of its findings, for those who look at samples one by one.
 pub(crate) struct Blamed {
-    program: Program,
+    program: DecodedProgram,
     places: Vec<OfPlace>,
     ranks: Ranks,
 }
@@ -52,12 +52,12 @@ impl Blamed {
     pub(crate) fn new(tally: Tally, ranks: Ranks) -> Self {
         let of = |(place, blame): (usize, &BlamedSites)| {
             let parts = tally.parts(PlaceId::of(place));
-            let part = |activity: Activity| parts[activity as usize];
+            let part = |activity: ThreadActivity| parts[activity as usize];
             let site = match blame {
                 BlamedSites::Sites(sites) => sites.first().map(|&(site, _)| site),
                 BlamedSites::Undecided(_) | BlamedSites::Unknown => None,
             };
-            let access = tally.program.watched.get(place).copied().flatten().map(|watched| Access {
+            let access = tally.program.watched.get(place).copied().flatten().map(|watched| AccessKind {
                 reads: watched.operand.access().reads(),
                 writes: watched.operand.access().writes(),
                 behind: watched.behind,
@@ -65,9 +65,9 @@ impl Blamed {
             OfPlace {
                 blamed: blamed(&tally, &ranks, PlaceId::of(place), blame),
                 access,
-                waits: Waits {
-                    loads: part(Activity::Loads),
-                    other: part(Activity::Stores) + part(Activity::Atomics),
+                waits: BlamedWaits {
+                    loads: part(ThreadActivity::Loads),
+                    other: part(ThreadActivity::Stores) + part(ThreadActivity::Atomics),
                 },
                 pattern: site
                     .and_then(|site| pattern(&tally.program, &tally.streams, site))
@@ -79,13 +79,13 @@ impl Blamed {
     }
 
     /// How the instruction blamed for samples at a place touches memory; none if it does not, or is not known.
-    pub(crate) fn access(&self, place: PlaceId) -> Option<Access> {
+    pub(crate) fn access(&self, place: PlaceId) -> Option<AccessKind> {
         self.places.get(place.index())?.access
     }
 
     /// What of a sample at a place is waiting for memory.
-    pub(crate) fn waits(&self, place: PlaceId) -> Waits {
-        self.places.get(place.index()).map_or_else(Waits::default, |place| place.waits)
+    pub(crate) fn waits(&self, place: PlaceId) -> BlamedWaits {
+        self.places.get(place.index()).map_or_else(BlamedWaits::default, |place| place.waits)
     }
 
     /// How the instruction walks through memory.
@@ -111,7 +111,7 @@ impl Blamed {
 
 /// Whom a sample at a place is blamed on, and what each part of it means.
 fn blamed(tally: &Tally, ranks: &Ranks, place: PlaceId, blame: &BlamedSites) -> Vec<(usize, ShownParts)> {
-    let parts: Vec<(Option<usize>, Parts)> = match blame {
+    let parts: Vec<(Option<usize>, SplitTally)> = match blame {
         BlamedSites::Sites(sites) => {
             let part = |&(site, weight): &(usize, f64)| (ranks.site(site), tally.parts_of_site(site, weight));
             sites.iter().map(part).collect()

@@ -19,7 +19,7 @@ pub(crate) const STEADY: f64 = 0.8;
 
 /// How far the turns of a loop advance between samples.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct LoopTurns {
     /// Where each thread was last: time and turn.
     last: HashMap<ThreadId, (u64, f64)>,
     /// Turns onward, negative if back, and the nanoseconds they took.
@@ -28,7 +28,7 @@ pub(crate) struct Turns {
     length: f64,
 }
 
-impl Turns {
+impl LoopTurns {
     /// A sample of a thread in turn `turn` of at least `length`.
     pub(crate) fn push(&mut self, thread: ThreadId, time_ns: u64, turn: f64, length: f64) {
         // Enough for quantiles; a long run adds nothing.
@@ -130,8 +130,8 @@ mod tests {
     use super::*;
 
     /// Samples of a loop of `length` turns at a speed, about every 1000 ns.
-    fn turns(length: f64, per_ns: f64) -> Turns {
-        let mut turns = Turns::default();
+    fn turns(length: f64, per_ns: f64) -> LoopTurns {
+        let mut turns = LoopTurns::default();
         let mut time: u64 = 0;
         for index in 0..300u64 {
             time += 990 + index.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 20;
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn places_without_order_have_no_speed() {
-        let mut turns = Turns::default();
+        let mut turns = LoopTurns::default();
         for index in 0..300u64 {
             let place = index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
             turns.push(ThreadId(0), index * 1000 + index % 7 * 31, place as f64, 1024.0);

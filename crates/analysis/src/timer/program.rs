@@ -10,8 +10,8 @@ use record::{ids::FunctionId, run::Run};
 
 /// One instruction of a block that samples were blamed on, in it or near it.
 #[derive(Clone, Debug)]
-pub(crate) struct Site {
-    /// Index of its block among [`Program::blocks`].
+pub(crate) struct ProgramSite {
+    /// Index of its block among [`DecodedProgram::blocks`].
     pub(crate) block: usize,
     /// Index of the instruction in that block.
     pub(crate) index: usize,
@@ -44,10 +44,10 @@ pub(crate) enum BlamedSites {
 }
 
 /// Decoded functions, and the blocks and sites seen in them.
-pub(crate) struct Program {
+pub(crate) struct DecodedProgram {
     functions: Vec<Option<Routine>>,
     pub(crate) blocks: Vec<BlockSites>,
-    pub(crate) sites: Vec<Site>,
+    pub(crate) sites: Vec<ProgramSite>,
     /// By place.
     pub(crate) blames: Vec<BlamedSites>,
     /// By place: the operand whose address its samples carry.
@@ -55,7 +55,7 @@ pub(crate) struct Program {
     by_block: HashMap<(usize, usize), usize>,
 }
 
-impl Program {
+impl DecodedProgram {
     /// Decodes what samples landed in and blames each place's samples.
     pub(crate) fn new(run: &Run, counts: &[u64]) -> Self {
         let decode = |function: &record::run::Function| {
@@ -108,13 +108,13 @@ impl Program {
     }
 
     /// The instruction of a site.
-    pub(crate) fn instruction(&self, site: &Site) -> Option<(&Block, &Instruction)> {
+    pub(crate) fn instruction(&self, site: &ProgramSite) -> Option<(&Block, &Instruction)> {
         let block = self.block(site.block)?;
         Some((block, block.instructions().get(site.index)?))
     }
 
     /// The sites of a block.
-    pub(crate) fn sites_of(&self, block: usize) -> &[Site] {
+    pub(crate) fn sites_of(&self, block: usize) -> &[ProgramSite] {
         let Some(at) = self.blocks.get(block) else { return &[] };
         let len = self.block(block).map_or(0, |block| block.instructions().len());
         self.sites.get(at.first_site..at.first_site + len).unwrap_or_default()
@@ -164,7 +164,12 @@ impl Program {
         };
         let (id, first_site) = (self.blocks.len(), self.sites.len());
         self.blocks.push(BlockSites { function, block, first_site });
-        self.sites.extend((0..len).map(|index| Site { block: id, index, samples: 0.0, undecided: 0.0 }));
+        self.sites.extend((0..len).map(|index| ProgramSite {
+            block: id,
+            index,
+            samples: 0.0,
+            undecided: 0.0,
+        }));
         self.by_block.insert((function, block), id);
         id
     }

@@ -9,13 +9,13 @@ use record::{
 };
 
 use super::{program::BlamedSites, tally::Tally, verdict::stolen_share};
-use crate::findings::{Known, Split};
+use crate::findings::{KnownLimits, Split};
 
 pub(crate) fn remarks(
     run: &Run,
     tally: &Tally,
     overall: Option<&Split>,
-    trust: &Known<Standing>,
+    trust: &KnownLimits<Standing>,
 ) -> Vec<String> {
     let mut remarks = run.remarks.clone();
     let samples = run.samples.place.len();
@@ -45,7 +45,7 @@ pub(crate) fn remarks(
             "The hypervisor took {percent:.0} % of one CPU's time; shares suffer less than times."
         ));
     }
-    if let Known::Missing(reason) = trust {
+    if let KnownLimits::Missing(reason) = trust {
         remarks.push(format!("How far shares can be believed was not tried here: {reason}."));
     }
     if run.about.ending == Ending::Unknown {

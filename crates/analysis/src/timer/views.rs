@@ -8,18 +8,20 @@ use record::{
 };
 
 use super::{
-    Options, account, pattern,
-    program::{BlamedSites, Site},
-    tally::{Parts, Tally, add, split},
+    TimerOptions, account, pattern,
+    program::{BlamedSites, ProgramSite},
+    tally::{SplitTally, Tally, add, split},
 };
 use crate::{
-    findings::{Activity, InstructionFinding, Share, SourceLine, SymbolFinding, ThreadFinding, Timeline},
+    findings::{
+        InstructionFinding, SourceLine, SymbolFinding, ThreadActivity, ThreadFinding, TimeShare, Timeline,
+    },
     statistics,
 };
 
 /// Each thread, the busiest first.
 pub(crate) fn threads(run: &Run, tally: &Tally) -> Vec<ThreadFinding> {
-    let mut sums = vec![(Parts::default(), 0u64); run.threads.len()];
+    let mut sums = vec![(SplitTally::default(), 0u64); run.threads.len()];
     for (&thread, &place) in run.samples.thread.iter().zip(&run.samples.place) {
         if let Some((sum, samples)) = sums.get_mut(thread.index()) {
             add(sum, &tally.parts(place), 1.0);
@@ -51,22 +53,22 @@ pub(crate) fn threads(run: &Run, tally: &Tally) -> Vec<ThreadFinding> {
 /// What samples of one function add up to.
 #[derive(Default)]
 struct SymbolSum {
-    parts: Parts,
+    parts: SplitTally,
     samples: u64,
     flagged: u64,
 }
 
 /// Whose samples: a function of the run, or the unknown code of a module.
-type Owner = Result<FunctionId, ModuleId>;
+type ViewOwner = Result<FunctionId, ModuleId>;
 
-fn owner_of(run: &Run, place: &Place) -> Owner {
+fn owner_of(run: &Run, place: &Place) -> ViewOwner {
     place.function.filter(|id| run.function(*id).is_some()).ok_or(place.module)
 }
 
 /// Where among the findings what the run and the tally number otherwise is kept.
 pub(crate) struct Ranks {
     /// By function of the run: among the symbols.
-    symbols: HashMap<Owner, usize>,
+    symbols: HashMap<ViewOwner, usize>,
     /// By site: among the instructions.
     sites: HashMap<usize, usize>,
     /// By place whose code is not known: among the instructions.
@@ -95,9 +97,9 @@ pub(crate) fn symbols(
     run: &Run,
     tally: &Tally,
     timeline: &Timeline,
-    options: &Options,
+    options: &TimerOptions,
 ) -> (Vec<SymbolFinding>, Vec<InstructionFinding>, Ranks) {
-    let mut sums: HashMap<Owner, SymbolSum> = HashMap::new();
+    let mut sums: HashMap<ViewOwner, SymbolSum> = HashMap::new();
     for (&time, &at) in run.samples.time_ns.iter().zip(&run.samples.place) {
         let Some(place) = run.place(at) else { continue };
         let owner = owner_of(run, place);
@@ -106,12 +108,12 @@ pub(crate) fn symbols(
         sum.samples += 1;
         sum.flagged += u64::from(timeline.is_flagged(time));
     }
-    let mut owners: Vec<(Owner, SymbolSum)> = sums.into_iter().collect();
+    let mut owners: Vec<(ViewOwner, SymbolSum)> = sums.into_iter().collect();
     owners.sort_by_key(|(owner, sum)| (std::cmp::Reverse(sum.samples), *owner));
     let all = run.samples.place.len() as f64;
     let mut symbols: Vec<SymbolFinding> =
         owners.iter().filter_map(|(owner, sum)| symbol(run, *owner, sum, all)).collect();
-    let by_owner: HashMap<Owner, usize> =
+    let by_owner: HashMap<ViewOwner, usize> =
         owners.iter().enumerate().map(|(rank, (owner, _))| (*owner, rank)).collect();
     let ranked = instructions(run, tally, &by_owner, all);
     let mut ranks = Ranks { symbols: by_owner, sites: HashMap::new(), places: HashMap::new() };
@@ -135,7 +137,7 @@ enum Origin {
     Place(PlaceId),
 }
 
-fn symbol(run: &Run, owner: Owner, sum: &SymbolSum, all: f64) -> Option<SymbolFinding> {
+fn symbol(run: &Run, owner: ViewOwner, sum: &SymbolSum, all: f64) -> Option<SymbolFinding> {
     let function = owner.ok().and_then(|id| run.function(id));
     let module_id = function.map(|function| function.module).or(owner.err())?;
     let module = run.module(module_id);
@@ -156,7 +158,7 @@ fn symbol(run: &Run, owner: Owner, sum: &SymbolSum, all: f64) -> Option<SymbolFi
 fn instructions(
     run: &Run,
     tally: &Tally,
-    ranks: &HashMap<Owner, usize>,
+    ranks: &HashMap<ViewOwner, usize>,
     all: f64,
 ) -> Vec<(Origin, InstructionFinding)> {
     let mut found = unknown_code(run, tally, ranks, all);
@@ -178,10 +180,10 @@ fn instructions(
 fn instruction(
     run: &Run,
     tally: &Tally,
-    ranks: &HashMap<Owner, usize>,
+    ranks: &HashMap<ViewOwner, usize>,
     id: usize,
-    site: &Site,
-    user_share: Share,
+    site: &ProgramSite,
+    user_share: TimeShare,
 ) -> Option<InstructionFinding> {
     let (_, decoded) = tally.program.instruction(site)?;
     let at = tally.program.blocks[site.block].function;
@@ -196,7 +198,7 @@ fn instruction(
         address: decoded.address(),
         text: code::disassemble(bytes, decoded.address()).ok(),
         source: SourceLine::at(run, function.module, decoded.address()),
-        activity: if waits_in_chain { Activity::Chains } else { meaning.activity },
+        activity: if waits_in_chain { ThreadActivity::Chains } else { meaning.activity },
         waiting_samples: meaning.waiting + meaning.chained,
         executing_samples: meaning.executing,
         undecided_samples: site.undecided,
@@ -209,7 +211,7 @@ fn instruction(
 fn unknown_code(
     run: &Run,
     tally: &Tally,
-    ranks: &HashMap<Owner, usize>,
+    ranks: &HashMap<ViewOwner, usize>,
     all: f64,
 ) -> Vec<(Origin, InstructionFinding)> {
     let mut counts: HashMap<PlaceId, u64> = HashMap::new();
@@ -226,7 +228,7 @@ fn unknown_code(
             address: place.address,
             text: None,
             source: SourceLine::at(run, place.module, place.address),
-            activity: Activity::Undecided,
+            activity: ThreadActivity::Undecided,
             waiting_samples: 0.0,
             executing_samples: 0.0,
             undecided_samples: samples as f64,

@@ -44,7 +44,7 @@ fn qualitative() -> Trust {
     Trust::Qualitative { tells: "saturation".to_owned(), misses: "the rest".to_owned() }
 }
 
-pub fn catalogue() -> Catalogue {
+pub fn catalogue() -> TrustCatalogue {
     with(indicators())
 }
 
@@ -73,7 +73,7 @@ fn indicators() -> Vec<Judged> {
     ]
 }
 
-fn with(indicators: Vec<Judged>) -> Catalogue {
+fn with(indicators: Vec<Judged>) -> TrustCatalogue {
     let text = |text: &str| text.to_owned();
     let validation = Validation {
         schema: record::validate::SCHEMA.to_owned(),
@@ -98,7 +98,7 @@ fn with(indicators: Vec<Judged>) -> Catalogue {
         thresholds: Vec::new(),
         sweeps: Vec::new(),
     };
-    Catalogue::of(validation, events::Catalogue::named("haswell-ep").ok())
+    TrustCatalogue::of(validation, events::Catalogue::named("haswell-ep").ok())
 }
 
 fn word(standing: Option<Standing>) -> Option<&'static str> {

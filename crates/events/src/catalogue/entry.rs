@@ -1,6 +1,6 @@
 //! One event of a microarchitecture.
 
-use super::meaning::{Meaning, meanings};
+use super::meaning::{EventMeaning, meanings};
 use crate::{
     Encoding, Event, Signal,
     event::{Counters, Modifiers, Needs},
@@ -8,7 +8,7 @@ use crate::{
 
 /// What holds an event's count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Place {
+pub enum CountedAt {
     /// Counters of the unit.
     #[default]
     Counters,
@@ -32,7 +32,7 @@ pub struct Entry {
     /// Which counters it fits.
     pub counters: Counters,
     /// What holds the count.
-    pub place: Place,
+    pub place: CountedAt,
     /// Key of its meaning.
     pub meaning: String,
     /// Highest level of precise sampling: 0 none, 1 possible, 2 the event is for sampling only.
@@ -75,7 +75,7 @@ impl Alternative {
 
 impl Entry {
     /// What it means. Loading checked that the key exists.
-    pub fn meaning(&self) -> Option<&'static Meaning> {
+    pub fn meaning(&self) -> Option<&'static EventMeaning> {
         meanings().get(&self.meaning)
     }
 
@@ -102,7 +102,7 @@ impl Entry {
         Needs {
             alone: self.alone,
             pair: self.pair,
-            free: matches!(self.place, Place::Free | Place::Metrics),
+            free: matches!(self.place, CountedAt::Free | CountedAt::Metrics),
             leader: self.leader.clone(),
         }
     }

@@ -6,7 +6,7 @@ use machine::DataFileError;
 use serde::Deserialize;
 use toml::{Spanned, Value};
 
-use super::{Alternative, Catalogue, CpuRange, Entry, LARGEST_FILE, Place, key, meaning::meanings};
+use super::{Alternative, Catalogue, CountedAt, CpuRange, Entry, LARGEST_FILE, key, meaning::meanings};
 use crate::{
     Encoding, PmuResources, Unit, data_file::Origin, event::Counters, field::bits, placement::PmuTable,
 };
@@ -15,7 +15,7 @@ type Events = BTreeMap<Spanned<String>, BTreeMap<Spanned<String>, Spanned<Value>
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct CatalogueFile {
     name: String,
     title: String,
     cpus: Vec<CpuRange>,
@@ -58,7 +58,7 @@ pub fn parse(text: &str, origin: &str) -> Result<Catalogue, DataFileError> {
     if text.len() > LARGEST_FILE {
         return Err(origin.error(0, format!("an event file has at most {LARGEST_FILE} bytes")));
     }
-    let mut file: File = toml::from_str(text).map_err(|error| origin.toml(&error))?;
+    let mut file: CatalogueFile = toml::from_str(text).map_err(|error| origin.toml(&error))?;
     let general = file.general_counters.get_ref();
     if !(1..=32).contains(general) {
         return Err(origin.error(file.general_counters.span().start, "a thread has 1 to 32 counters"));
@@ -155,7 +155,7 @@ fn entry(
         also: Vec::new(),
         encoding: Encoding { unit, pmu: pmu.unwrap_or_default(), fields: Vec::new() },
         counters: Counters::default(),
-        place: Place::default(),
+        place: CountedAt::default(),
         meaning: String::new(),
         precise: 0,
         scale: None,
@@ -242,15 +242,15 @@ fn check(name: &Spanned<String>, at: usize, value: u64, origin: Origin) -> Resul
 }
 
 /// `0-3`, `0,2-3`, `F1`, `0-3,F0`, `fixed`, `free`, `metrics`, `ibs`.
-fn counters(text: &str, unit: Unit, catalogue: &Catalogue) -> Result<(Counters, Place), String> {
+fn counters(text: &str, unit: Unit, catalogue: &Catalogue) -> Result<(Counters, CountedAt), String> {
     let mut counters = Counters::default();
     let place = match text {
-        "free" | "fixed" => Place::Free,
-        "metrics" => Place::Metrics,
-        "ibs" => Place::Sampling,
-        _ => Place::Counters,
+        "free" | "fixed" => CountedAt::Free,
+        "metrics" => CountedAt::Metrics,
+        "ibs" => CountedAt::Sampling,
+        _ => CountedAt::Counters,
     };
-    if place != Place::Counters {
+    if place != CountedAt::Counters {
         return Ok((counters, place));
     }
     let pmu = catalogue.pmus.iter().find(|(known, _)| *known == unit).map_or("", |(_, pmu)| pmu);

@@ -1,6 +1,6 @@
 //! `pmu/event=0x..,umask=0x../mods`, `pmu/name/`, `resctrl/value/`.
 
-use super::{Context, NameError, Origin, Parsed, PmuView, modifiers, near};
+use super::{Context, NameError, NameOrigin, Parsed, PmuView, modifiers, near};
 use crate::{Encoding, Event, Signal, Unit, catalogue::key, event::Counters, field};
 
 /// What resctrl keeps.
@@ -82,7 +82,7 @@ fn resctrl(name: &str, body: &str, at: usize) -> Result<Parsed, NameError> {
         return Err(error);
     };
     let event = Event::new(name, Signal::Resctrl((*known).to_owned()));
-    Ok(Parsed { event, origin: Origin::Resctrl, entry: None })
+    Ok(Parsed { event, origin: NameOrigin::Resctrl, entry: None })
 }
 
 /// `NAME` of a PMU: what sysfs says, else what the catalogue says for the same PMU.
@@ -103,7 +103,7 @@ fn in_pmu(pmu: &str, name: &str, context: &Context) -> Option<Parsed> {
     if let Signal::Encoded(encoding) = &mut event.signal {
         encoding.pmu = pmu.to_owned();
     }
-    Some(Parsed { event, origin: Origin::Catalogue, entry: Some(entry.name.clone()) })
+    Some(Parsed { event, origin: NameOrigin::Catalogue, entry: Some(entry.name.clone()) })
 }
 
 /// A bare name that one of the core PMUs lists in sysfs.
@@ -122,7 +122,7 @@ fn from_sysfs(pmu: &str, name: &str, text: &str) -> Option<Parsed> {
         encoding.set(field.trim(), value);
     }
     let event = build(format!("{pmu}/{name}/"), encoding, Counters::default());
-    Some(Parsed { event, origin: Origin::Sysfs, entry: None })
+    Some(Parsed { event, origin: NameOrigin::Sysfs, entry: None })
 }
 
 /// `event=0x12,umask=0x34,name=mine`.
@@ -157,7 +157,7 @@ fn terms(name: &str, pmu: &str, body: &str, body_at: usize, context: &Context) -
     }
     let counters = context.catalogue.and_then(|catalogue| catalogue.of_encoding(&encoding));
     let counters = counters.map_or_else(Counters::default, |entry| entry.counters);
-    Ok(Parsed { event: build(shown, encoding, counters), origin: Origin::Raw, entry: None })
+    Ok(Parsed { event: build(shown, encoding, counters), origin: NameOrigin::Raw, entry: None })
 }
 
 fn unknown_term(

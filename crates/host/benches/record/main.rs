@@ -20,7 +20,7 @@ use std::{
 };
 
 use machine::Source;
-use recorder::{Request, Target, record};
+use recorder::{RecordRequest, RecordTarget, record};
 
 fn main() -> ExitCode {
     let arguments: Vec<OsString> = env::args_os().skip(1).filter(|argument| argument != "--bench").collect();
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
 /// What this program is when it runs as the recorder; says its own peak memory and the number of samples at the end.
 fn recorder(file: &OsString, command: Vec<OsString>) -> ExitCode {
     let rate_hz = env::var("RATE_HZ").map_or(1000, |rate| rate.parse().unwrap());
-    let request = Request { rate_hz, ..Request::new(Target::Launch(command), file) };
+    let request = RecordRequest { rate_hz, ..RecordRequest::new(RecordTarget::Launch(command), file) };
     let outcome = record(&request, &pmu::Live, &Source::live()).unwrap();
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();

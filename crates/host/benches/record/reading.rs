@@ -2,13 +2,13 @@
 
 use std::{fs, path::Path, time::Instant};
 
-use analysis::{reading::Reading, timer::Options};
+use analysis::{reading::Reading, timer::TimerOptions};
 use machine::Source;
 use record::{
     file::{read, write},
     run::{Run, Samples},
 };
-use recorder::{Request, Target, complete, record};
+use recorder::{RecordRequest, RecordTarget, complete, record};
 use report::terminal::run::Detail;
 
 use super::built::silent;
@@ -37,7 +37,7 @@ fn seconds_to_report(path: &Path) -> f64 {
     let begin = Instant::now();
     let mut run = read(path).unwrap();
     complete(&mut run);
-    let found = Reading::of(&run, None, &Options::default());
+    let found = Reading::of(&run, None, &TimerOptions::default());
     let text = report::terminal::run::text(&found.findings, Some(&found.objects), Detail::default(), 80);
     assert!(found.findings.about.samples == SAMPLES as u64 && text.contains("probe"), "{text}");
     begin.elapsed().as_secs_f64()
@@ -47,7 +47,7 @@ fn seconds_to_report(path: &Path) -> f64 {
 fn large(examples: &Path, folder: &Path) -> Run {
     let small = folder.join("small.sqlite");
     let command = silent([examples.join("hash_join").into(), "--seconds".into(), "2".into()]);
-    record(&Request::new(Target::Launch(command), &small), &pmu::Live, &Source::live()).unwrap();
+    record(&RecordRequest::new(RecordTarget::Launch(command), &small), &pmu::Live, &Source::live()).unwrap();
     let mut run = read(&small).unwrap();
     run.slices.clear();
     let once = run.samples.place.len();

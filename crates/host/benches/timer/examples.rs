@@ -4,10 +4,10 @@
 use std::{error::Error, path::Path, process::Command};
 
 use analysis::{
-    findings::{Activity, Findings},
-    timer::{Options, analyse},
+    findings::{Findings, ThreadActivity},
+    timer::{TimerOptions, analyse},
 };
-use recorder::{Request, Target};
+use recorder::{RecordRequest, RecordTarget};
 
 use super::built::{examples, number_behind, silent};
 
@@ -17,20 +17,20 @@ struct Case {
     without: Option<&'static str>,
     function: &'static str,
     /// Waits that belong to the bottleneck; executing if none.
-    expected: &'static [Activity],
+    expected: &'static [ThreadActivity],
 }
 
 const fn case(
     command: &'static str,
     without: Option<&'static str>,
     function: &'static str,
-    expected: &'static [Activity],
+    expected: &'static [ThreadActivity],
 ) -> Case {
     Case { command, without, function, expected }
 }
 
-const LOADS: &[Activity] = &[Activity::Loads];
-const BOTH: &[Activity] = &[Activity::Loads, Activity::Stores];
+const LOADS: &[ThreadActivity] = &[ThreadActivity::Loads];
+const BOTH: &[ThreadActivity] = &[ThreadActivity::Loads, ThreadActivity::Stores];
 
 const CASES: [Case; 22] = [
     case("chase", Some("--size L1"), "chase", LOADS),
@@ -38,18 +38,18 @@ const CASES: [Case; 22] = [
     case("chase --size L2", Some("--size L1"), "chase", LOADS),
     case("chase --muls 24", Some("--size L1"), "chase_dependent_24", LOADS),
     case("chase --muls 24 --size L3", Some("--size L1"), "chase_dependent_24", LOADS),
-    case("chase --muls 24 --size L2", None, "chase_dependent_24", &[Activity::Chains]),
-    case("chase --muls 24 --size L1", None, "chase_dependent_24", &[Activity::Chains]),
+    case("chase --muls 24 --size L2", None, "chase_dependent_24", &[ThreadActivity::Chains]),
+    case("chase --muls 24 --size L1", None, "chase_dependent_24", &[ThreadActivity::Chains]),
     case("chase --muls 24 --independent", Some("--size L1"), "chase_independent_24", LOADS),
     case("stream", Some("--size L1"), "triad", BOTH),
-    case("store_stream", Some("--size L1"), "write_buffer", &[Activity::Stores]),
-    case("multiply", None, "multiply_chain", &[Activity::Chains]),
-    case("divide", None, "divide_chain", &[Activity::Divides]),
-    case("branches", Some("--size 1"), "count_heads", &[Activity::Branches]),
+    case("store_stream", Some("--size L1"), "write_buffer", &[ThreadActivity::Stores]),
+    case("multiply", None, "multiply_chain", &[ThreadActivity::Chains]),
+    case("divide", None, "divide_chain", &[ThreadActivity::Divides]),
+    case("branches", Some("--size 1"), "count_heads", &[ThreadActivity::Branches]),
     case("sum", None, "sum_array", &[]),
     case("sum --dot", None, "dot_product", &[]),
-    case("atomics", None, "add_atomically", &[Activity::Atomics]),
-    case("spinlock", None, "lock_spin", &[Activity::Atomics]),
+    case("atomics", None, "add_atomically", &[ThreadActivity::Atomics]),
+    case("spinlock", None, "lock_spin", &[ThreadActivity::Atomics]),
     case("false_sharing", Some("--padded"), "count_", BOTH),
     case("imbalance", None, "multiply_rows", &[]),
     case("hash_join", Some("--small-table"), "probe", LOADS),
@@ -87,7 +87,7 @@ fn show(case: &Case, findings: &Findings, truth: Option<f64>) -> Result<bool, Bo
         waits => waits.iter().map(|&wait| split.share(wait)).sum(),
     };
     let name = findings.symbols.first().map_or("", |symbol| symbol.name.as_str());
-    let others = Activity::ALL
+    let others = ThreadActivity::ALL
         .into_iter()
         .filter(|activity| activity.is_waiting() && !case.expected.contains(activity));
     let largest_other = others.map(|activity| split.share(activity)).fold(0.0, f64::max);
@@ -123,12 +123,12 @@ fn record(folder: &Path, case: &Case) -> Result<Findings, Box<dyn Error>> {
     let mut words = words(case.command, "");
     let program = folder.join(words.next().unwrap_or_default());
     let command = silent([program.into()].into_iter().chain(words.map(Into::into)));
-    let request = Request {
+    let request = RecordRequest {
         skid_instructions: host::timer::skid_for(None, &pmu::Live),
-        ..Request::new(Target::Launch(command), &file)
+        ..RecordRequest::new(RecordTarget::Launch(command), &file)
     };
     recorder::record(&request, &pmu::Live, &machine::Source::live())?;
-    Ok(analyse(&record::file::read(&file)?, None, &Options::default()))
+    Ok(analyse(&record::file::read(&file)?, None, &TimerOptions::default()))
 }
 
 /// Share of processor time per step that goes away with the bottleneck.

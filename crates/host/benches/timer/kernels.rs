@@ -4,11 +4,11 @@
 use std::error::Error;
 
 use analysis::{
-    findings::{Activity, Split},
-    timer::{Options, analyse},
+    findings::{Split, ThreadActivity},
+    timer::{TimerOptions, analyse},
 };
 use host::timer::recorded::RecordedKernel;
-use kernels::{Catalogue, Job, Kernel, Workload};
+use kernels::{Job, Kernel, KernelCatalogue, Workload};
 use machine::Bytes;
 
 /// Samples per second: more than in a recording, so that half a second gives enough of them.
@@ -30,7 +30,7 @@ enum Bound {
     /// Waiting for memory below so many points.
     Below(f64),
     /// This class is the largest.
-    Class(Activity),
+    Class(ThreadActivity),
 }
 
 struct Case {
@@ -58,7 +58,7 @@ fn cases() -> Vec<Case> {
         (l3, Bound::Near(15.0)),
         (dram, Bound::Near(12.0)),
     ];
-    let mut cases = vec![case("chase", &[], L1, Bound::Class(Activity::Loads))];
+    let mut cases = vec![case("chase", &[], L1, Bound::Class(ThreadActivity::Loads))];
     cases.extend(levels[1..].iter().map(|&(size, bound)| case("chase", &[], size, bound)));
     for kernel in ["chase-dependent", "chase-independent"] {
         cases.extend(levels.iter().map(|&(size, bound)| case(kernel, MULS, size, bound)));
@@ -66,15 +66,15 @@ fn cases() -> Vec<Case> {
     let streams = ["load", "sum", "ddot", "copy", "triad", "store", "update"];
     cases.extend(streams.map(|kernel| case(kernel, &[], L1, Bound::Below(15.0))));
     cases.extend(streams.map(|kernel| case(kernel, &[], dram, Bound::Near(12.0))));
-    cases.push(case("div-chain", &[], L1, Bound::Class(Activity::Divides)));
-    cases.push(case("mul-chain", &[], L1, Bound::Class(Activity::Chains)));
-    cases.push(case("branch-miss", &[], L1, Bound::Class(Activity::Branches)));
+    cases.push(case("div-chain", &[], L1, Bound::Class(ThreadActivity::Divides)));
+    cases.push(case("mul-chain", &[], L1, Bound::Class(ThreadActivity::Chains)));
+    cases.push(case("branch-miss", &[], L1, Bound::Class(ThreadActivity::Branches)));
     cases.push(case("fma-lanes", &[], L1, Bound::Below(15.0)));
     cases
 }
 
 fn kernel(case: &Case) -> Kernel {
-    let catalogue = Catalogue::builtin().expect("the catalogue parses");
+    let catalogue = KernelCatalogue::builtin().expect("the catalogue parses");
     let kernel = catalogue
         .iter()
         .find(|kernel| kernel.name() == case.kernel)
@@ -111,7 +111,7 @@ fn measure(kernel: &Kernel, size: Bytes) -> Result<(Split, f64, u64), Box<dyn Er
     let ratio = per_byte(base_samples, base_passes, &base) / per_byte(case_samples, case_passes, &case);
     let (case, base) = (case.into_run()?, base.into_run()?);
     let lost = [&case, &base].map(|run| run.about.lost_samples.unwrap_or(0)).iter().sum();
-    let findings = analyse(&case, None, &Options::default());
+    let findings = analyse(&case, None, &TimerOptions::default());
     Ok((findings.overall.ok_or("no sample was taken")?, (1.0 - ratio).max(0.0), lost))
 }
 

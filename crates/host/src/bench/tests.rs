@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::{imagined, imagined::ImaginedHost, native::Native, sizes};
-use kernels::Catalogue;
+use kernels::KernelCatalogue;
 use machine::Source;
 use record::bench::Stopped;
 
 fn kernel(name: &str) -> Kernel {
-    Catalogue::builtin().expect("the catalogue").get(name).expect("a kernel")
+    KernelCatalogue::builtin().expect("the catalogue").get(name).expect("a kernel")
 }
 
 fn request<'a>(kernel: &'a Kernel, sizes: &'a [Bytes], cpus: &'a CpuSet) -> BenchRequest<'a> {
@@ -76,14 +76,17 @@ fn three_sizes(interrupt_in: Option<usize>) -> (Bench, Vec<usize>) {
             reported.push(done);
         }
     };
-    let mut host =
-        ImaginedHost::new(imagined::machine(2), Catalogue::builtin().expect("kernels"), |job, passes| {
+    let mut host = ImaginedHost::new(
+        imagined::machine(2),
+        KernelCatalogue::builtin().expect("kernels"),
+        |job, passes| {
             let now = sizes.iter().position(|&size| size == job.size);
             if now.is_some() && now == interrupt_in && job.kernel.name() == "load" {
                 flag.store(true, Ordering::Relaxed);
             }
             (job.size.0 * passes) as f64
-        });
+        },
+    );
     let bench = bench(&request, &mut host, &mut progress, &flag).expect("measured");
     (bench, reported)
 }

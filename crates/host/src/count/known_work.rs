@@ -2,7 +2,7 @@
 
 use std::{sync::atomic::AtomicBool, time::Duration};
 
-use events::Refusal;
+use events::CountRefusal;
 use kernels::Job;
 use machine::CpuSet;
 
@@ -40,7 +40,7 @@ pub struct CountedScenario<'a> {
 impl From<HostError> for CountError {
     fn from(error: HostError) -> Self {
         let HostError { what, source } = error;
-        match source.downcast::<Refusal>() {
+        match source.downcast::<CountRefusal>() {
             Ok(refusal) => Self::Refused(*refusal),
             Err(source) => Self::Run(HostError { what, source }),
         }

@@ -10,8 +10,8 @@ use std::{
 use events::{Count, Counting, Scope};
 use record::run::{Ending, Usage};
 use recorder::program::{
-    launch::{Child, NotFound, Program},
-    signals::{self, Signals},
+    launch::{Child, LaunchedProgram, NotFound},
+    signals::{self, CaughtSignals},
     usage,
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -80,7 +80,7 @@ impl Target for NativeTarget<'_> {
     }
 
     fn pass(&mut self, open: &mut Open<'_>, interval: Option<Duration>) -> Result<Pass, CountError> {
-        let signals = Signals::catch().map_err(system("catch signals"))?;
+        let signals = CaughtSignals::catch().map_err(system("catch signals"))?;
         let mut child = match self.program().is_empty() {
             true => None,
             false => Some(start(self.program(), &signals)?),
@@ -147,9 +147,9 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn start(command: &[OsString], signals: &Signals) -> Result<Child, CountError> {
+fn start(command: &[OsString], signals: &CaughtSignals) -> Result<Child, CountError> {
     let name = || command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let program = Program::find(command).map_err(|error| CountError::Program {
+    let program = LaunchedProgram::find(command).map_err(|error| CountError::Program {
         program: name(),
         reason: match error {
             NotFound::Missing => "no such program; check the name, or give a path".to_owned(),
@@ -166,7 +166,7 @@ fn not_started(command: &[OsString], error: &io::Error) -> CountError {
 
 /// Waits while events are counted.
 struct Watch<'a> {
-    signals: &'a Signals,
+    signals: &'a CaughtSignals,
     began: Instant,
     deadline: Option<Instant>,
     interval: Option<Duration>,

@@ -1,8 +1,8 @@
 //! Which events to count: by name and by group, each once.
 
 use events::{
-    Event, Instrument, Refusal,
-    groups::{Chosen, Group},
+    CountRefusal, Event, Instrument,
+    groups::{Chosen, MetricGroup},
     names,
 };
 use record::count::{CountedMetric, CountedRun, Counts, GroupMetrics, Total, total};
@@ -23,11 +23,17 @@ struct Wanted {
 
 impl Selection {
     /// Resolves lists of names (`a,b,{c,d}`) and names of groups against an instrument.
-    pub fn new(instrument: &dyn Instrument, lists: &[String], groups: &[String]) -> Result<Self, Refusal> {
+    pub fn new(
+        instrument: &dyn Instrument,
+        lists: &[String],
+        groups: &[String],
+    ) -> Result<Self, CountRefusal> {
         let mut selection = Self { events: Vec::new(), groups: Vec::new() };
         for list in lists {
-            let pieces = names::split(list)
-                .map_err(|error| Refusal::UnknownEvent { name: list.clone(), hint: error.to_string() })?;
+            let pieces = names::split(list).map_err(|error| CountRefusal::UnknownEvent {
+                name: list.clone(),
+                hint: error.to_string(),
+            })?;
             for piece in pieces.iter().flatten() {
                 let event = instrument.resolve(piece.text)?;
                 selection.add(event);
@@ -54,17 +60,17 @@ impl Selection {
         }
     }
 
-    fn add_group(&mut self, instrument: &dyn Instrument, name: &str) -> Result<(), Refusal> {
-        let Some(group) = Group::named(name) else {
-            let known: Vec<&str> = Group::all().iter().map(|group| group.name.as_str()).collect();
-            return Err(Refusal::UnknownEvent {
+    fn add_group(&mut self, instrument: &dyn Instrument, name: &str) -> Result<(), CountRefusal> {
+        let Some(group) = MetricGroup::named(name) else {
+            let known: Vec<&str> = MetricGroup::all().iter().map(|group| group.name.as_str()).collect();
+            return Err(CountRefusal::UnknownEvent {
                 name: name.to_owned(),
                 hint: format!("no such group; there are {}", known.join(", ")),
             });
         };
         let chosen = group.choose(&|event| instrument.resolve(event).is_ok());
         if chosen.events.is_empty() {
-            return Err(Refusal::NotHere {
+            return Err(CountRefusal::NotHere {
                 event: format!("group {}", group.name),
                 reason: "this machine has none of its events; 'memwall events' lists what it has".to_owned(),
             });

@@ -14,7 +14,7 @@ use std::{
 
 use events::Scope;
 use kernels::{
-    Catalogue, Job, PagePolicy, Workload,
+    Job, KernelCatalogue, PagePolicy, Workload,
     memory::{Buffer, HUGE_PAGE, Placement},
     parse::KernelFileError,
     scenario::{Plan, truth::Pass},
@@ -24,7 +24,7 @@ use machine::{
     Bytes, CpuSet, Source, Topology,
     profile::{Overheads, Timer},
 };
-use record::bench::Pages;
+use record::bench::BackingPages;
 
 use crate::{
     host::{Host, HostError, Loaded, Measured, PreparedPlan, work_of},
@@ -55,8 +55,8 @@ impl Executor for Workload {
 }
 
 /// The pages behind a workload, if the system says.
-pub fn pages_of(workload: &Workload) -> Option<Pages> {
-    workload.backing().map(|backing| Pages { huge: backing.huge, total: backing.total })
+pub fn pages_of(workload: &Workload) -> Option<BackingPages> {
+    workload.backing().map(|backing| BackingPages { huge: backing.huge, total: backing.total })
 }
 
 /// This machine.
@@ -64,7 +64,7 @@ pub fn pages_of(workload: &Workload) -> Option<Pages> {
 pub struct Native {
     source: Source,
     topology: Topology,
-    catalogue: Catalogue,
+    catalogue: KernelCatalogue,
     seed: u64,
     started: Instant,
     tsc: Option<Tsc>,
@@ -75,11 +75,11 @@ pub struct Native {
 impl Native {
     /// The machine we run on, which is also the one at `source`.
     pub fn new(source: &Source, seed: u64) -> Result<Self, KernelFileError> {
-        Ok(Self::with_kernels(source, Catalogue::builtin()?, seed))
+        Ok(Self::with_kernels(source, KernelCatalogue::builtin()?, seed))
     }
 
     /// The same with these kernels and no others.
-    pub fn with_kernels(source: &Source, catalogue: Catalogue, seed: u64) -> Self {
+    pub fn with_kernels(source: &Source, catalogue: KernelCatalogue, seed: u64) -> Self {
         Self {
             source: source.clone(),
             topology: Topology::read(source),
@@ -150,7 +150,7 @@ impl Host for Native {
         &self.topology
     }
 
-    fn kernels(&self) -> &Catalogue {
+    fn kernels(&self) -> &KernelCatalogue {
         &self.catalogue
     }
 

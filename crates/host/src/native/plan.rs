@@ -7,7 +7,7 @@ use kernels::{
     scenario::{Event, Plan},
     workload::{WorkThread, WorkloadError},
 };
-use record::bench::Pages;
+use record::bench::BackingPages;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::host::{HostError, PlanRun, PreparedPlan, RegionEntry};
@@ -88,9 +88,9 @@ impl PreparedPlan for NativePlan {
         })
     }
 
-    fn pages(&self, instance: usize) -> Option<Pages> {
+    fn pages(&self, instance: usize) -> Option<BackingPages> {
         let backing = self.workload.backing_of(instance)?;
-        Some(Pages { huge: backing.huge, total: backing.total })
+        Some(BackingPages { huge: backing.huge, total: backing.total })
     }
 }
 

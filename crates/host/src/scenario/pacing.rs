@@ -3,12 +3,12 @@
 use std::sync::atomic::AtomicBool;
 
 use kernels::scenario::pace;
-use record::scenario::Pace;
+use record::scenario::ScenarioPace;
 
 use crate::host::{HostError, PreparedPlan};
 
 /// Slows down every step that has a rate. Steps that are interrupted stay as fast as they are.
-pub fn pace(prepared: &mut dyn PreparedPlan, interrupt: &AtomicBool) -> Result<Vec<Pace>, HostError> {
+pub fn pace(prepared: &mut dyn PreparedPlan, interrupt: &AtomicBool) -> Result<Vec<ScenarioPace>, HostError> {
     let paced: Vec<(usize, f64)> = prepared
         .plan()
         .steps()
@@ -29,7 +29,7 @@ pub fn pace(prepared: &mut dyn PreparedPlan, interrupt: &AtomicBool) -> Result<V
         prepared.set_nops(step, found.nops)?;
         let plan = prepared.plan();
         let planned = &plan.steps()[step];
-        paces.push(Pace {
+        paces.push(ScenarioPace {
             region: plan.regions()[planned.region].path.clone(),
             kernel: planned.kernel.name().to_owned(),
             asked_bytes_per_s,

@@ -1,6 +1,6 @@
 //! Which CPU each thread runs on, and which node each buffer lies on.
 
-use kernels::scenario::{Home, Plan, Scenario};
+use kernels::scenario::{BufferHome, Plan, Scenario};
 use machine::{CpuSet, Topology};
 
 use super::RunError;
@@ -50,12 +50,12 @@ pub fn nodes(plan: &Plan, cpus: &[u32], machine: &Topology) -> Result<Vec<Option
             let buffer = &plan.scenario().buffers[instance.buffer];
             let cpu = cpus[instance.thread.unwrap_or(0)];
             match buffer.home {
-                Home::Local | Home::FirstTouch => Ok(None),
-                Home::Node(node) => {
+                BufferHome::Local | BufferHome::FirstTouch => Ok(None),
+                BufferHome::Node(node) => {
                     check_node(machine, node)?;
                     Ok(Some(node))
                 }
-                Home::Remote => remote(machine, cpu)
+                BufferHome::Remote => remote(machine, cpu)
                     .map(Some)
                     .ok_or_else(|| RunError::NoRemoteNode { buffer: buffer.name.clone(), cpu }),
             }

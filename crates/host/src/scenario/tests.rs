@@ -1,13 +1,13 @@
 //! Placement on imagined machines; every shipped scenario, at a 64th of its size, on this one.
 
-use kernels::{Catalogue, scenario::shipped};
-use machine::{Source, topology::Node};
+use kernels::{KernelCatalogue, scenario::shipped};
+use machine::{Source, topology::MemoryNode};
 
 use super::*;
 use crate::{imagined::machine, native::Native};
 
 fn scenario(name: &str, settings: &[(&str, &str)]) -> Scenario {
-    let catalogue = Catalogue::builtin().expect("built-in kernels are valid");
+    let catalogue = KernelCatalogue::builtin().expect("built-in kernels are valid");
     let settings: Vec<_> =
         settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
     shipped::find(name).expect("shipped").parse(&catalogue, &settings).expect("valid")
@@ -21,7 +21,7 @@ fn set(text: &str) -> CpuSet {
 fn two_nodes() -> Topology {
     let mut machine = machine(8);
     machine.nodes = (0..2)
-        .map(|id| Node {
+        .map(|id| MemoryNode {
             id,
             cpus: (4 * id..4 * id + 4).collect(),
             memory: Some(Bytes::gib(4)),

@@ -2,7 +2,7 @@
 
 use events::{Catalogue, Unit};
 use machine::model::Model;
-use record::doctor::{Capability, Checkup, Instrument, State};
+use record::doctor::{BestInstrument, Capability, CapabilityState, Checkup};
 
 /// Nothing is tried: what is simulated is known.
 pub fn examine(model: &Model) -> Checkup {
@@ -60,7 +60,7 @@ pub fn examine(model: &Model) -> Checkup {
     Checkup {
         schema: "memwall.doctor/1".to_owned(),
         rows,
-        instrument: if catalogue.is_some() { Instrument::Pmu } else { Instrument::Squeeze },
+        instrument: if catalogue.is_some() { BestInstrument::Pmu } else { BestInstrument::Squeeze },
         because: match catalogue {
             Some(_) => format!("every counter of simulated {} can be read, all in one run", model.name),
             None => format!(
@@ -105,8 +105,8 @@ fn prefetchers(model: &Model) -> Result<String, &'static str> {
 
 fn row(key: &str, name: &str, state: Result<String, &str>, unlocks: &str) -> Capability {
     let (state, detail) = match state {
-        Ok(detail) => (State::Found, detail),
-        Err(why) => (State::Missing, why.to_owned()),
+        Ok(detail) => (CapabilityState::Found, detail),
+        Err(why) => (CapabilityState::Missing, why.to_owned()),
     };
     Capability {
         key: key.to_owned(),

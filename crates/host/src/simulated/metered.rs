@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 use kernels::Job;
 use machine::model::Model;
 use sim::{
-    engine::{Engine, Interrupts, Outcome},
-    memory::{MemorySystem, Options},
+    engine::{Engine, EngineOutcome, Interrupts},
+    memory::{MemoryOptions, MemorySystem},
     pmu::SharedBank,
     time::Time,
 };
@@ -86,7 +86,7 @@ fn engine(
     conditions: Conditions,
 ) -> Result<Engine<MemorySystem>, SimulationError> {
     let Conditions { prefetchers, disturbance, interrupts, .. } = conditions;
-    let options = Options { seed, prefetchers, disturbance, ..Options::default() };
+    let options = MemoryOptions { seed, prefetchers, disturbance, ..MemoryOptions::default() };
     let mut memory = MemorySystem::new(model, options)?;
     kernel.place(&mut memory);
     let mut engine = Engine::new(model, memory)?;
@@ -113,7 +113,7 @@ impl<'a> Placed<'a> {
         Ok(group)
     }
 
-    fn run(&mut self, group: &mut [ThreadGroup<'_>]) -> Result<Outcome, SimulationError> {
+    fn run(&mut self, group: &mut [ThreadGroup<'_>]) -> Result<EngineOutcome, SimulationError> {
         Ok(run(&mut self.engine, group, self.interrupt)?)
     }
 }
@@ -128,7 +128,7 @@ fn steady_instructions(kernel: &PlacedKernel<'_>, job: &Job, conditions: Conditi
 }
 
 /// Core cycles of all threads.
-fn cycles(model: &Model, outcome: &Outcome) -> f64 {
+fn cycles(model: &Model, outcome: &EngineOutcome) -> f64 {
     let cycles_per_ns = model.clock.core_hz as f64 / 1e9;
     outcome.jobs.iter().map(|job| job.end.since(outcome.start).ns() * cycles_per_ns).sum()
 }

@@ -4,20 +4,20 @@ use std::sync::atomic::AtomicBool;
 
 use kernels::{
     Job, PagePolicy,
-    description::{Pattern, Shape},
+    description::{KernelShape, StreamPattern},
     draw::DrawError,
     geometry::Geometry,
     scenario::PlannedStep,
     traffic,
-    truth::Counts,
+    truth::TruthCounts,
 };
 use machine::{
     Bytes,
     model::{Inclusion, Model},
 };
-use record::bench::{Pages, Work};
+use record::bench::{BackingPages, Work};
 use sim::{
-    engine::{self, Engine, EngineError, JobOutcome, Outcome},
+    engine::{self, Engine, EngineError, EngineOutcome, JobOutcome},
     memory::{MemorySystem, PageSize},
     plan_source::{AddressOrder, PlacedPlan, PlanSource},
     time::Time,
@@ -47,7 +47,7 @@ pub(super) struct PlacedKernel<'a> {
     model: &'a Model,
     placed: PlacedPlan,
     /// Of one pass, by thread.
-    counts: Vec<Counts>,
+    counts: Vec<TruthCounts>,
     /// Whether only whole passes can be run.
     pub whole: bool,
 }
@@ -69,7 +69,7 @@ impl<'a> PlacedKernel<'a> {
     pub fn prepare(job: &'a Job, model: &'a Model, address: u64) -> Result<Self, SimulationError> {
         let plan = job.plan(&model.isa)?;
         let placed = PlacedPlan::new(plan, AddressOrder::ByThread { from: address })?;
-        let whole = !matches!(job.kernel.description().shape, Shape::Private(_));
+        let whole = !matches!(job.kernel.description().shape, KernelShape::Private(_));
         let step = &placed.plan().steps()[0];
         let counts = step.parts.iter().map(|part| step.pass_counts(part)).collect();
         Ok(Self { job, model, placed, counts, whole })
@@ -88,7 +88,7 @@ impl<'a> PlacedKernel<'a> {
     /// What laying it out costs.
     pub fn units(&self) -> u64 {
         match self.first_pattern() {
-            Some(Pattern::Cycle { stride }) => self.job.size.0 / stride.max(1) / SLOTS_PER_UNIT,
+            Some(StreamPattern::Cycle { stride }) => self.job.size.0 / stride.max(1) / SLOTS_PER_UNIT,
             _ => 0,
         }
     }
@@ -122,7 +122,7 @@ impl<'a> PlacedKernel<'a> {
 
     /// What one pass does, by thread.
     #[cfg(test)]
-    pub fn pass_counts(&self) -> &[Counts] {
+    pub fn pass_counts(&self) -> &[TruthCounts] {
         &self.counts
     }
 
@@ -142,7 +142,7 @@ impl<'a> PlacedKernel<'a> {
     }
 
     /// By thread: how much of a pass a window did.
-    pub fn parts_of(&self, outcome: &Outcome) -> Vec<f64> {
+    pub fn parts_of(&self, outcome: &EngineOutcome) -> Vec<f64> {
         let done = outcome.jobs.iter().zip(&self.counts);
         done.map(|(job, pass)| job.statistics.instructions as f64 / pass.instructions.max(1) as f64).collect()
     }
@@ -158,7 +158,7 @@ impl<'a> PlacedKernel<'a> {
         // A random walk meets lines that prefetchers left behind, and what is written leaves the caches dirty: for
         // these it matters what the caches are full of.
         let stores: u64 = self.counts.iter().map(|counts| counts.stores).sum();
-        let sequential = matches!(self.first_pattern(), Some(Pattern::Sequential { .. }));
+        let sequential = matches!(self.first_pattern(), Some(StreamPattern::Sequential { .. }));
         let reads_on = stores == 0 && sequential;
         let timed = self.timed();
         let sizes: Vec<u64> = self.geometries().map(|geometry| geometry.size).collect();
@@ -193,7 +193,7 @@ impl<'a> PlacedKernel<'a> {
     /// Instructions of each thread that are timed: whole passes where they are short.
     pub fn timed(&self) -> Vec<u64> {
         let each = (TIMED / self.counts.len().max(1) as u64).max(TIMED_EACH);
-        let of_thread = |counts: &Counts| match counts.instructions.max(1) {
+        let of_thread = |counts: &TruthCounts| match counts.instructions.max(1) {
             pass if pass < each => each.div_ceil(pass) * pass,
             _ => each,
         };
@@ -206,7 +206,7 @@ impl<'a> PlacedKernel<'a> {
     /// only over several fillings do they leave it as they came.
     pub fn turnover(&self, times: u64) -> Vec<u64> {
         let share = (times * cache_bytes(self.model)) as f64 / self.size().0.max(1) as f64;
-        let of_pass = |counts: &Counts| (counts.instructions as f64 * share.min(1.0)) as u64;
+        let of_pass = |counts: &TruthCounts| (counts.instructions as f64 * share.min(1.0)) as u64;
         self.counts.iter().zip(self.timed()).map(|(counts, timed)| of_pass(counts).max(timed)).collect()
     }
 
@@ -219,7 +219,7 @@ impl<'a> PlacedKernel<'a> {
     }
 
     /// What one pass takes, from a window of one: that of the slowest thread.
-    pub fn pass_ns(&self, outcome: &Outcome) -> f64 {
+    pub fn pass_ns(&self, outcome: &EngineOutcome) -> f64 {
         let threads = outcome.jobs.iter().zip(&self.counts);
         threads
             .map(|(job, counts)| {
@@ -252,11 +252,11 @@ impl<'a> PlacedKernel<'a> {
     }
 
     /// Pages behind it.
-    pub fn pages(&self) -> Pages {
+    pub fn pages(&self) -> BackingPages {
         pages(self.placed.data().map(|range| range.bytes).sum(), self.job.pages)
     }
 
-    fn first_pattern(&self) -> Option<Pattern> {
+    fn first_pattern(&self) -> Option<StreamPattern> {
         self.job.kernel.description().streams.first().map(|stream| stream.pattern)
     }
 }
@@ -291,7 +291,7 @@ pub(super) fn run(
     engine: &mut Engine<MemorySystem>,
     groups: &mut [ThreadGroup<'_>],
     interrupt: &AtomicBool,
-) -> Result<Outcome, EngineError> {
+) -> Result<EngineOutcome, EngineError> {
     let mut windows: Vec<(usize, usize, bool, Window<'_, PlanSource<'_>>)> = Vec::new();
     for group in groups.iter_mut() {
         let threads = group.sources.iter_mut().zip(group.places.iter().zip(&group.limits));
@@ -301,9 +301,9 @@ pub(super) fn run(
             windows.push((core, thread, group.background, window));
         }
     }
-    let mut jobs: Vec<engine::Job<'_>> = windows
+    let mut jobs: Vec<engine::EngineJob<'_>> = windows
         .iter_mut()
-        .map(|(core, thread, background, source)| engine::Job {
+        .map(|(core, thread, background, source)| engine::EngineJob {
             core: *core,
             thread: *thread,
             background: *background,

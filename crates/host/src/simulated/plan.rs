@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use kernels::scenario::Plan;
 use machine::model::Model;
-use record::bench::Pages;
+use record::bench::BackingPages;
 use sim::{
-    engine::{Engine, Job},
-    memory::{MemorySystem, Options},
+    engine::{Engine, EngineJob},
+    memory::{MemoryOptions, MemorySystem},
     plan_source::{AddressOrder, PlacedPlan, PlanSource},
     pmu::SharedBank,
-    source::Source,
+    source::BlockSource,
 };
 
 use super::{
@@ -40,7 +40,7 @@ impl SimulatedPlan<'_> {
     fn placed(&self) -> Result<(PlacedPlan, Engine<MemorySystem>), SimulationError> {
         let placed = PlacedPlan::new(self.plan.clone(), AddressOrder::DataFirst)?;
         let scenario = self.plan.scenario();
-        let options = Options { seed: scenario.seed, ..Options::default() };
+        let options = MemoryOptions { seed: scenario.seed, ..MemoryOptions::default() };
         let mut memory = MemorySystem::new(self.model, options)?;
         for range in placed.data() {
             let Some(index) = range.instance else { continue };
@@ -56,9 +56,9 @@ impl SimulatedPlan<'_> {
     }
 
     /// Where a thread runs.
-    fn job<'s>(&self, thread: usize, source: &'s mut dyn Source) -> Job<'s> {
+    fn job<'s>(&self, thread: usize, source: &'s mut dyn BlockSource) -> EngineJob<'s> {
         let (core, thread) = place(self.model, self.cpus[thread]);
-        Job { core, thread, background: false, source }
+        EngineJob { core, thread, background: false, source }
     }
 
     fn failed(&self) -> impl Fn(SimulationError) -> HostError + use<> {
@@ -77,7 +77,7 @@ impl SimulatedPlan<'_> {
             let mut windows: Vec<_> =
                 sources.map(|(source, &pass)| Window::new(source, limit(pass), interrupt)).collect();
             let windows = windows.iter_mut().zip(parts);
-            let mut jobs: Vec<Job<'_>> =
+            let mut jobs: Vec<EngineJob<'_>> =
                 windows.map(|(source, part)| self.job(part.thread, source)).collect();
             engine.run(&mut jobs)
         };
@@ -101,7 +101,7 @@ impl SimulatedPlan<'_> {
         let mut windows: Vec<_> =
             sources.iter_mut().map(|source| Window::new(source, u64::MAX, interrupt)).collect();
         let windows = windows.iter_mut().enumerate();
-        let mut jobs: Vec<Job<'_>> = windows.map(|(thread, source)| self.job(thread, source)).collect();
+        let mut jobs: Vec<EngineJob<'_>> = windows.map(|(thread, source)| self.job(thread, source)).collect();
         let outcome = engine.run(&mut jobs)?;
         Ok(PlanRun {
             entries: sources.into_iter().map(entries).collect(),
@@ -137,7 +137,7 @@ impl PreparedPlan for SimulatedPlan<'_> {
         self.run_all(interrupt).map_err(self.failed())
     }
 
-    fn pages(&self, instance: usize) -> Option<Pages> {
+    fn pages(&self, instance: usize) -> Option<BackingPages> {
         let instance = self.plan.instances().get(instance)?;
         Some(pages(instance.allocate.0, self.plan.scenario().buffers[instance.buffer].pages))
     }

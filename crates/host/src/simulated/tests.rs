@@ -96,15 +96,15 @@ mod metered {
         meter::MeteredPart,
         scenario::{self, ScenarioJob, sample_scenario},
     };
-    use events::{Instrument, Share, TooMany};
+    use events::{CountShare, Instrument, TooMany};
     use sim::{
         access::Supplier,
         pmu::{Flaws, SampleRequest},
     };
 
-    fn counted() -> (Simulated, Pmu) {
+    fn counted() -> (Simulated, SimulatedPmu) {
         let model = Model::builtin("tiny").expect("a model");
-        let pmu = Pmu::new(&model, Flaws::of(&model)).expect("events");
+        let pmu = SimulatedPmu::new(&model, Flaws::of(&model)).expect("events");
         (tiny().counted_by(&pmu), pmu)
     }
 
@@ -113,17 +113,17 @@ mod metered {
         let (mut host, pmu) = counted();
         let names = ["INST_RETIRED.ANY", "MEM_UOPS_RETIRED.ALL_STORES", "cycles"];
         let events: Vec<_> = names.iter().map(|name| pmu.resolve(name).expect("an event")).collect();
-        let (too_many, share) = (TooMany::Refuse, Share::Each);
+        let (too_many, share) = (TooMany::Refuse, CountShare::Each);
         let scope = host.scope(&[0, 1]);
         let mut counting =
-            pmu.open(&events::Request { events, scope, too_many, share }).expect("three counters");
+            pmu.open(&events::CountRequest { events, scope, too_many, share }).expect("three counters");
         let never = AtomicBool::new(false);
         let job = host.job("copy", Bytes::kib(64), &[0, 1]).expect("a job");
         let part = MeteredPart::Passes { warm_up: 1, passes: Some(2) };
         let run = host.run_metered(&job, part, &mut counting, &never).expect("a run");
         let counts = counting.read().expect("counts");
         let of = |event: usize, cpu: u32| {
-            let place = events::Place::Cpu(cpu);
+            let place = events::CountedPlace::Cpu(cpu);
             let found = counts.iter().find(|count| count.event == event && count.place == place);
             found.and_then(|count| count.value.exact()).expect("a count")
         };
@@ -146,8 +146,9 @@ mod metered {
         let request = ScenarioJob { scenario: &scenario, cpus: &cpus, scale: 64 };
         let never = AtomicBool::new(false);
         let events = vec![pmu.resolve("MEM_LOAD_UOPS_L3_HIT_RETIRED.XSNP_HITM").expect("an event")];
-        let (too_many, share, scope) = (TooMany::AllAtOnce, Share::Together, host.scope(&cpus));
-        let mut counting = pmu.open(&events::Request { events, scope, too_many, share }).expect("a counter");
+        let (too_many, share, scope) = (TooMany::AllAtOnce, CountShare::Together, host.scope(&cpus));
+        let mut counting =
+            pmu.open(&events::CountRequest { events, scope, too_many, share }).expect("a counter");
         scenario::run_metered(&request, &mut host, Some(&mut counting), &never).expect("a run");
         let moved = counting.read().expect("counts")[0].value.exact().expect("a count");
         let event = pmu.resolve("mem-loads").expect("an event");

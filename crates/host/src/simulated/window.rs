@@ -7,7 +7,7 @@ use std::sync::{
 
 use code::Block;
 use sim::{
-    source::{Execution, Source, Step},
+    source::{BlockExecution, BlockSource, SourceStep},
     time::Time,
 };
 
@@ -34,7 +34,7 @@ enum Serial {
     Since(Time),
 }
 
-impl<'a, S: Source> Window<'a, S> {
+impl<'a, S: BlockSource> Window<'a, S> {
     /// The next `instructions` of `inner`, in whole blocks.
     pub fn new(inner: &'a mut S, instructions: u64, interrupt: &'a AtomicBool) -> Self {
         Self { inner, left: instructions, interrupt, steps: 0, ended: false, serial: Serial::No }
@@ -48,37 +48,37 @@ impl<'a, S: Source> Window<'a, S> {
     }
 }
 
-impl<S: Source> Source for Window<'_, S> {
+impl<S: BlockSource> BlockSource for Window<'_, S> {
     fn blocks(&self) -> &Arc<[Block]> {
         self.inner.blocks()
     }
 
-    fn next(&mut self, execution: &mut Execution) -> bool {
-        matches!(self.poll(execution), Step::Execute | Step::ExecuteAt(_))
+    fn next(&mut self, execution: &mut BlockExecution) -> bool {
+        matches!(self.poll(execution), SourceStep::Execute | SourceStep::ExecuteAt(_))
     }
 
-    fn poll(&mut self, execution: &mut Execution) -> Step {
+    fn poll(&mut self, execution: &mut BlockExecution) -> SourceStep {
         self.steps += 1;
         if self.steps.is_multiple_of(STEPS_PER_LOOK) {
             self.ended |= self.interrupt.load(Ordering::Relaxed);
         }
         if self.left == 0 || self.ended {
-            return Step::End;
+            return SourceStep::End;
         }
         if matches!(self.serial, Serial::Given) {
-            return Step::Settle;
+            return SourceStep::Settle;
         }
         let mut step = self.inner.poll(execution);
         // Whoever it waits for may have been interrupted and will not come.
-        if step == Step::Blocked && self.interrupt.load(Ordering::Relaxed) {
+        if step == SourceStep::Blocked && self.interrupt.load(Ordering::Relaxed) {
             self.ended = true;
-            return Step::End;
+            return SourceStep::End;
         }
-        if let (Step::Execute, Serial::Since(at)) = (step, &self.serial) {
-            step = Step::ExecuteAt(*at);
+        if let (SourceStep::Execute, Serial::Since(at)) = (step, &self.serial) {
+            step = SourceStep::ExecuteAt(*at);
             self.serial = Serial::Given;
         }
-        if matches!(step, Step::Execute | Step::ExecuteAt(_)) {
+        if matches!(step, SourceStep::Execute | SourceStep::ExecuteAt(_)) {
             let instructions =
                 self.inner.blocks().get(execution.block).map_or(1, |block| block.totals().instructions);
             self.left = self.left.saturating_sub(instructions.max(1));

@@ -1,7 +1,7 @@
 //! A kernel recorded by the sampler and the recorder that a user's program is recorded by.
 
 use kernels::{Workload, team::TeamError, workload::WorkloadError};
-use pmu::Kernel;
+use pmu::LinuxKernel;
 use record::run::Run;
 use recorder::{GeneratedCode, KnownWork, KnownWorkError};
 use rustix::thread::gettid;
@@ -39,7 +39,7 @@ pub struct RecordedKernel<'k> {
 impl<'k> RecordedKernel<'k> {
     /// Opens the sampler for a workload whose first thread is pinned to `cpu`; nothing runs yet.
     pub fn open(
-        kernel: &'k dyn Kernel,
+        kernel: &'k dyn LinuxKernel,
         mut workload: Workload,
         cpu: u32,
         rate_hz: u32,

@@ -4,9 +4,9 @@
 //! where most samples lie, counted in instructions from the load before them, is the skid.
 
 use code::{Class, decode_range};
-use kernels::{Catalogue, Job, Workload};
+use kernels::{Job, KernelCatalogue, Workload};
 use machine::{Bytes, profile::Timer};
-use pmu::Kernel;
+use pmu::LinuxKernel;
 use record::run::Run;
 
 use super::recorded::{RecordedKernel, SampleError};
@@ -32,8 +32,8 @@ const ENOUGH: u64 = 400;
 const FEWEST: u64 = 50;
 
 /// Measures the skid on one CPU, in a few tenths of a second.
-pub fn measure(kernel: &dyn Kernel, cpu: u32, seed: u64) -> Result<Timer, SampleError> {
-    let catalogue = Catalogue::builtin().map_err(|error| SampleError::Kernel(error.to_string()))?;
+pub fn measure(kernel: &dyn LinuxKernel, cpu: u32, seed: u64) -> Result<Timer, SampleError> {
+    let catalogue = KernelCatalogue::builtin().map_err(|error| SampleError::Kernel(error.to_string()))?;
     let chase = catalogue.get("chase-dependent").map_err(|error| SampleError::Kernel(error.to_string()))?;
     let chase =
         chase.with("muls", MULTIPLICATIONS).map_err(|error| SampleError::Kernel(error.to_string()))?;

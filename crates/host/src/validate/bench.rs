@@ -2,9 +2,9 @@
 
 use std::sync::atomic::AtomicBool;
 
-use events::{Refusal, Signal};
+use events::{CountRefusal, Signal};
 use machine::{Bytes, Width};
-use record::validate::{Experiment, Observation, Place};
+use record::validate::{Experiment, KernelPlace, Observation};
 
 /// What of a machine the plan of experiments depends on.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,7 +56,7 @@ pub trait Bench {
         interrupt: &AtomicBool,
     ) -> Result<Observation, ObserveError>;
     /// What is programmed for an event, once it was seen to open; otherwise why it cannot be counted here.
-    fn probe(&self, event: &str) -> Result<Signal, Refusal>;
+    fn probe(&self, event: &str) -> Result<Signal, CountRefusal>;
     /// Latencies of sampled loads that memory served and whose translation was at hand, in cycles; none if loads
     /// cannot be sampled.
     fn sampled_latency(
@@ -71,9 +71,9 @@ pub trait Bench {
 }
 
 /// Why an event was refused, without its name, so that the same reason reads the same for all.
-pub fn reason(refusal: &Refusal) -> String {
+pub fn reason(refusal: &CountRefusal) -> String {
     match refusal {
-        Refusal::NotHere { reason, .. } => reason.clone(),
+        CountRefusal::NotHere { reason, .. } => reason.clone(),
         other => other.to_string(),
     }
 }
@@ -83,21 +83,21 @@ impl Machine {
     ///
     /// Half of a private cache holds it surely; four times the level above it leaves nothing there; four times all caches is
     /// gone before it is met again.
-    pub fn size(&self, place: Place, cores: usize) -> Option<Bytes> {
+    pub fn size(&self, place: KernelPlace, cores: usize) -> Option<Bytes> {
         let cores = cores.max(1) as u64;
         let last = self.l3.unwrap_or(Bytes(self.l2.0 * cores));
         Some(Bytes(match place {
-            Place::Registers => 0,
-            Place::L1 => self.l1.0 / 2 * cores,
-            Place::L2 => (self.l2.0 / 2).max(self.l1.0 * 2).min(self.l2.0 * 3 / 4) * cores,
-            Place::L3 => (self.l2.0 * 4 * cores).min(self.l3?.0 / 2),
-            Place::Memory => last.0 * 4,
+            KernelPlace::Registers => 0,
+            KernelPlace::L1 => self.l1.0 / 2 * cores,
+            KernelPlace::L2 => (self.l2.0 / 2).max(self.l1.0 * 2).min(self.l2.0 * 3 / 4) * cores,
+            KernelPlace::L3 => (self.l2.0 * 4 * cores).min(self.l3?.0 / 2),
+            KernelPlace::Memory => last.0 * 4,
         }))
     }
 
     /// The levels it has, innermost first.
-    pub fn places(&self) -> Vec<Place> {
-        let all = [Place::L1, Place::L2, Place::L3, Place::Memory];
-        all.into_iter().filter(|&place| place != Place::L3 || self.l3.is_some()).collect()
+    pub fn places(&self) -> Vec<KernelPlace> {
+        let all = [KernelPlace::L1, KernelPlace::L2, KernelPlace::L3, KernelPlace::Memory];
+        all.into_iter().filter(|&place| place != KernelPlace::L3 || self.l3.is_some()).collect()
     }
 }

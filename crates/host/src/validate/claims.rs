@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::OnceLock};
 use events::{Catalogue, Entry, Unit};
 use record::{
     quantity::{Purpose, Quantity},
-    validate::Place,
+    validate::KernelPlace,
 };
 use serde::Deserialize;
 
@@ -51,7 +51,7 @@ impl Candidate {
 #[serde(deny_unknown_fields)]
 pub struct Paper {
     /// Level that serves.
-    pub level: Place,
+    pub level: KernelPlace,
     /// It is the memory of another package.
     #[serde(default)]
     pub remote: bool,

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use machine::{fingerprint::Change, profile::Fingerprint, store::Store};
+use machine::{fingerprint::FingerprintChange, profile::Fingerprint, store::Store};
 use record::validate::Validation;
 
 use super::keep::{Files, KeepError};
@@ -17,7 +17,7 @@ pub enum Kept {
         /// When it was made: seconds since 1970, 0 of a simulated machine.
         measured_at: u64,
         /// What differs between then and now.
-        differs: Vec<Change>,
+        differs: Vec<FingerprintChange>,
     },
     /// None at all.
     Nothing,

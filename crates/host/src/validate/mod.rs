@@ -22,7 +22,7 @@ use machine::profile::Fingerprint;
 use record::{
     indicator::Indicator,
     quantity::{Purpose, Quantity},
-    validate::{Judged, Observation, SCHEMA, Step as Done, Sweep, Trust, Validation},
+    validate::{Judged, Observation, SCHEMA, Sweep, Trust, Validation, ValidationStep as Done},
 };
 
 use bench::Bench;
@@ -158,7 +158,7 @@ fn judge_all(
         .iter()
         .filter(|one| {
             let kernel = one.experiment.kernel.as_str();
-            KNOWN_LINES.contains(&kernel) || one.experiment.place == record::validate::Place::Registers
+            KNOWN_LINES.contains(&kernel) || one.experiment.place == record::validate::KernelPlace::Registers
         })
         .cloned()
         .collect();

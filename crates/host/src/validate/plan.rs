@@ -1,7 +1,7 @@
 //! Which experiments are made.
 
 use machine::Bytes;
-use record::validate::{Experiment, Place};
+use record::validate::{Experiment, KernelPlace};
 
 use super::{
     bench::Machine,
@@ -81,7 +81,7 @@ struct Planner<'a> {
 }
 
 impl Planner<'_> {
-    fn one(&self, kernel: &str, place: Place, cores: usize) -> Option<Experiment> {
+    fn one(&self, kernel: &str, place: KernelPlace, cores: usize) -> Option<Experiment> {
         Some(Experiment {
             kernel: kernel.to_owned(),
             parameters: Vec::new(),
@@ -107,7 +107,7 @@ impl Planner<'_> {
                 let here =
                     self.machine.places().into_iter().filter_map(|place| self.one(kernel, place, cores));
                 // What goes past the caches is the same wherever the data fits.
-                all.extend(here.filter(|one| *kernel != "store-nt" || one.place == Place::Memory));
+                all.extend(here.filter(|one| *kernel != "store-nt" || one.place == KernelPlace::Memory));
             }
         }
         all
@@ -115,7 +115,7 @@ impl Planner<'_> {
 
     fn volume(&self) -> Vec<Experiment> {
         // What others do meanwhile, and nothing else.
-        let mut all: Vec<Experiment> = self.one("add-chain", Place::Registers, 1).into_iter().collect();
+        let mut all: Vec<Experiment> = self.one("add-chain", KernelPlace::Registers, 1).into_iter().collect();
         all.extend(self.moving(&MOVING));
         let narrower = self.machine.widths.iter().rev().skip(1);
         for width in narrower.take(if self.extent.quick { 0 } else { 2 }) {
@@ -133,14 +133,14 @@ impl Planner<'_> {
     fn remote(&self, cores: &[usize]) -> Vec<Experiment> {
         let kernels = ["load", "store"].into_iter().filter(|_| self.machine.remote);
         let all = kernels.flat_map(|kernel| cores.iter().map(move |&cores| (kernel, cores)));
-        let there = all.filter_map(|(kernel, cores)| self.one(kernel, Place::Memory, cores));
+        let there = all.filter_map(|(kernel, cores)| self.one(kernel, KernelPlace::Memory, cores));
         there.map(|one| Experiment { remote: true, ..one }).collect()
     }
 
     /// Lines that one core writes and another reads.
     fn handing_over(&self) -> Option<Experiment> {
         let size = Bytes(self.machine.l1.0.max(4096));
-        let one = self.one("producer-consumer", Place::L1, 2).filter(|_| self.machine.cores > 1)?;
+        let one = self.one("producer-consumer", KernelPlace::L1, 2).filter(|_| self.machine.cores > 1)?;
         Some(Experiment { size, ..one })
     }
 
@@ -162,7 +162,9 @@ impl Planner<'_> {
             }
             if self.machine.cores > 1 {
                 // The more rows, the less the end of each weighs.
-                let large = self.one("triangle", Place::L3, 2).or_else(|| self.one("triangle", Place::L2, 2));
+                let large = self
+                    .one("triangle", KernelPlace::L3, 2)
+                    .or_else(|| self.one("triangle", KernelPlace::L2, 2));
                 all.extend(large.map(|one| Experiment { run, ..one }));
             }
             all.extend(self.arithmetic().into_iter().map(|one| Experiment { run, ..one }));
@@ -174,7 +176,7 @@ impl Planner<'_> {
     fn arithmetic(&self) -> Vec<Experiment> {
         let widths = self.machine.widths.iter();
         let all = widths.flat_map(|width| ["ddot", "daxpy"].map(|kernel| (kernel, *width)));
-        let here = all.filter_map(|(kernel, width)| Some((self.one(kernel, Place::L1, 1)?, width)));
+        let here = all.filter_map(|(kernel, width)| Some((self.one(kernel, KernelPlace::L1, 1)?, width)));
         here.map(|(one, width)| Experiment { width: Some(width), ..one }).collect()
     }
 
@@ -185,8 +187,8 @@ impl Planner<'_> {
             all.extend(here);
         }
         all.extend(OTHERS.iter().filter_map(|kernel| match *kernel {
-            "blocked-forward" => self.one(kernel, Place::L1, 1),
-            _ => self.one(kernel, Place::Registers, 1),
+            "blocked-forward" => self.one(kernel, KernelPlace::L1, 1),
+            _ => self.one(kernel, KernelPlace::Registers, 1),
         }));
         all
     }
@@ -196,13 +198,14 @@ impl Planner<'_> {
         if self.extent.quick {
             return Vec::new();
         }
-        let largest = self.machine.size(Place::Memory, 1).map_or(0, |size| size.0);
+        let largest = self.machine.size(KernelPlace::Memory, 1).map_or(0, |size| size.0);
         let mut all = Vec::new();
         for kernel in ["load", "store"] {
             let sizes = std::iter::successors(Some(self.machine.l1.0 / 2), |size| Some(size * 2));
             for size in sizes.take_while(|&size| size <= largest) {
-                let fits = |place: &Place| self.machine.size(*place, 1).is_some_and(|most| size <= most.0);
-                let place = self.machine.places().into_iter().find(fits).unwrap_or(Place::Memory);
+                let fits =
+                    |place: &KernelPlace| self.machine.size(*place, 1).is_some_and(|most| size <= most.0);
+                let place = self.machine.places().into_iter().find(fits).unwrap_or(KernelPlace::Memory);
                 all.extend(self.one(kernel, place, 1).map(|one| Experiment { size: Bytes(size), ..one }));
             }
         }
@@ -214,9 +217,9 @@ impl Planner<'_> {
         let delays = if self.extent.quick { &DELAYS[..2] } else { &DELAYS[..] };
         let mut counts = vec![1, self.machine.cores.div_ceil(2), self.machine.cores];
         counts.dedup();
-        let mut all: Vec<Experiment> = self.one("chase", Place::Memory, 1).into_iter().collect();
+        let mut all: Vec<Experiment> = self.one("chase", KernelPlace::Memory, 1).into_iter().collect();
         for (cores, &nops) in counts.iter().flat_map(|&cores| delays.iter().map(move |nops| (cores, nops))) {
-            let Some(one) = self.one("delayed-read", Place::Memory, cores) else { continue };
+            let Some(one) = self.one("delayed-read", KernelPlace::Memory, cores) else { continue };
             let one = Experiment { parameters: vec![("nops".to_owned(), nops)], ..one };
             all.push(one.clone());
             if self.extent.quick {

@@ -3,7 +3,7 @@
 use machine::Width;
 use record::{
     quantity::Quantity,
-    validate::{Observation, Place},
+    validate::{KernelPlace, Observation},
 };
 
 /// Flits of a link per line: 8 bytes each (molka2017 §4.2).
@@ -55,7 +55,7 @@ enum Home {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level {
     /// The level that serves.
-    pub place: Place,
+    pub place: KernelPlace,
     /// It is the memory of another package.
     pub remote: bool,
     /// `read` or `write`.
@@ -165,16 +165,18 @@ impl KnownQuantity for Quantity {
 
     fn level(self) -> Option<Level> {
         let (place, remote, direction) = match kind(self) {
-            Kind::Loads => (Place::L1, false, "read"),
-            Kind::Stores => (Place::L1, false, "write"),
-            Kind::In(0, true, true) | Kind::Served(0, true, true) => (Place::L2, false, "read"),
-            Kind::In(1, true, true) | Kind::Served(1, true, true) => (Place::L3, false, "read"),
-            Kind::In(2, true, true) | Kind::Memory(Home::Own, true, true) => (Place::Memory, false, "read"),
-            Kind::Out(0) => (Place::L2, false, "write"),
-            Kind::Out(1) => (Place::L3, false, "write"),
-            Kind::MemoryOut | Kind::MemoryOf(Home::Own) => (Place::Memory, false, "write"),
-            Kind::Memory(Home::Other, true, true) | Kind::LinkIn => (Place::Memory, true, "read"),
-            Kind::MemoryOf(Home::Other) | Kind::LinkOut => (Place::Memory, true, "write"),
+            Kind::Loads => (KernelPlace::L1, false, "read"),
+            Kind::Stores => (KernelPlace::L1, false, "write"),
+            Kind::In(0, true, true) | Kind::Served(0, true, true) => (KernelPlace::L2, false, "read"),
+            Kind::In(1, true, true) | Kind::Served(1, true, true) => (KernelPlace::L3, false, "read"),
+            Kind::In(2, true, true) | Kind::Memory(Home::Own, true, true) => {
+                (KernelPlace::Memory, false, "read")
+            }
+            Kind::Out(0) => (KernelPlace::L2, false, "write"),
+            Kind::Out(1) => (KernelPlace::L3, false, "write"),
+            Kind::MemoryOut | Kind::MemoryOf(Home::Own) => (KernelPlace::Memory, false, "write"),
+            Kind::Memory(Home::Other, true, true) | Kind::LinkIn => (KernelPlace::Memory, true, "read"),
+            Kind::MemoryOf(Home::Other) | Kind::LinkOut => (KernelPlace::Memory, true, "write"),
             _ => return None,
         };
         Some(Level { place, remote, direction })
@@ -236,9 +238,9 @@ pub fn touched(observation: &Observation) -> f64 {
     let lines = observation.truth.below[0];
     let below = lines.read + lines.owned + lines.past;
     match experiment.place {
-        Place::Registers => 0.0,
+        KernelPlace::Registers => 0.0,
         // In the L1 no line moves; two accesses of the widest kind make one.
-        Place::L1 => (observation.truth.loads + observation.truth.stores) / 2.0,
+        KernelPlace::L1 => (observation.truth.loads + observation.truth.stores) / 2.0,
         _ => below,
     }
 }

@@ -9,7 +9,7 @@ use std::{
     thread,
 };
 
-use record::validate::{Experiment, Observation, Step as Done};
+use record::validate::{Experiment, Observation, ValidationStep as Done};
 
 use super::{
     Observer,

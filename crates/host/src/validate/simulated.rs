@@ -3,15 +3,16 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use events::{
-    Count, Event, Instrument, Place as Where, Refusal, Request, Scope, Share, Signal, TooMany, Unit,
+    Count, CountRefusal, CountRequest, CountShare, CountedPlace as Where, Event, Instrument, Scope, Signal,
+    TooMany, Unit,
 };
-use kernels::{Catalogue, Job, Kernel};
+use kernels::{Job, Kernel, KernelCatalogue};
 use machine::{Width, model::Model};
-use record::validate::{Experiment, Observation, Place};
+use record::validate::{Experiment, KernelPlace, Observation};
 use sim::{
     access::{Supplier, Translation},
     memory::PrefetchSwitches,
-    pmu::{Pmu, SampleRequest},
+    pmu::{SampleRequest, SimulatedPmu},
 };
 
 use super::bench::{Bench, Machine, ObserveError};
@@ -28,7 +29,7 @@ const SAMPLE_PERIOD: u64 = 13;
 pub struct SimulatedBench<'a> {
     model: &'a Model,
     host: Simulated,
-    pmu: Pmu,
+    pmu: SimulatedPmu,
     machine: Machine,
     seed: u64,
     conditions: Conditions,
@@ -36,7 +37,13 @@ pub struct SimulatedBench<'a> {
 
 impl<'a> SimulatedBench<'a> {
     /// The machine of `model`, counted by `pmu`. Disturbance and interrupts are those of `conditions`.
-    pub fn new(model: &'a Model, pmu: Pmu, kernels: Catalogue, seed: u64, conditions: Conditions) -> Self {
+    pub fn new(
+        model: &'a Model,
+        pmu: SimulatedPmu,
+        kernels: KernelCatalogue,
+        seed: u64,
+        conditions: Conditions,
+    ) -> Self {
         let machine = Machine {
             l1: model.l1d.geometry.size,
             l2: model.l2.geometry.size,
@@ -87,13 +94,13 @@ impl Bench for SimulatedBench<'_> {
         Some(Box::new(SimulatedBench::new(self.model, pmu, kernels, self.seed, self.conditions)))
     }
 
-    fn probe(&self, event: &str) -> Result<Signal, Refusal> {
+    fn probe(&self, event: &str) -> Result<Signal, CountRefusal> {
         let event = self.pmu.resolve(event)?;
-        let request = Request {
+        let request = CountRequest {
             events: vec![event.clone()],
             scope: Scope::Cpus([0].into_iter().collect()),
             too_many: TooMany::AllAtOnce,
-            share: Share::Together,
+            share: CountShare::Together,
         };
         self.pmu.open(&request).map(|_| event.signal)
     }
@@ -108,8 +115,8 @@ impl Bench for SimulatedBench<'_> {
         let (job, part) = (self.job(experiment)?, self.part(experiment));
         let resolved: Result<Vec<Event>, _> = names.iter().map(|name| self.pmu.resolve(name)).collect();
         let resolved = resolved.map_err(|refusal| failed(refusal.to_string()))?;
-        let (too_many, share, scope) = (TooMany::AllAtOnce, Share::Each, self.host.scope(&job.cpus));
-        let request = Request { events: resolved.clone(), scope, too_many, share };
+        let (too_many, share, scope) = (TooMany::AllAtOnce, CountShare::Each, self.host.scope(&job.cpus));
+        let request = CountRequest { events: resolved.clone(), scope, too_many, share };
         let mut counting = self.pmu.open(&request).map_err(|refusal| failed(refusal.to_string()))?;
         let run = self.host.run_metered(&job, part, &mut counting, interrupt);
         let run = run.map_err(|error| failed(error.source.to_string()))?;
@@ -189,7 +196,7 @@ fn imbalance(counts: &[Count], event: usize) -> Option<f64> {
 }
 
 /// Where data of a size class lies; for experiments made by hand.
-pub fn experiment(machine: &Machine, kernel: &str, place: Place, cores: usize) -> Option<Experiment> {
+pub fn experiment(machine: &Machine, kernel: &str, place: KernelPlace, cores: usize) -> Option<Experiment> {
     Some(Experiment {
         kernel: kernel.to_owned(),
         parameters: Vec::new(),

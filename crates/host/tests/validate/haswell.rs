@@ -16,9 +16,9 @@ use host::{
 use machine::{Bytes, model::Model, profile::Fingerprint};
 use record::{
     quantity::{Purpose, Quantity},
-    validate::{Experiment, Observation, Place, Trust},
+    validate::{Experiment, KernelPlace, Observation, Trust},
 };
-use sim::pmu::{Flaws, Pmu};
+use sim::pmu::{Flaws, SimulatedPmu};
 
 use crate::papers;
 
@@ -42,8 +42,8 @@ fn model() -> Model {
 }
 
 fn bench(model: &Model, flaws: Flaws) -> SimulatedBench<'_> {
-    let pmu = Pmu::new(model, flaws).unwrap();
-    SimulatedBench::new(model, pmu, kernels::Catalogue::builtin().unwrap(), 1, Conditions::default())
+    let pmu = SimulatedPmu::new(model, flaws).unwrap();
+    SimulatedBench::new(model, pmu, kernels::KernelCatalogue::builtin().unwrap(), 1, Conditions::default())
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn modified_lines_are_qualitative_where_the_erratum_is_on() {
     let model = Model { threads_per_core: 2, ..model() };
     let verdict = |flaws| {
         let mut bench = bench(&model, flaws);
-        let one = experiment(bench.machine(), "producer-consumer", Place::L1, 2).unwrap();
+        let one = experiment(bench.machine(), "producer-consumer", KernelPlace::L1, 2).unwrap();
         let off = Experiment { size: Bytes(4096), prefetch: false, ..one };
         let made = bench.observe(&off, &[EVENT.to_owned()], &AtomicBool::new(false)).unwrap();
         let purpose = Purpose::Volume(Quantity::HandedOver);

@@ -13,9 +13,9 @@ use host::{
 use machine::model::Model;
 use record::{
     indicator::Indicator,
-    validate::{Experiment, Observation, Place, Trust},
+    validate::{Experiment, KernelPlace, Observation, Trust},
 };
-use sim::pmu::{Flaws, Pmu};
+use sim::pmu::{Flaws, SimulatedPmu};
 
 const EVENTS: [&str; 3] =
     ["L1D_PEND_MISS.PENDING", "MEM_LOAD_UOPS_RETIRED.L1_MISS", "MEM_LOAD_UOPS_RETIRED.HIT_LFB"];
@@ -28,14 +28,14 @@ fn formula(name: Indicator, below: &[&str]) -> Formula {
 /// Readers in a hurry and at ease, alone and all together.
 fn observed(prefetch: bool) -> Vec<Observation> {
     let model = Model::builtin("haswell-ep-e5-2699v3").unwrap().scaled(16).unwrap();
-    let pmu = Pmu::new(&model, Flaws::Off).unwrap();
-    let kernels = kernels::Catalogue::builtin().unwrap();
+    let pmu = SimulatedPmu::new(&model, Flaws::Off).unwrap();
+    let kernels = kernels::KernelCatalogue::builtin().unwrap();
     let mut bench = SimulatedBench::new(&model, pmu, kernels, 1, Conditions::default());
     let machine = bench.machine().clone();
     let events = EVENTS.map(str::to_owned);
     let readers = [1, machine.cores].into_iter().flat_map(|cores| [0, 1024].map(|nops| (cores, nops)));
     let observe = |(cores, nops)| {
-        let one = experiment(&machine, "delayed-read", Place::Memory, cores).unwrap();
+        let one = experiment(&machine, "delayed-read", KernelPlace::Memory, cores).unwrap();
         let one = Experiment { parameters: vec![("nops".to_owned(), nops)], prefetch, ..one };
         bench.observe(&one, &events, &AtomicBool::new(false)).unwrap()
     };

@@ -8,7 +8,7 @@ use record::{
     quantity::{Purpose, Quantity},
     validate::{Flaw, Observation, Trust},
 };
-use sim::pmu::{Flaws, Lie, Pmu};
+use sim::pmu::{Flaws, Lie, SimulatedPmu};
 
 use crate::{noisy, plan};
 
@@ -98,11 +98,11 @@ fn verdict(observations: &[Observation], planted: &Planted) -> Trust {
 fn planted_lies_are_caught_and_named_for_what_they_are() {
     let model = Model::builtin("tiny").unwrap();
     for (lies, seed) in sets().iter().zip([3, 17]) {
-        let mut pmu = Pmu::new(&model, Flaws::Off).unwrap();
+        let mut pmu = SimulatedPmu::new(&model, Flaws::Off).unwrap();
         for one in lies {
             pmu.plant(one.event, one.lie.clone()).unwrap();
         }
-        let kernels = kernels::Catalogue::builtin().unwrap();
+        let kernels = kernels::KernelCatalogue::builtin().unwrap();
         let events: Vec<String> = lies.iter().map(|one| one.event.to_owned()).collect();
         let lying = observe(&mut SimulatedBench::new(&model, pmu, kernels, seed, noisy()), &events);
         for one in lies {
@@ -120,8 +120,8 @@ fn planted_lies_are_caught_and_named_for_what_they_are() {
 #[test]
 fn the_same_events_without_lies_are_trusted_under_the_same_noise() {
     let model = Model::builtin("tiny").unwrap();
-    let pmu = Pmu::new(&model, Flaws::Off).unwrap();
-    let kernels = kernels::Catalogue::builtin().unwrap();
+    let pmu = SimulatedPmu::new(&model, Flaws::Off).unwrap();
+    let kernels = kernels::KernelCatalogue::builtin().unwrap();
     let events: Vec<String> = sets().iter().flatten().map(|one| one.event.to_owned()).collect();
     let honest = observe(&mut SimulatedBench::new(&model, pmu, kernels, 3, noisy()), &events);
     // What the L2 serves is no claim of retired loads: their honest count is another thing.

@@ -13,7 +13,7 @@ use host::{
     simulated::{Conditions, Interruptions},
     validate::{bench::Machine, simulated::experiment},
 };
-use record::validate::{Experiment, Place};
+use record::validate::{Experiment, KernelPlace};
 use sim::memory::Disturbance;
 
 /// Counted per thread: enough that edges do not matter.
@@ -31,7 +31,7 @@ fn noisy() -> Conditions {
 
 /// Lines that move at every level, on one core and on all, with prefetchers and without.
 fn plan(machine: &Machine, kernels: &[&str]) -> Vec<Experiment> {
-    let mut all = vec![experiment(machine, "add-chain", Place::Registers, 1).unwrap()];
+    let mut all = vec![experiment(machine, "add-chain", KernelPlace::Registers, 1).unwrap()];
     for cores in [1, machine.cores] {
         for kernel in kernels {
             for place in machine.places() {

@@ -16,7 +16,7 @@ use record::{
     quantity::{Purpose, Quantity},
     validate::{Observation, Trust},
 };
-use sim::pmu::{Flaws, Pmu};
+use sim::pmu::{Flaws, SimulatedPmu};
 
 use crate::{INSTRUCTIONS, noisy, plan};
 
@@ -33,8 +33,8 @@ fn countable(bench: &dyn Bench) -> Vec<Candidate> {
 
 /// Names of those that are broken for what they claim.
 fn accused(model: &Model, seed: u64, conditions: Conditions) -> Vec<String> {
-    let pmu = Pmu::new(model, Flaws::Off).unwrap();
-    let kernels = kernels::Catalogue::builtin().unwrap();
+    let pmu = SimulatedPmu::new(model, Flaws::Off).unwrap();
+    let kernels = kernels::KernelCatalogue::builtin().unwrap();
     let mut bench = SimulatedBench::new(model, pmu, kernels, seed, conditions);
     let candidates = countable(&bench);
     let mut events: Vec<String> = candidates.iter().flat_map(|one| one.events.clone()).collect();

@@ -8,7 +8,7 @@ use std::{
 use host::validate::{Observer, Request, bench::Bench, simulated::SimulatedBench, validate};
 use machine::{model::Model, profile::Fingerprint};
 use record::validate::{Observation, Trust, Validation};
-use sim::pmu::{Flaws, Pmu};
+use sim::pmu::{Flaws, SimulatedPmu};
 
 use crate::noisy;
 
@@ -57,7 +57,7 @@ impl Bench for Alone<'_> {
         self.0.observe(experiment, events, interrupt)
     }
 
-    fn probe(&self, event: &str) -> Result<events::Signal, events::Refusal> {
+    fn probe(&self, event: &str) -> Result<events::Signal, events::CountRefusal> {
         self.0.probe(event)
     }
 
@@ -87,8 +87,8 @@ fn run(bench: &mut dyn Bench, model: &Model, keeper: &mut Keeper<'_>) -> Validat
 fn interrupted_work_goes_on_where_it_stopped_and_every_indicator_gets_a_reasoned_verdict() {
     let model = Model::builtin("tiny").unwrap();
     let bench = || {
-        let pmu = Pmu::new(&model, Flaws::Off).unwrap();
-        SimulatedBench::new(&model, pmu, kernels::Catalogue::builtin().unwrap(), 1, noisy())
+        let pmu = SimulatedPmu::new(&model, Flaws::Off).unwrap();
+        SimulatedBench::new(&model, pmu, kernels::KernelCatalogue::builtin().unwrap(), 1, noisy())
     };
     let interrupt = AtomicBool::new(false);
     let mut keeper = Keeper { kept: HashMap::new(), made: 0, stop_after: 20, interrupt: &interrupt };

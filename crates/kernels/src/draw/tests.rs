@@ -29,7 +29,7 @@ fn entries_cover_all_elements_in_order() {
         for elements in [1, 2, 3, 1000, 1024, 1025, 99_999, 1 << 24, u64::from(u32::MAX)] {
             let table = table(distribution, elements);
             let mut next = 0;
-            for slot in table.entries().iter().map(|&entry| Slot::unpack(entry)) {
+            for slot in table.entries().iter().map(|&entry| DrawSlot::unpack(entry)) {
                 assert_eq!(slot.start, next, "{distribution} over {elements}");
                 assert!(slot.end() <= elements, "{distribution} over {elements}");
                 next = slot.start + slot.span;

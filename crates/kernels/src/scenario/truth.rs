@@ -5,14 +5,14 @@ use machine::Bytes;
 use super::{
     handover,
     layout::{self, Touched},
-    plan::{Part, Plan, PlannedStep},
+    plan::{Plan, PlanPart, PlannedStep},
     reuse,
 };
 use crate::{
     draw::{DrawError, Lcg},
     geometry::LINE,
-    traffic::{self, Lines},
-    truth::{self, Counts},
+    traffic::{self, TrafficLines},
+    truth::{self, TruthCounts},
 };
 
 /// What one thread does in one region, all entries and all regions inside together.
@@ -21,7 +21,7 @@ pub struct ThreadTruth {
     /// Which thread.
     pub thread: usize,
     /// From call to return of each step; waiting for other threads is not counted.
-    pub counts: Counts,
+    pub counts: TruthCounts,
     /// Bytes touched at least once, in whole lines.
     pub data: Bytes,
     /// Steps that wait for each other.
@@ -101,7 +101,7 @@ pub fn of(plan: &Plan) -> Vec<Vec<ThreadTruth>> {
 
 /// Lines that cross below a cache of this capacity, as [`of`] is ordered. Caches are empty at first and replace
 /// the line unused for longest; each thread has a cache of its own of this capacity.
-pub fn lines_below(plan: &Plan, capacity: Bytes) -> Result<Vec<Vec<Lines>>, DrawError> {
+pub fn lines_below(plan: &Plan, capacity: Bytes) -> Result<Vec<Vec<TrafficLines>>, DrawError> {
     reuse::lines(plan, capacity)
 }
 
@@ -116,18 +116,18 @@ pub(super) fn slot(plan: &Plan, region: usize, thread: usize) -> usize {
 }
 
 /// All executions of a part.
-fn counts(plan: &Plan, index: usize, part: &Part) -> Counts {
+fn counts(plan: &Plan, index: usize, part: &PlanPart) -> TruthCounts {
     let step = &plan.steps[index];
     let entries = plan.regions[step.region].entries;
     if !step.flips_coins() {
         return step.counts(part, step.passes) * entries;
     }
     let entry = |entry| step.counts_from(part, step.passes, random_at(step, part, entry));
-    (0..entries).fold(Counts::default(), |sum, number| sum + entry(number))
+    (0..entries).fold(TruthCounts::default(), |sum, number| sum + entry(number))
 }
 
 /// State of a part's random sequence at its execution number `entry`, from 0: it goes on from one to the next.
-fn random_at(step: &PlannedStep, part: &Part, entry: u64) -> u64 {
+fn random_at(step: &PlannedStep, part: &PlanPart, entry: u64) -> u64 {
     Lcg::new(part.random).after(step.draws(part, step.passes).wrapping_mul(entry)).state()
 }
 
@@ -135,7 +135,7 @@ fn random_at(step: &PlannedStep, part: &Part, entry: u64) -> u64 {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pass {
     /// By construction.
-    pub counts: Counts,
+    pub counts: TruthCounts,
     /// Bytes that move if no cache holds anything: write-allocates and write-backs included.
     pub memory_bytes: f64,
     /// Steps of all threads that wait for each other within their thread.
@@ -146,12 +146,12 @@ pub struct Pass {
 
 impl PlannedStep {
     /// What so many passes of a part do from call to return. Exact.
-    pub fn counts(&self, part: &Part, passes: u64) -> Counts {
+    pub fn counts(&self, part: &PlanPart, passes: u64) -> TruthCounts {
         self.counts_from(part, passes, part.random)
     }
 
     /// The same with the random sequence of the part at `random`.
-    fn counts_from(&self, part: &Part, passes: u64, random: u64) -> Counts {
+    fn counts_from(&self, part: &PlanPart, passes: u64, random: u64) -> TruthCounts {
         if self.takes_turns() {
             let turns = part.geometry.turns * passes;
             return truth::counts(&part.program, &part.geometry, 1, random) * turns;
@@ -161,13 +161,13 @@ impl PlannedStep {
 
     /// What one more pass of a part does. The code around the loop is no part of it, unless threads take turns:
     /// each turn is a call.
-    pub fn pass_counts(&self, part: &Part) -> Counts {
+    pub fn pass_counts(&self, part: &PlanPart) -> TruthCounts {
         let one = self.counts(part, 1);
         if self.takes_turns() { one } else { self.counts(part, 2).minus(one) }
     }
 
     /// Steps of one pass of a part that wait for each other.
-    pub fn chained_steps(&self, part: &Part) -> u64 {
+    pub fn chained_steps(&self, part: &PlanPart) -> u64 {
         traffic::chained_steps(&self.kernel) * part.geometry.iterations * part.geometry.turns
     }
 
@@ -208,12 +208,12 @@ fn distinct(mut ranges: Vec<(usize, Touched)>) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Catalogue, Job};
+    use crate::{Job, KernelCatalogue};
     use machine::Isa;
 
     #[test]
     fn work_that_cannot_be_told_is_no_work_of_zero_lines() {
-        let kernel = Catalogue::builtin().expect("kernels").get("random-uni").expect("a kernel");
+        let kernel = KernelCatalogue::builtin().expect("kernels").get("random-uni").expect("a kernel");
         let plan = Job::new(kernel, Bytes::kib(64), &[0]).plan(&Isa::native()).expect("a plan");
         let mut step = plan.steps()[0].clone();
         assert!(step.pass().expect("a pass").memory_bytes > 0.0);
@@ -223,10 +223,10 @@ mod tests {
 
     #[test]
     fn every_turn_is_a_call_and_counts_as_one() {
-        let kernel = Catalogue::builtin().expect("kernels").get("producer-consumer").expect("a kernel");
+        let kernel = KernelCatalogue::builtin().expect("kernels").get("producer-consumer").expect("a kernel");
         let plan = Job::new(kernel, Bytes::kib(4), &[0, 1]).plan(&Isa::native()).expect("a plan");
         let step = &plan.steps()[0];
-        let whole = step.parts.iter().fold(Counts::default(), |sum, part| sum + step.counts(part, 7));
+        let whole = step.parts.iter().fold(TruthCounts::default(), |sum, part| sum + step.counts(part, 7));
         assert_eq!(step.pass().expect("a pass").counts * 7, whole);
     }
 }

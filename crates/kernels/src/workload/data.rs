@@ -11,10 +11,10 @@ use machine::Bytes;
 use super::WorkloadError;
 use crate::{
     cycle::{self, Spacing},
-    description::Shape,
+    description::KernelShape,
     geometry::LINE,
     memory::{Buffer, Placement},
-    scenario::{Home, Instance, Plan},
+    scenario::{BufferHome, Instance, Plan},
     team::Team,
 };
 
@@ -73,7 +73,7 @@ fn filled(instance: &Instance, begin: u64, placement: Placement, seed: u64) -> R
 
 /// Whether the rows of an instance lie where the threads run that work on them.
 fn is_touched_by_row(plan: &Plan, instance: usize) -> bool {
-    plan.scenario().buffers[plan.instances()[instance].buffer].home == Home::FirstTouch
+    plan.scenario().buffers[plan.instances()[instance].buffer].home == BufferHome::FirstTouch
 }
 
 /// Bytes at the front of an instance that its owner leaves to the threads whose rows lie there.
@@ -85,7 +85,7 @@ fn matrix_bytes(plan: &Plan, instance: usize) -> u64 {
 }
 
 fn is_triangle(kernel: &crate::Kernel) -> bool {
-    matches!(kernel.description().shape, Shape::Triangle(_))
+    matches!(kernel.description().shape, KernelShape::Triangle(_))
 }
 
 /// Rows that lie where they are touched first are filled by the threads that work on them, with the thread's number

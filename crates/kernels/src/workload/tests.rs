@@ -4,12 +4,12 @@ use std::sync::atomic::Ordering;
 
 use super::*;
 use crate::{
-    catalogue::Catalogue,
+    catalogue::KernelCatalogue,
     scenario::{Event, shipped},
 };
 
 fn workload(name: &str, settings: &[(&str, &str)], scale: u64) -> Workload {
-    let catalogue = Catalogue::builtin().expect("built-in kernels are valid");
+    let catalogue = KernelCatalogue::builtin().expect("built-in kernels are valid");
     let settings: Vec<_> =
         settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
     let scenario = shipped::find(name).expect("shipped").parse(&catalogue, &settings).expect("valid");

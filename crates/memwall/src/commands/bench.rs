@@ -23,7 +23,7 @@ use crate::{
 /// Time known work: bandwidth, latency and the noise around them
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct BenchArgs {
     /// Which kernel; 'memwall kernels' lists them
     kernel: String,
     /// Data set of all streams and threads together: one size, a list, or a sweep
@@ -86,7 +86,7 @@ Ctrl-C prints what was measured.
 Schema of --json: memwall.bench/1.";
 
 /// Measures and prints.
-pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
+pub fn run(args: &BenchArgs, machine: &Target) -> Result<(), Failure> {
     args.forms.check(&[args.rows.file(), &args.page.html])?;
     let kernel = kernel(args)?;
     let plan = RepeatPlan::asked(args.runs, args.seconds, args.precision).map_err(Failure::usage)?;
@@ -126,7 +126,7 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
 }
 
 /// As asked; by default what is usual here, or what shows every level of a simulated machine.
-fn sizes(args: &Args, machine: &Target, topology: &Topology) -> Result<Vec<Bytes>, Failure> {
+fn sizes(args: &BenchArgs, machine: &Target, topology: &Topology) -> Result<Vec<Bytes>, Failure> {
     let text = match (&args.size, machine) {
         (Some(text), _) => text,
         (None, Target::Native) => "16K..256M",
@@ -141,7 +141,7 @@ fn sizes(args: &Args, machine: &Target, topology: &Topology) -> Result<Vec<Bytes
     host::sizes::parse(text).map_err(Failure::usage)
 }
 
-fn kernel(args: &Args) -> Result<Kernel, Failure> {
+fn kernel(args: &BenchArgs) -> Result<Kernel, Failure> {
     let catalogue = super::catalogue(args.kernel_file.as_deref())?;
     with_settings(catalogue.get(&args.kernel).map_err(Failure::usage)?, &args.set)
 }

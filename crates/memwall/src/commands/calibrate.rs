@@ -27,7 +27,7 @@ use crate::{
 /// can really use, beside what the machine claims.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct CalibrateArgs {
     /// About ten seconds instead of a minute: fewer points, wider intervals
     #[arg(long)]
     quick: bool,
@@ -62,24 +62,28 @@ for a quick one, unless --replace says so.
 Schema of --json: memwall.profile/1.";
 
 /// Measures, keeps and prints.
-pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
+pub fn run(args: &CalibrateArgs, machine: &Target) -> Result<(), Failure> {
     args.forms.check(&[])?;
     let store = if args.dry_run { None } else { Some(Store::of_user().map_err(Failure::measurement)?) };
     if let Some(store) = &store {
         // Said now, not after a minute of measuring.
         store.check_writable().map_err(Failure::measurement)?;
     }
-    let subject = Subject::of(machine, args.seed)?;
+    let subject = CalibrateSubject::of(machine, args.seed)?;
     if let Some(store) = &store {
         // One that cannot be read is not overwritten either.
         store.load(&subject.fingerprint.id).map_err(Failure::measurement)?;
     }
-    let Subject { mut host, topology, fingerprint, simulated, now } = subject;
+    let CalibrateSubject { mut host, topology, fingerprint, simulated, now } = subject;
     let request =
         CalibrateRequest { quick: args.quick, cpus: args.cpus.clone(), seed: args.seed, now, simulated };
     let interrupt = interrupt::flag()?;
-    let mut watcher =
-        Watcher { bar: progress::filling(), store: store.as_ref(), replace: args.replace, stays: None };
+    let mut watcher = CalibrateWatcher {
+        bar: progress::filling(),
+        store: store.as_ref(),
+        replace: args.replace,
+        stays: None,
+    };
     let profile =
         calibrate::calibrate(&mut *host, &topology, &fingerprint, &request, &mut watcher, &interrupt);
     watcher.bar.finish_and_clear();
@@ -101,7 +105,7 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
 }
 
 /// What is calibrated.
-struct Subject {
+struct CalibrateSubject {
     host: Box<dyn Host>,
     topology: Topology,
     fingerprint: Fingerprint,
@@ -110,7 +114,7 @@ struct Subject {
     now: u64,
 }
 
-impl Subject {
+impl CalibrateSubject {
     fn of(machine: &Target, seed: u64) -> Result<Self, Failure> {
         match machine {
             Target::Native => {
@@ -135,7 +139,7 @@ impl Subject {
 }
 
 /// Shows progress and saves after every step.
-struct Watcher<'a> {
+struct CalibrateWatcher<'a> {
     bar: ProgressBar,
     store: Option<&'a Store>,
     replace: bool,
@@ -143,7 +147,7 @@ struct Watcher<'a> {
     stays: Option<Box<Profile>>,
 }
 
-impl Observer for Watcher<'_> {
+impl Observer for CalibrateWatcher<'_> {
     fn progress(&mut self, step: &str, fraction: f64) {
         progress::fill(&self.bar, fraction, step);
     }

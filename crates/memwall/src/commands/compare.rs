@@ -13,7 +13,7 @@ use crate::{
 /// Show what changed between recordings, beyond the noise
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct CompareArgs {
     /// Recording before, or several separated by commas
     #[arg(value_name = "BEFORE", value_delimiter = ',', required = true, num_args = 1)]
     before: Vec<PathBuf>,
@@ -55,7 +55,7 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 /// Reads, compares and prints.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     let [before, after] = [&args.before, &args.after].map(|paths| all(paths));
     let comparison = analysis::compare::compare(&before?, &after?);
     args.forms.give(Screen::Out, &comparison, |columns| {

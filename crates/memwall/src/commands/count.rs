@@ -3,12 +3,12 @@
 use std::{ffi::OsString, process::ExitCode, time::Duration};
 
 use analysis::marking::{Broken, mark, reason, withhold};
-use events::{Event, Instrument, Missing, Refusal, Share, Value};
+use events::{CountRefusal, CountShare, Event, Instrument, Missing, Value};
 use host::count::{CountError, CountRequest, Fit, NativeTarget, Selection, Whom, count};
 use machine::{CpuSet, Source, Topology};
 use pmu::PerfEvents;
 use record::{count::Counts, run::Ending};
-use report::terminal::count::Sum;
+use report::terminal::count::CountSum;
 
 use super::recording::seconds;
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 /// Count events of a program, a process, or the whole machine
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct CountArgs {
     /// Events, separated by commas: names of 'memwall events', perf's notations, breakpoints; may be given several times
     #[arg(long = "event", short, value_name = "EVENTS")]
     events: Vec<String>,
@@ -67,7 +67,7 @@ pub struct Args {
     #[command(flatten)]
     rows: Rows,
     #[command(flatten)]
-    simulated: super::count_simulated::Options,
+    simulated: super::count_simulated::SimulatedCount,
     /// The program and its arguments
     #[arg(last = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
@@ -88,7 +88,7 @@ to stdout. Exit code: the program's own if it failed; else 1 if nothing could be
 Schema of --json: memwall.count/1.";
 
 /// Counts and prints.
-pub fn run(args: &Args, machine: &Target) -> Result<ExitCode, Failure> {
+pub fn run(args: &CountArgs, machine: &Target) -> Result<ExitCode, Failure> {
     match machine {
         Target::Native => native(args),
         Target::Simulated(model) => {
@@ -98,7 +98,7 @@ pub fn run(args: &Args, machine: &Target) -> Result<ExitCode, Failure> {
                         .to_owned(),
                 ));
             }
-            let asked = super::count_simulated::Asked {
+            let asked = super::count_simulated::SimulatedEvents {
                 events: &args.events,
                 groups: &args.groups,
                 share: share(args),
@@ -113,7 +113,7 @@ pub fn run(args: &Args, machine: &Target) -> Result<ExitCode, Failure> {
     }
 }
 
-fn native(args: &Args) -> Result<ExitCode, Failure> {
+fn native(args: &CountArgs) -> Result<ExitCode, Failure> {
     args.simulated.refuse_natively()?;
     let source = Source::live();
     let topology = Topology::read(&source);
@@ -181,16 +181,16 @@ fn ending(counts: &Counts) -> ExitCode {
 }
 
 /// Events and groups as asked for; what works everywhere if nothing was.
-fn selection(args: &Args, instrument: &dyn Instrument) -> Result<Selection, Failure> {
+fn selection(args: &CountArgs, instrument: &dyn Instrument) -> Result<Selection, Failure> {
     let default = vec!["SOFTWARE".to_owned()];
     let groups = if args.events.is_empty() && args.groups.is_empty() { &default } else { &args.groups };
     Selection::new(instrument, &args.events, groups).map_err(refused)
 }
 
 /// A name that means nothing is a mistake; an event that is not here is not.
-pub(super) fn refused(refusal: Refusal) -> Failure {
+pub(super) fn refused(refusal: CountRefusal) -> Failure {
     match refusal {
-        Refusal::UnknownEvent { .. } => Failure::usage(refusal),
+        CountRefusal::UnknownEvent { .. } => Failure::usage(refusal),
         _ => Failure::measurement(refusal),
     }
 }
@@ -205,15 +205,15 @@ fn is_empty(counts: &Counts) -> bool {
     values.all(lacks)
 }
 
-fn broken(args: &Args) -> Broken {
+fn broken(args: &CountArgs) -> Broken {
     if args.even_broken { Broken::Kept } else { Broken::Withheld }
 }
 
-fn share(args: &Args) -> Share {
-    if args.per_place || args.per_socket { Share::Each } else { Share::Together }
+fn share(args: &CountArgs) -> CountShare {
+    if args.per_place || args.per_socket { CountShare::Each } else { CountShare::Together }
 }
 
-fn whom(args: &Args, topology: &Topology) -> Result<Whom, Failure> {
+fn whom(args: &CountArgs, topology: &Topology) -> Result<Whom, Failure> {
     let all = || topology.cpus.iter().map(|cpu| cpu.id).collect::<CpuSet>();
     if let Some(pid) = args.pid {
         return Ok(Whom::Process(pid));
@@ -234,11 +234,11 @@ fn whom(args: &Args, topology: &Topology) -> Result<Whom, Failure> {
     Ok(Whom::Program(args.program.clone()))
 }
 
-fn print(args: &Args, counts: &Counts) -> Result<(), Failure> {
+fn print(args: &CountArgs, counts: &Counts) -> Result<(), Failure> {
     let sum = match (args.per_place, args.per_socket) {
-        (true, _) => Sum::PerPlace,
-        (_, true) => Sum::PerPackage,
-        _ => Sum::Whole,
+        (true, _) => CountSum::PerPlace,
+        (_, true) => CountSum::PerPackage,
+        _ => CountSum::Whole,
     };
     let screen = match (args.rows.give(|| report::terminal::count::csv(counts))?, args.program.is_empty()) {
         (true, _) => Screen::None,

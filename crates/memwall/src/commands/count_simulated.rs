@@ -1,6 +1,6 @@
 //! `memwall count --on sim:NAME`: events of a kernel or a scenario on a simulated machine.
 
-use events::Share;
+use events::CountShare;
 use host::{
     count::{CountError, CountRequest, CountedKernel, CountedScenario, Fit, Selection, Target},
     simulated::Simulated,
@@ -8,14 +8,14 @@ use host::{
 use kernels::Job;
 use machine::{Bytes, CpuSet, Width, model::Model};
 use record::count::Counts;
-use sim::pmu::{Flaws, Pmu};
+use sim::pmu::{Flaws, SimulatedPmu};
 
 use crate::{failure::Failure, interrupt};
 
 /// What a simulated machine runs.
 #[derive(clap::Args)]
 #[command(next_help_heading = "On a simulated machine")]
-pub struct Options {
+pub struct SimulatedCount {
     /// Count a kernel; 'memwall kernels' lists them
     #[arg(long, value_name = "NAME", conflicts_with = "scenario")]
     kernel: Option<String>,
@@ -55,20 +55,20 @@ pub enum Switch {
 }
 
 /// What is to be counted, and where.
-pub struct Asked<'a> {
+pub struct SimulatedEvents<'a> {
     /// Lists of events.
     pub events: &'a [String],
     /// Names of groups.
     pub groups: &'a [String],
     /// Values apart or together.
-    pub share: Share,
+    pub share: CountShare,
     /// On which CPUs.
     pub cpus: Option<&'a CpuSet>,
     /// Pass by pass instead of all at once.
     pub several_passes: bool,
 }
 
-impl Options {
+impl SimulatedCount {
     /// On the real machine these mean nothing.
     pub fn refuse_natively(&self) -> Result<(), Failure> {
         if self.kernel.is_some() || self.scenario.is_some() || self.multiplex || self.flaws.is_some() {
@@ -82,18 +82,22 @@ impl Options {
 }
 
 /// The PMU of a model, flaws as usual for it.
-pub fn instrument(model: &Model) -> Result<Pmu, Failure> {
-    Pmu::new(model, Flaws::of(model)).map_err(Failure::usage)
+pub fn instrument(model: &Model) -> Result<SimulatedPmu, Failure> {
+    SimulatedPmu::new(model, Flaws::of(model)).map_err(Failure::usage)
 }
 
 /// Counts.
-pub fn count(options: &Options, asked: &Asked<'_>, model: &Model) -> Result<Counts, Failure> {
+pub fn count(
+    options: &SimulatedCount,
+    asked: &SimulatedEvents<'_>,
+    model: &Model,
+) -> Result<Counts, Failure> {
     let flaws = match options.flaws {
         Some(Switch::On) => Flaws::On,
         Some(Switch::Off) => Flaws::Off,
         None => Flaws::of(model),
     };
-    let pmu = Pmu::new(model, flaws).map_err(Failure::usage)?;
+    let pmu = SimulatedPmu::new(model, flaws).map_err(Failure::usage)?;
     let default = ["CYCLES".to_owned()];
     let groups = if asked.events.is_empty() && asked.groups.is_empty() { &default[..] } else { asked.groups };
     let selection = Selection::new(&pmu, asked.events, groups).map_err(super::count::refused)?;

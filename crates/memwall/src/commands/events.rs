@@ -1,6 +1,6 @@
 //! `memwall events`: what can be counted here.
 
-use events::{Group, Instrument, Offer};
+use events::{Instrument, MetricGroup, Offer};
 use machine::Source;
 use pmu::PerfEvents;
 use record::trust::Standing;
@@ -16,7 +16,7 @@ use crate::{
 /// List events and groups that this machine, or a simulated one, offers
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct EventsArgs {
     /// Only names or descriptions that contain this, in any case
     pattern: Option<String>,
     /// Leave out what cannot be counted here
@@ -36,13 +36,13 @@ Examples:
 Schema of --json: memwall.events/1.";
 
 /// Lists.
-pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
+pub fn run(args: &EventsArgs, machine: &Target) -> Result<(), Failure> {
     let instrument: Box<dyn Instrument> = match machine {
         Target::Native => Box::new(PerfEvents::new(&pmu::Live, Source::live())),
         Target::Simulated(model) => Box::new(super::count_simulated::instrument(model)?),
     };
     let mut offers = instrument.offers();
-    offers.extend(Group::all().iter().map(|group| Offer {
+    offers.extend(MetricGroup::all().iter().map(|group| Offer {
         name: group.name.clone(),
         summary: group.about.clone(),
         origin: "group",

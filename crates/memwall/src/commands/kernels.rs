@@ -13,7 +13,7 @@ use crate::{
 /// List the kernels: known work for `memwall bench`
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct KernelsArgs {
     /// Show only kernels whose name contains this
     pattern: Option<String>,
     /// Add the kernels of a file
@@ -32,7 +32,7 @@ Examples:
 Schema of --json: memwall.kernels/1.";
 
 /// Lists.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &KernelsArgs) -> Result<(), Failure> {
     let catalogue = super::catalogue(args.kernel_file.as_deref())?;
     let wanted =
         |kernel: &&Kernel| args.pattern.as_ref().is_none_or(|pattern| kernel.name().contains(pattern));

@@ -14,11 +14,11 @@ use crate::{
 /// List the machines that can be simulated, or show one with all its numbers and their sources
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
-pub struct Args {
+pub struct ModelsArgs {
     #[command(flatten)]
     forms: Forms,
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<ModelsAction>,
 }
 
 const EXAMPLES: &str = "\
@@ -30,7 +30,7 @@ Examples:
 Schema of --json: memwall.models/1.";
 
 #[derive(clap::Subcommand)]
-enum Action {
+enum ModelsAction {
     Show(Show),
 }
 
@@ -63,9 +63,9 @@ Examples:
 Schema of --json: memwall.model/1.";
 
 /// Lists or shows.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &ModelsArgs) -> Result<(), Failure> {
     match &args.action {
-        Some(Action::Show(show)) => show.run(),
+        Some(ModelsAction::Show(show)) => show.run(),
         None => list(&args.forms),
     }
 }

@@ -2,9 +2,9 @@
 
 use machine::{
     Source,
-    fingerprint::Change,
+    fingerprint::FingerprintChange,
     profile::Fingerprint,
-    store::{Found, Store},
+    store::{Store, StoredProfile},
 };
 use report::json::ProfileDocument;
 
@@ -19,7 +19,7 @@ use crate::{
 /// Show the profile that 'memwall calibrate' made of this machine
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct ProfileArgs {
     #[command(flatten)]
     forms: Forms,
     #[command(flatten)]
@@ -38,7 +38,7 @@ made, that is said: its numbers may no longer hold.
 Schema of --json: memwall.profile/1.";
 
 /// Finds and prints.
-pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
+pub fn run(args: &ProfileArgs, machine: &Target) -> Result<(), Failure> {
     let store = Store::of_user().map_err(Failure::measurement)?;
     let fingerprint = match machine {
         Target::Native => Fingerprint::read(&Source::live()),
@@ -46,9 +46,9 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     };
     let now = trust::now();
     let (profile, changes) = match store.find(&fingerprint).map_err(Failure::measurement)? {
-        Found::Same(profile) => (profile, Vec::new()),
-        Found::Changed { profile, differs } => (profile, differs),
-        Found::Nothing => {
+        StoredProfile::Same(profile) => (profile, Vec::new()),
+        StoredProfile::Changed { profile, differs } => (profile, differs),
+        StoredProfile::Nothing => {
             let place = store.directory().display();
             if let Target::Simulated(model) = machine {
                 return Err(Failure::Measurement(format!(
@@ -63,7 +63,7 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
         }
     };
     let trusted = trust::of(machine);
-    let changed: Vec<String> = changes.iter().map(Change::to_string).collect();
+    let changed: Vec<String> = changes.iter().map(FingerprintChange::to_string).collect();
     if let Some(file) = &args.page.html {
         output::file(file, &report::html::profile(&profile, &changed))?;
     }

@@ -6,14 +6,14 @@ use std::{
     time::Duration,
 };
 
-use analysis::{reading::Reading, timer::Options};
+use analysis::{reading::Reading, timer::TimerOptions};
 use machine::{
     Profile, Source, private,
     profile::Fingerprint,
-    store::{Found, Store},
+    store::{Store, StoredProfile},
 };
 use record::{file, run::Run};
-use recorder::{OnRefusal, Outcome, Request, RunError, Target};
+use recorder::{OnRefusal, RecordError, RecordOutcome, RecordRequest, RecordTarget};
 use report::{json::RunDocument, terminal::run::Detail};
 
 use crate::{failure::Failure, output, source_files, trust};
@@ -55,13 +55,13 @@ pub struct Recording {
 
 impl Recording {
     /// Records into a file.
-    pub fn record(&self, output: &Path) -> Result<Outcome, Failure> {
+    pub fn record(&self, output: &Path) -> Result<RecordOutcome, Failure> {
         let source = Source::live();
         let target = match self.pid {
-            Some(pid) => Target::Attach(pid),
-            None => Target::Launch(self.program.clone()),
+            Some(pid) => RecordTarget::Attach(pid),
+            None => RecordTarget::Launch(self.program.clone()),
         };
-        let request = Request {
+        let request = RecordRequest {
             rate_hz: self.rate,
             delay: self.delay.unwrap_or(Duration::ZERO),
             duration: self.seconds,
@@ -70,13 +70,13 @@ impl Recording {
             precise: self.precise,
             on_refusal: if self.need_samples { OnRefusal::Fail } else { OnRefusal::GoOn },
             skid_instructions: skid(&Fingerprint::read(&source)),
-            ..Request::new(target, output)
+            ..RecordRequest::new(target, output)
         };
         recorder::record(&request, &pmu::Live, &source).map_err(|error| match error {
-            RunError::NoProgram { .. }
-            | RunError::NotExecutable { .. }
-            | RunError::NoProcess { .. }
-            | RunError::Rate { .. } => Failure::usage(error),
+            RecordError::NoProgram { .. }
+            | RecordError::NotExecutable { .. }
+            | RecordError::NoProcess { .. }
+            | RecordError::Rate { .. } => Failure::usage(error),
             _ => Failure::measurement(error),
         })
     }
@@ -86,7 +86,7 @@ impl Recording {
 fn skid(fingerprint: &Fingerprint) -> u32 {
     let store = Store::of_user().ok();
     let mut profile = match store.as_ref().map(|store| store.find(fingerprint)) {
-        Some(Ok(Found::Same(profile))) => Some(*profile),
+        Some(Ok(StoredProfile::Same(profile))) => Some(*profile),
         _ => None,
     };
     let skid = host::timer::skid_for(profile.as_ref(), &pmu::Live);
@@ -107,7 +107,7 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// A recording with everything the report needs.
-pub struct Read {
+pub struct ReadRecording {
     /// As recorded.
     pub run: Run,
     /// The profile of the machine it was recorded on.
@@ -116,7 +116,7 @@ pub struct Read {
     pub reading: Reading,
 }
 
-impl Read {
+impl ReadRecording {
     /// For machines.
     pub fn document(&self) -> RunDocument<'_> {
         RunDocument::new(&self.reading)
@@ -134,19 +134,19 @@ impl Read {
 }
 
 /// Reads and analyses a recording.
-pub fn read(path: &Path) -> Result<Read, Failure> {
+pub fn read(path: &Path) -> Result<ReadRecording, Failure> {
     let mut run = file::read(path).map_err(Failure::measurement)?;
     recorder::complete(&mut run);
     let profile = profile_of(&run);
     let trusted = trust::of_machine(&run.about.fingerprint, None, None);
-    let reading = Reading::of(&run, profile.as_ref(), &Options::on(&trusted));
-    Ok(Read { run, profile, reading })
+    let reading = Reading::of(&run, profile.as_ref(), &TimerOptions::on(&trusted));
+    Ok(ReadRecording { run, profile, reading })
 }
 
 /// The profile of the very machine of a recording; none if there is none, or it cannot be read.
 fn profile_of(run: &Run) -> Option<Profile> {
     match Store::of_user().ok()?.find(&run.about.fingerprint) {
-        Ok(Found::Same(profile)) => Some(*profile),
+        Ok(StoredProfile::Same(profile)) => Some(*profile),
         _ => None,
     }
 }
@@ -167,7 +167,7 @@ pub fn passing() -> Result<(tempfile::TempDir, PathBuf), Failure> {
 }
 
 /// One line each about what went wrong while recording, on stderr.
-pub fn warn(outcome: &Outcome) {
+pub fn warn(outcome: &RecordOutcome) {
     if let Some(refusal) = &outcome.refusal {
         output::say(&format!("recorded without samples: {refusal}"));
     }

@@ -14,7 +14,7 @@ use crate::{
 /// Show what a recording says
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct ReportArgs {
     /// The recording
     #[arg(value_name = "FILE", default_value = DEFAULT)]
     recording: PathBuf,
@@ -48,7 +48,7 @@ Examples:
 Schema of --json: memwall.run/1.";
 
 /// Reads, analyses and prints.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &ReportArgs) -> Result<(), Failure> {
     let read = recording::read(&args.recording)?;
     if let Some(file) = &args.page.html {
         output::file(file, &read.page())?;

@@ -17,7 +17,7 @@ use crate::{
 /// Run a program and say whether memory holds it back, where, and how sure that is
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct RunArgs {
     #[command(flatten)]
     recording: Recording,
     /// Keep the recording in this file, for 'memwall report' and 'memwall compare'
@@ -48,7 +48,7 @@ Exit code: the program's own; 128 and the signal's number if it was killed; 1 or
 Schema of --json: memwall.run/1.";
 
 /// Records, analyses and prints; gives the program's exit code.
-pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     args.forms.check(&[&args.page.html])?;
     let (passing, path) = match &args.output {
         Some(path) => (None, path.clone()),
@@ -68,7 +68,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(outcome.exit_code()))
 }
 
-fn report(args: &Args, path: &Path) -> Result<(), Failure> {
+fn report(args: &RunArgs, path: &Path) -> Result<(), Failure> {
     let read = recording::read(path)?;
     if let Some(file) = &args.page.html {
         output::file(file, &read.page())?;

@@ -9,7 +9,7 @@ use host::{
     simulated::Simulated,
 };
 use kernels::{
-    Catalogue,
+    KernelCatalogue,
     scenario::{self, Scenario, shipped},
 };
 use machine::{CpuSet, Source};
@@ -27,7 +27,7 @@ const LARGEST_READ: u64 = (1 << 20) + 1;
 /// Run a small program of known work: regions of kernels, on threads, over shared or private data
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct ScenarioArgs {
     /// A scenario file, or the name of a scenario that comes with memwall
     #[arg(value_name = "FILE|NAME", required_unless_present = "list")]
     scenario: Option<String>,
@@ -68,7 +68,7 @@ it and is printed with the times. Ctrl-C prints what was finished.
 Schema of --json: memwall.scenario/1.";
 
 /// Runs and prints.
-pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
+pub fn run(args: &ScenarioArgs, machine: &Target) -> Result<(), Failure> {
     let catalogue = super::catalogue(args.kernel_file.as_deref())?;
     let Some(name) = args.scenario.as_ref().filter(|_| !args.list) else {
         return list(&catalogue);
@@ -92,7 +92,7 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     args.forms.give(Screen::Out, &run, |columns| report::terminal::scenario::text(&run, columns))
 }
 
-fn list(catalogue: &Catalogue) -> Result<(), Failure> {
+fn list(catalogue: &KernelCatalogue) -> Result<(), Failure> {
     let rows = shipped::ALL
         .iter()
         .map(|shipped| {
@@ -120,7 +120,11 @@ pub fn settings(given: &[String]) -> Result<Vec<(String, String)>, Failure> {
 }
 
 /// A shipped scenario by its name, or a file: a name is a name unless it looks like a path.
-pub fn read(name: &str, catalogue: &Catalogue, settings: &[(String, String)]) -> Result<Scenario, Failure> {
+pub fn read(
+    name: &str,
+    catalogue: &KernelCatalogue,
+    settings: &[(String, String)],
+) -> Result<Scenario, Failure> {
     if !name.contains('/') && !name.ends_with(".toml") {
         let shipped = shipped::find(name).map_err(Failure::usage)?;
         return shipped.parse(catalogue, settings).map_err(Failure::usage);

@@ -16,7 +16,7 @@ use crate::{
 /// Read from sysfs, procfs and CPUID; nothing is measured. What could not be read is listed at the end.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct TopologyArgs {
     #[command(flatten)]
     forms: Forms,
     /// Read another machine, captured as DIR/sys and DIR/proc
@@ -36,7 +36,7 @@ Examples:
 Schema of --json: memwall.topology/1.";
 
 /// Reads and prints.
-pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
+pub fn run(args: &TopologyArgs, machine: &Target) -> Result<(), Failure> {
     let topology = match (machine, &args.root) {
         (Target::Native, None) => Topology::read(&Source::live()),
         (Target::Native, Some(root)) => Topology::read(&captured(root)?),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use analysis::{
     findings::Split,
-    timer::{Options, analyse},
+    timer::{TimerOptions, analyse},
 };
 use host::validate::{
     Observer, Request,
@@ -34,7 +34,7 @@ use crate::{
 /// untested, each with its evidence. Later commands consult the result.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct ValidateArgs {
     /// Fewer experiments, below a minute
     #[arg(long)]
     quick: bool,
@@ -76,7 +76,7 @@ Exit code: 0 also if indicators are broken or untested, 1 if the result could no
 Schema of --json: memwall.validate/1.";
 
 /// Validates, keeps and prints; or explains what was kept.
-pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
+pub fn run(args: &ValidateArgs, machine: &Target) -> Result<(), Failure> {
     let store = Store::of_user().map_err(Failure::measurement)?;
     let fingerprint = match machine {
         Target::Native => Fingerprint::read(&machine::Source::live()),
@@ -105,7 +105,7 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
         simulated,
         fingerprint,
     };
-    let mut watcher = Watcher::new(&files);
+    let mut watcher = ValidateWatcher::new(&files);
     let validation = match machine {
         Target::Simulated(model) => on_model(model, &request, &mut watcher)?,
         Target::Native => natively(&request, &store, &mut watcher)?,
@@ -140,7 +140,11 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     Ok(())
 }
 
-fn on_model(model: &Model, request: &Request, watcher: &mut Watcher<'_>) -> Result<Validation, Failure> {
+fn on_model(
+    model: &Model,
+    request: &Request,
+    watcher: &mut ValidateWatcher<'_>,
+) -> Result<Validation, Failure> {
     let pmu = super::count_simulated::instrument(model)?;
     let catalogue = pmu.catalogue();
     let kernels = super::catalogue(None)?;
@@ -149,12 +153,16 @@ fn on_model(model: &Model, request: &Request, watcher: &mut Watcher<'_>) -> Resu
     Ok(host::validate::validate(&mut bench, catalogue, request, watcher, &interrupt))
 }
 
-fn natively(request: &Request, store: &Store, watcher: &mut Watcher<'_>) -> Result<Validation, Failure> {
+fn natively(
+    request: &Request,
+    store: &Store,
+    watcher: &mut ValidateWatcher<'_>,
+) -> Result<Validation, Failure> {
     let interrupt = interrupt::flag()?;
     let clock_hz = store.load(&request.fingerprint.id).ok().flatten().and_then(|profile| profile.clock);
     let clock_hz = clock_hz.filter(Clock::agrees).map(|clock| clock.add_hz);
     let analyse = |run: &record::run::Run| {
-        let split = analyse(run, None, &Options::default()).overall?;
+        let split = analyse(run, None, &TimerOptions::default()).overall?;
         let Split { loads, stores, atomics, divides, chains, branches, undecided, .. } = split;
         Some(Waiting { loads, stores, atomics, divides, chains, branches, undecided })
     };
@@ -180,21 +188,21 @@ fn explain(files: &Files, name: &str, forms: &Forms) -> Result<(), Failure> {
 }
 
 /// Shows progress and keeps every observation.
-struct Watcher<'a> {
+struct ValidateWatcher<'a> {
     bar: ProgressBar,
     files: &'a Files,
     known: HashMap<String, Observation>,
     failed: Option<String>,
 }
 
-impl<'a> Watcher<'a> {
+impl<'a> ValidateWatcher<'a> {
     fn new(files: &'a Files) -> Self {
         let known = files.observations().into_iter().map(|one| (one.experiment.key(), one)).collect();
         Self { bar: progress::filling(), files, known, failed: None }
     }
 }
 
-impl Observer for Watcher<'_> {
+impl Observer for ValidateWatcher<'_> {
     fn progress(&mut self, step: &str, fraction: f64) {
         progress::fill(&self.bar, fraction, step);
     }

@@ -1,17 +1,17 @@
 //! An event of the catalogue in the form the kernel wants, once per PMU that counts it.
 
-use events::{Catalogue, Demand, Encoding, Event as Asked, Refusal, Signal, names::is_box_of};
+use events::{Catalogue, CountRefusal, Demand, Encoding, Event as Asked, Signal, names::is_box_of};
 use machine::CpuSet;
 use perf_event_open_sys::bindings;
 
 use super::{PerfEvents, tracepoint};
-use crate::{Event, Pmu, event::Modes, refusal::Need};
+use crate::{KernelEvent, Pmu, event::Modes, refusal::Need};
 
 /// One event on one PMU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Encoded {
     /// As it is opened.
-    pub event: Event,
+    pub event: KernelEvent,
     /// Where.
     pub domain: Domain,
     /// What it takes of the PMU.
@@ -65,8 +65,8 @@ const KERNEL_ONLY: [u32; 3] = [
 
 impl PerfEvents<'_> {
     /// Every form of `asked` that this machine's PMUs have.
-    pub(super) fn encode(&self, asked: &Asked) -> Result<Vec<Encoded>, Refusal> {
-        let not_here = |reason: String| Refusal::NotHere { event: asked.name.clone(), reason };
+    pub(super) fn encode(&self, asked: &Asked) -> Result<Vec<Encoded>, CountRefusal> {
+        let not_here = |reason: String| CountRefusal::NotHere { event: asked.name.clone(), reason };
         let modes = modes(asked);
         match &asked.signal {
             Signal::Encoded(encoding) => self.encoded(asked, encoding).map_err(not_here),
@@ -77,11 +77,11 @@ impl PerfEvents<'_> {
                 let access = access(*read, *write, *execute).map_err(not_here)?;
                 // The kernel wants `long` for the length of an instruction breakpoint.
                 let length = if *execute { 8 } else { *length };
-                let event = Event {
+                let event = KernelEvent {
                     config1: *address,
                     config2: length,
                     breakpoint: access,
-                    ..Event::new(bindings::PERF_TYPE_BREAKPOINT, 0)
+                    ..KernelEvent::new(bindings::PERF_TYPE_BREAKPOINT, 0)
                 };
                 Ok(vec![in_modes(event, Domain::Breakpoints, asked, None)])
             }
@@ -90,7 +90,7 @@ impl PerfEvents<'_> {
                     return Err(not_here("a tracepoint lies in the kernel; leave out the :u".into()));
                 }
                 let id = tracepoint::id(&self.source, subsystem, name).map_err(not_here)?;
-                let event = Event::new(bindings::PERF_TYPE_TRACEPOINT, id);
+                let event = KernelEvent::new(bindings::PERF_TYPE_TRACEPOINT, id);
                 let encoded = in_modes(event, Domain::Kernel, asked, None);
                 Ok(vec![Encoded { may_fall_back_to_user: false, ..encoded }])
             }
@@ -111,7 +111,7 @@ impl PerfEvents<'_> {
                 pmu: pmu.map_or_else(|| "cpu".to_owned(), |pmu| pmu.name.clone()),
                 cpus: pmu.filter(|_| several).and_then(|pmu| pmu.cpus.clone()),
             };
-            in_modes(Event::new(kind, number | selector), domain, asked, self.catalogue())
+            in_modes(KernelEvent::new(kind, number | selector), domain, asked, self.catalogue())
         };
         if cores.is_empty() {
             return vec![form(None)];
@@ -151,7 +151,7 @@ fn on_pmu(
     pmu: &Pmu,
     catalogue: Option<&Catalogue>,
 ) -> Result<Encoded, String> {
-    let mut event = Event::new(pmu.kind, 0);
+    let mut event = KernelEvent::new(pmu.kind, 0);
     for (name, value) in encoding.fields.iter().filter(|(_, value)| *value != 0) {
         put(&mut event, pmu, name, *value)?;
     }
@@ -172,7 +172,7 @@ fn on_pmu(
 }
 
 /// Puts a field's value where the PMU wants it.
-fn put(event: &mut Event, pmu: &Pmu, name: &str, value: u64) -> Result<(), String> {
+fn put(event: &mut KernelEvent, pmu: &Pmu, name: &str, value: u64) -> Result<(), String> {
     match (pmu.fields.get(name), name) {
         (Some(field), _) => field.put(event, value).ok_or_else(|| {
             format!("{value:#x} does not fit the field '{name}' of {} ({} bits)", pmu.name, field.bits())
@@ -197,7 +197,7 @@ fn software(asked: &Asked, number: u64) -> Result<Vec<Encoded>, String> {
             "it happens in the kernel, so that it would never count in user mode; leave out the :u".into()
         );
     }
-    let event = Event::new(bindings::PERF_TYPE_SOFTWARE, number);
+    let event = KernelEvent::new(bindings::PERF_TYPE_SOFTWARE, number);
     let encoded = in_modes(event, Domain::Kernel, asked, None);
     Ok(vec![Encoded { may_fall_back_to_user: encoded.may_fall_back_to_user && !kernel_only, ..encoded }])
 }
@@ -221,7 +221,7 @@ fn modes(asked: &Asked) -> Modes {
     }
 }
 
-fn in_modes(event: Event, domain: Domain, asked: &Asked, catalogue: Option<&Catalogue>) -> Encoded {
+fn in_modes(event: KernelEvent, domain: Domain, asked: &Asked, catalogue: Option<&Catalogue>) -> Encoded {
     let modes = modes(asked);
     let need = match (&domain, modes) {
         (Domain::Box { .. }, _) => Need::WholeCpu,
@@ -229,7 +229,7 @@ fn in_modes(event: Event, domain: Domain, asked: &Asked, catalogue: Option<&Cata
         _ => Need::Kernel,
     };
     Encoded {
-        event: Event { modes, ..event },
+        event: KernelEvent { modes, ..event },
         demand: Demand::of(asked, domain.pmu(), catalogue),
         domain,
         need,

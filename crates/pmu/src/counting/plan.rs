@@ -6,7 +6,7 @@ use std::{
 };
 
 use events::{
-    Demand, Event, Place, PmuResources, Refusal, Signal,
+    CountRefusal, CountedPlace, Demand, Event, PmuResources, Signal,
     event::Counters,
     placement::{Candidate, Round, groups, leader_among, rounds, with_leaders},
 };
@@ -16,11 +16,11 @@ use super::{
     encode::{Domain, Encoded},
     seats::Seat,
 };
-use crate::{Counter, Errno};
+use crate::{Errno, OpenCounter};
 
 /// An event of the request in one of its forms.
 #[derive(Clone, Debug)]
-pub(super) struct Form {
+pub(super) struct ReadForm {
     /// Which of the events asked for, or a leader that one of them needs.
     pub event: usize,
     /// As it is opened.
@@ -30,20 +30,21 @@ pub(super) struct Form {
 }
 
 /// What each form takes of the PMU they share, and whom it follows.
-fn demands<'a>(forms: impl Iterator<Item = &'a Form> + Clone) -> Vec<Demand> {
+fn demands<'a>(forms: impl Iterator<Item = &'a ReadForm> + Clone) -> Vec<Demand> {
     let place = |event: usize| forms.clone().position(|form| form.event == event);
-    let demand = |form: &Form| Demand { follows: form.leader.and_then(place), ..form.encoded.demand.clone() };
+    let demand =
+        |form: &ReadForm| Demand { follows: form.leader.and_then(place), ..form.encoded.demand.clone() };
     forms.clone().map(demand).collect()
 }
 
 /// Events that are opened as one group.
 #[derive(Clone, Debug)]
-pub(super) struct Group {
+pub(super) struct CounterGroup {
     /// Leader first; never empty.
-    pub forms: Vec<Form>,
+    pub forms: Vec<ReadForm>,
 }
 
-impl Group {
+impl CounterGroup {
     /// Where its events compete.
     pub fn domain(&self) -> &Domain {
         &self.forms[0].encoded.domain
@@ -86,7 +87,7 @@ impl PerfEvents<'_> {
     }
 
     /// Every form of every event, and the events that have none, with the reason.
-    pub(super) fn forms(&self, events: &[Event]) -> (Vec<Form>, BTreeMap<usize, Refusal>) {
+    pub(super) fn forms(&self, events: &[Event]) -> (Vec<ReadForm>, BTreeMap<usize, CountRefusal>) {
         let (mut forms, mut refused) = (Vec::new(), BTreeMap::new());
         for (event, asked) in events.iter().enumerate() {
             if matches!(asked.signal, Signal::Resctrl(_)) {
@@ -95,7 +96,7 @@ impl PerfEvents<'_> {
             let leader = leader_among(events, event, self.catalogue());
             match self.encode(asked) {
                 Ok(encoded) => {
-                    forms.extend(encoded.into_iter().map(|encoded| Form { event, encoded, leader }));
+                    forms.extend(encoded.into_iter().map(|encoded| ReadForm { event, encoded, leader }));
                 }
                 Err(refusal) => {
                     refused.insert(event, refusal);
@@ -106,9 +107,9 @@ impl PerfEvents<'_> {
     }
 
     /// Divides forms into groups that fit. Breakpoints stay alone: together they would fail together.
-    pub(super) fn plan(&self, forms: Vec<Form>) -> Vec<Group> {
+    pub(super) fn plan(&self, forms: Vec<ReadForm>) -> Vec<CounterGroup> {
         // In the order of the request and of the boxes.
-        let mut domains: Vec<(Domain, Vec<Form>)> = Vec::new();
+        let mut domains: Vec<(Domain, Vec<ReadForm>)> = Vec::new();
         for form in forms {
             match domains.iter_mut().find(|(domain, _)| *domain == form.encoded.domain) {
                 Some((_, members)) => members.push(form),
@@ -118,12 +119,13 @@ impl PerfEvents<'_> {
         let mut planned = Vec::new();
         for (domain, forms) in domains {
             if domain == Domain::Breakpoints {
-                planned.extend(forms.into_iter().map(|form| Group { forms: vec![form] }));
+                planned.extend(forms.into_iter().map(|form| CounterGroup { forms: vec![form] }));
                 continue;
             }
             for members in groups(&demands(forms.iter()), &self.resources(&domain)) {
-                planned
-                    .push(Group { forms: members.into_iter().map(|member| forms[member].clone()).collect() });
+                planned.push(CounterGroup {
+                    forms: members.into_iter().map(|member| forms[member].clone()).collect(),
+                });
             }
         }
         planned
@@ -147,9 +149,9 @@ impl PerfEvents<'_> {
     }
 
     /// Halves groups that open and get no counter, until they do or are single. Gives what had to be split.
-    pub(super) fn probed(&self, planned: Vec<Group>) -> (Vec<Group>, Vec<Group>) {
+    pub(super) fn probed(&self, planned: Vec<CounterGroup>) -> (Vec<CounterGroup>, Vec<CounterGroup>) {
         let (mut proven, mut split) = (Vec::new(), Vec::new());
-        let mut left: Vec<Group> = planned.into_iter().rev().collect();
+        let mut left: Vec<CounterGroup> = planned.into_iter().rev().collect();
         while let Some(group) = left.pop() {
             let is_hardware = matches!(group.domain(), Domain::Core { .. } | Domain::Box { .. });
             if group.forms.len() < 2 || !is_hardware || self.runs_at_once(&group) != Ok(false) {
@@ -157,20 +159,20 @@ impl PerfEvents<'_> {
                 continue;
             }
             let (first, second) = group.forms.split_at(group.forms.len() / 2);
-            left.push(Group { forms: second.to_vec() });
-            left.push(Group { forms: first.to_vec() });
+            left.push(CounterGroup { forms: second.to_vec() });
+            left.push(CounterGroup { forms: first.to_vec() });
             split.push(group);
         }
         (proven, split)
     }
 
     /// Whether a group gets counters, tried on this thread or on the first CPU of its boxes.
-    fn runs_at_once(&self, group: &Group) -> Result<bool, Errno> {
+    fn runs_at_once(&self, group: &CounterGroup) -> Result<bool, Errno> {
         let seat = match group.domain() {
-            Domain::Box { cpus, .. } => Seat::on_cpu(cpus.first().unwrap_or(0), Place::Target),
+            Domain::Box { cpus, .. } => Seat::on_cpu(cpus.first().unwrap_or(0), CountedPlace::Target),
             _ => Seat::this_thread(),
         };
-        let mut counters: Vec<Counter<'_>> = Vec::new();
+        let mut counters: Vec<OpenCounter<'_>> = Vec::new();
         for form in &group.forms {
             let mut event = form.encoded.event.clone();
             event.disabled = counters.is_empty();

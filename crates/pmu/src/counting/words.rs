@@ -1,11 +1,11 @@
 //! Refusals in words: what was asked, what the kernel said, and what to do.
 
-use events::{Event as Asked, EventRefusal, Missing, Refusal, Request, Scope};
+use events::{CountRefusal, CountRequest, Event as Asked, EventRefusal, Missing, Scope};
 
 use super::{
     PerfEvents,
     encode::{Domain, Encoded},
-    gather::Part,
+    gather::CountedPart,
 };
 use crate::{
     Errno,
@@ -76,7 +76,7 @@ pub(super) fn whom(scope: &Scope) -> String {
 }
 
 /// Everything was refused: the most telling reason first.
-pub(super) fn nothing_opened(request: &Request, parts: &[Part]) -> Refusal {
+pub(super) fn nothing_opened(request: &CountRequest, parts: &[CountedPart]) -> CountRefusal {
     let mut reasons: Vec<&EventRefusal> = Vec::new();
     for part in parts {
         if let Err(Missing::Refused(refusal)) = &part.value
@@ -90,5 +90,5 @@ pub(super) fn nothing_opened(request: &Request, parts: &[Part]) -> Refusal {
         Some((first, [])) => first.to_string(),
         Some((first, rest)) => format!("{first} (and {} more)", rest.len()),
     };
-    Refusal::Failed { what: format!("counting for {}", whom(&request.scope)), reason }
+    CountRefusal::Failed { what: format!("counting for {}", whom(&request.scope)), reason }
 }

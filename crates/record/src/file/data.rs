@@ -4,7 +4,7 @@ use rusqlite::{Connection, Row, params};
 
 use super::read::{Trouble, maybe_unsigned, rows, unsigned};
 use crate::{
-    data::{Area, AreaKind, AreaPages, Block, BlockKind, Data, HeapLog, Site, Variable},
+    data::{Area, AreaKind, AreaPages, BlockKind, Data, HeapBlock, HeapLog, Site, Variable},
     ids::{PlaceId, ThreadId},
 };
 
@@ -15,7 +15,7 @@ pub(super) struct PendingData {
     areas: Vec<(u32, Vec<Area>)>,
     pub variables: Vec<Variable>,
     pub sites: Vec<(u32, Site)>,
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<HeapBlock>,
     pub heap: Vec<HeapLog>,
 }
 
@@ -217,7 +217,7 @@ fn sites(from: &Connection) -> Result<Vec<Site>, Trouble> {
         .collect()
 }
 
-fn blocks(from: &Connection) -> Result<Vec<Block>, Trouble> {
+fn blocks(from: &Connection) -> Result<Vec<HeapBlock>, Trouble> {
     let columns = "process, time_ns, address, size_bytes, kind, tid, site";
     let mut statement = from.prepare(&format!("SELECT {columns} FROM block ORDER BY id"))?;
     let mut found = statement.query([])?;
@@ -230,9 +230,9 @@ fn blocks(from: &Connection) -> Result<Vec<Block>, Trouble> {
     Ok(all)
 }
 
-fn block(row: &Row<'_>) -> Result<Block, Trouble> {
+fn block(row: &Row<'_>) -> Result<HeapBlock, Trouble> {
     let kind = row.get_ref(4)?.as_str().ok().and_then(BlockKind::from_word);
-    Ok(Block {
+    Ok(HeapBlock {
         process: row.get(0)?,
         time_ns: unsigned(row, 1)?,
         address: unsigned(row, 2)?,

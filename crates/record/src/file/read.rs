@@ -11,7 +11,7 @@ use super::{
 use crate::{
     data::{Area, AreaKind, Data},
     loads::LoadSamples,
-    run::{Function, LineRange, Module, ModuleKind, Place, Process, Run, Samples, Slice, Thread},
+    run::{Function, LineRange, Module, ModuleKind, Place, Process, RecordedThread, Run, Samples, Slice},
 };
 
 /// How long we wait for memwall to finish a commit.
@@ -181,8 +181,8 @@ fn process(row: &Row<'_>) -> rusqlite::Result<Process> {
     })
 }
 
-fn thread(row: &Row<'_>) -> rusqlite::Result<Thread> {
-    Ok(Thread {
+fn thread(row: &Row<'_>) -> rusqlite::Result<RecordedThread> {
+    Ok(RecordedThread {
         tid: row.get(1)?,
         process: row.get(2)?,
         name: row.get(3)?,

@@ -39,7 +39,7 @@ fn about() -> About {
 fn data() -> Data {
     let area = |start, end, kind, pages| Area { process: 0, start, end, kind, pages };
     let pages = AreaPages { resident_bytes: 8192, huge_bytes: 0, nodes: vec![(0, 4096), (1, 4096)] };
-    let block = |time_ns, kind, site| Block {
+    let block = |time_ns, kind, site| HeapBlock {
         process: 0,
         time_ns,
         address: 0x7f00_0000,
@@ -111,7 +111,7 @@ fn run() -> Run {
             began_ns: 0,
             ended_ns: Some(5_000_000),
         }],
-        threads: vec![Thread { tid: 7, process: 0, name: "app".into(), began_ns: 0, ended_ns: None }],
+        threads: vec![RecordedThread { tid: 7, process: 0, name: "app".into(), began_ns: 0, ended_ns: None }],
         modules: vec![
             Module {
                 path: "/bin/app".into(),
@@ -193,7 +193,7 @@ fn an_unfinished_recording_has_what_was_flushed() {
     writer.thread(0, &run.threads[0]);
     writer.module(0, &run.modules[0]);
     writer.place(0, &Place { function: None, ..run.places[0].clone() });
-    let sample = |time_ns| Sample {
+    let sample = |time_ns| RecordedSample {
         time_ns,
         thread: ThreadId(0),
         cpu: 0,

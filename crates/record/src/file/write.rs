@@ -16,10 +16,10 @@ use super::{
     schema::{APPLICATION_ID, RESERVE_BYTES, TABLES, VERSION},
 };
 use crate::{
-    data::{Area, Block, HeapLog, Site, Variable},
+    data::{Area, HeapBlock, HeapLog, Site, Variable},
     ids::{FunctionId, PlaceId, ThreadId},
     loads::LoadSample,
-    run::{About, Function, LineRange, Module, Place, Process, Run, Slice, Thread},
+    run::{About, Function, LineRange, Module, Place, Process, RecordedThread, Run, Slice},
 };
 
 /// As long as a reader holds the file, what was measured waits in memory; beyond this many samples we wait for it.
@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// One sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
+pub struct RecordedSample {
     /// Nanoseconds since the start of the recording.
     pub time_ns: u64,
     /// The thread that ran.
@@ -66,17 +66,17 @@ pub struct Code {
 pub struct Writer {
     connection: Connection,
     path: PathBuf,
-    pending: Pending,
+    pending: PendingRows,
     stopped: bool,
 }
 
 #[derive(Default)]
-struct Pending {
+struct PendingRows {
     processes: Vec<(u32, Process)>,
-    threads: Vec<(u32, Thread)>,
+    threads: Vec<(u32, RecordedThread)>,
     modules: Vec<(u32, Module)>,
     places: Vec<(u32, Place)>,
-    samples: Vec<Sample>,
+    samples: Vec<RecordedSample>,
     slices: Vec<Slice>,
     stacks: Vec<(u32, Vec<PlaceId>)>,
     data: PendingData,
@@ -98,7 +98,7 @@ impl Writer {
             .map_err(|error| FileError::Uncreatable { path: path.to_owned(), detail: error.to_string() })?;
         let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
         let mut writer =
-            Self { connection, path: path.to_owned(), pending: Pending::default(), stopped: false };
+            Self { connection, path: path.to_owned(), pending: PendingRows::default(), stopped: false };
         writer.prepare(about).map_err(failed)?;
         Ok(writer)
     }
@@ -138,7 +138,7 @@ impl Writer {
     }
 
     /// A new thread, or one that changed.
-    pub fn thread(&mut self, index: u32, thread: &Thread) {
+    pub fn thread(&mut self, index: u32, thread: &RecordedThread) {
         self.pending.threads.push((index, thread.clone()));
     }
 
@@ -153,7 +153,7 @@ impl Writer {
     }
 
     /// A sample; its thread and place have been handed over before.
-    pub fn sample(&mut self, sample: Sample) {
+    pub fn sample(&mut self, sample: RecordedSample) {
         if !self.stopped {
             self.pending.samples.push(sample);
         }
@@ -195,7 +195,7 @@ impl Writer {
 
     /// A block of memory; its site has been handed over before. Many wait in memory: [`flush`](Self::flush) now and
     /// then.
-    pub fn block(&mut self, block: Block) {
+    pub fn block(&mut self, block: HeapBlock) {
         if !self.stopped {
             self.pending.data.blocks.push(block);
         }
@@ -305,7 +305,7 @@ pub fn write(path: &Path, run: &Run) -> Result<(), FileError> {
     writer.pending.loads = PendingLoads::all(&run.loads);
     let samples = &run.samples;
     for index in 0..samples.time_ns.len() {
-        writer.sample(Sample {
+        writer.sample(RecordedSample {
             time_ns: samples.time_ns[index],
             thread: samples.thread[index],
             cpu: samples.cpu[index],
@@ -349,7 +349,7 @@ fn make_way(path: &Path) -> Result<(), FileError> {
     fs::remove_file(path).map_err(uncreatable)
 }
 
-impl Pending {
+impl PendingRows {
     fn write(&self, to: &Connection) -> rusqlite::Result<()> {
         let mut insert = to.prepare("INSERT OR REPLACE INTO process VALUES(?,?,?,?,?,?,?)")?;
         for (index, p) in &self.processes {

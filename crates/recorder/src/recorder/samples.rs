@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use pmu::sampling::{CallChain, Mode, Sample, Weight};
+use pmu::sampling::{CallChain, KernelSample, Mode, Weight};
 use record::{
     file,
     ids::{ModuleId, PlaceId, ThreadId},
@@ -10,7 +10,7 @@ use record::{
     run::{ModuleKind, Place},
 };
 
-use super::{Known, Recorder};
+use super::{KnownSpace, Recorder};
 use crate::{calls::follows_call, loads, operand, spaces::Mapped};
 
 /// The number of `rsp` in the kernel's `perf_regs.h`.
@@ -20,7 +20,7 @@ const STACK_POINTER: u32 = 7;
 const MOST_CALLERS: usize = 1 << 18;
 
 impl Recorder {
-    pub(super) fn sample(&mut self, sample: &Sample<'_>) {
+    pub(super) fn sample(&mut self, sample: &KernelSample<'_>) {
         let Some(ip) = sample.ip.filter(|_| matches!(sample.mode, Mode::User | Mode::Unknown)) else {
             return;
         };
@@ -55,7 +55,7 @@ impl Recorder {
             live.stack_pointer = Some(pointer);
         }
         let stack = sample.call_chain.and_then(|chain| self.stack(sample.pid, known.index, chain));
-        self.writer.sample(file::Sample {
+        self.writer.sample(file::RecordedSample {
             time_ns,
             thread: ThreadId(thread),
             cpu: u16::try_from(sample.cpu).unwrap_or(u16::MAX),
@@ -67,7 +67,7 @@ impl Recorder {
     }
 
     /// A load that the processor sampled itself: address, latency and origin are its own, not worked out.
-    pub(super) fn load(&mut self, sample: &Sample<'_>) {
+    pub(super) fn load(&mut self, sample: &KernelSample<'_>) {
         let source = sample.data_source.filter(loads::is_load);
         let ip = sample.ip.filter(|_| matches!(sample.mode, Mode::User | Mode::Unknown));
         let (Some(source), Some(ip)) = (source, ip) else { return };
@@ -103,7 +103,7 @@ impl Recorder {
     }
 
     /// The place of an instruction pointer, made at its first sample.
-    fn place(&mut self, number: usize, pid: i32, mapped: Option<&Mapped>, ip: u64) -> Known {
+    fn place(&mut self, number: usize, pid: i32, mapped: Option<&Mapped>, ip: u64) -> KnownSpace {
         let module = self.module(number, pid, mapped);
         let address = self.modules.address(number, mapped, ip);
         if let Some(known) = self.by_place.get(&(number, address)) {
@@ -122,7 +122,7 @@ impl Recorder {
                 operand
             }
         };
-        let known = Known { index: self.new_place(module, address, true), operand };
+        let known = KnownSpace { index: self.new_place(module, address, true), operand };
         self.by_place.insert((number, address), known);
         known
     }

@@ -3,7 +3,7 @@
 use pmu::sampling::Stamp;
 
 use super::{NEVER, Recorder};
-use crate::{areas::FIRST_LOOK_NS, heap::Owner, slices::Doing};
+use crate::{areas::FIRST_LOOK_NS, heap::LogOwner, slices::Doing};
 
 /// Executables without a log that are remembered.
 const MOST_SILENT: usize = 20;
@@ -124,7 +124,7 @@ impl Recorder {
     fn collect_logs(&mut self, pid: i32, until_ns: u64) {
         let Some(heap) = &mut self.heap else { return };
         let Some(process) = self.population.processes.get(&pid) else { return };
-        let owner = Owner { pid, process: process.index, parent: process.parent, space: &process.space };
+        let owner = LogOwner { pid, process: process.index, parent: process.parent, space: &process.space };
         let before = heap.logs;
         heap.collect(owner, until_ns, &self.window, &mut self.modules, &mut self.writer);
         let executable = process.about.executable.as_ref().filter(|_| heap.logs == before);

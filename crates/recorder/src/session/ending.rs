@@ -4,9 +4,9 @@ use machine::profile::Noise;
 use record::run::ModuleKind;
 
 use super::*;
-use crate::{heap::why_no_log, recorder::Counts};
+use crate::{heap::why_no_log, recorder::RecordCounts};
 
-impl Session<'_> {
+impl RecordSession<'_> {
     /// Writes how the recording ended. What goes wrong with that is kept as trouble.
     pub(super) fn conclude(&mut self, end_ns: u64, ending: Ending, usage: Option<Usage>) {
         let is_whole = self.has_whole_run(ending);
@@ -41,7 +41,8 @@ impl Session<'_> {
     }
 
     fn remarks(&mut self, ending: Ending, is_whole: bool) {
-        let Counts { lost, lost_loads, throttled, malformed, unmapped, samples, .. } = self.recorder.counts;
+        let RecordCounts { lost, lost_loads, throttled, malformed, unmapped, samples, .. } =
+            self.recorder.counts;
         let mut say = |text: String| self.recorder.writer.remark(&text);
         if let Some(refusal) = &self.refusal {
             say(format!("There are no samples, since the kernel refused them: {refusal}."));

@@ -4,7 +4,7 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use analysis::findings::{Activity, Findings};
+use analysis::findings::{Findings, ThreadActivity};
 use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, ProcessHandle, Profile,
     ReferenceTimestamp, SamplingInterval, StackHandle, ThreadHandle, Timestamp,
@@ -88,13 +88,14 @@ struct Categories {
 
 impl Categories {
     fn new(profile: &mut Profile, findings: &Findings) -> Self {
-        let handles = Activity::ALL.map(|activity| profile.add_category(activity.label(), colour(activity)));
-        let undecided = handles[Activity::Undecided as usize];
+        let handles =
+            ThreadActivity::ALL.map(|activity| profile.add_category(activity.label(), colour(activity)));
+        let undecided = handles[ThreadActivity::Undecided as usize];
         let of_function = findings.symbols.iter().filter_map(|symbol| {
-            let mostly = Activity::ALL
+            let mostly = ThreadActivity::ALL
                 .into_iter()
                 .max_by(|a, b| symbol.split.share(*a).total_cmp(&symbol.split.share(*b)))
-                .unwrap_or(Activity::Undecided);
+                .unwrap_or(ThreadActivity::Undecided);
             Some((symbol.function?, handles[mostly as usize]))
         });
         Self { of_function: of_function.collect(), undecided }
@@ -105,15 +106,15 @@ impl Categories {
     }
 }
 
-fn colour(activity: Activity) -> CategoryColor {
+fn colour(activity: ThreadActivity) -> CategoryColor {
     match activity {
-        Activity::Loads => CategoryColor::Red,
-        Activity::Stores => CategoryColor::Orange,
-        Activity::Atomics => CategoryColor::Magenta,
-        Activity::Divides => CategoryColor::Purple,
-        Activity::Chains => CategoryColor::Blue,
-        Activity::Branches => CategoryColor::Yellow,
-        Activity::Executing => CategoryColor::Green,
-        Activity::Undecided => CategoryColor::Gray,
+        ThreadActivity::Loads => CategoryColor::Red,
+        ThreadActivity::Stores => CategoryColor::Orange,
+        ThreadActivity::Atomics => CategoryColor::Magenta,
+        ThreadActivity::Divides => CategoryColor::Purple,
+        ThreadActivity::Chains => CategoryColor::Blue,
+        ThreadActivity::Branches => CategoryColor::Yellow,
+        ThreadActivity::Executing => CategoryColor::Green,
+        ThreadActivity::Undecided => CategoryColor::Gray,
     }
 }

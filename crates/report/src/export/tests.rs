@@ -1,12 +1,12 @@
 //! Small recordings in other forms.
 #![allow(clippy::unwrap_used)]
 
-use analysis::timer::{Options, analyse};
+use analysis::timer::{TimerOptions, analyse};
 use machine::profile::Fingerprint;
 use record::{
     data::Data,
     ids::{FunctionId, ModuleId, PlaceId, ThreadId},
-    run::{About, Ending, Function, Module, ModuleKind, Place, Process, Run, Samples, Thread},
+    run::{About, Ending, Function, Module, ModuleKind, Place, Process, RecordedThread, Run, Samples},
 };
 
 use super::*;
@@ -15,8 +15,8 @@ fn function(name: &str, start: u64) -> Function {
     Function { module: ModuleId(0), symbol: None, name: name.into(), start, end: start + 16, code: None }
 }
 
-fn thread(tid: u32, name: &str) -> Thread {
-    Thread { tid, process: 0, name: name.into(), began_ns: 0, ended_ns: Some(9_000_000) }
+fn thread(tid: u32, name: &str) -> RecordedThread {
+    RecordedThread { tid, process: 0, name: name.into(), began_ns: 0, ended_ns: Some(9_000_000) }
 }
 
 /// Two threads; `main` calls `work;er`, and one sample lies in code of which nothing is known.
@@ -104,7 +104,7 @@ fn without_chains_each_function_stands_alone() {
 #[test]
 fn firefox_has_threads_samples_stacks_and_categories() {
     let run = run();
-    let findings = analyse(&run, None, &Options::default());
+    let findings = analyse(&run, None, &TimerOptions::default());
     let profile = serde_json::to_value(firefox(&run, &findings)).unwrap();
     let threads = profile["threads"].as_array().unwrap();
     assert_eq!(threads.len(), 2);
@@ -153,7 +153,7 @@ fn firefox_colours_functions_of_one_name_each_by_its_own() {
         stack: Vec::new(),
         place: places,
     };
-    let findings = analyse(&run, None, &Options::default());
+    let findings = analyse(&run, None, &TimerOptions::default());
     let mostly: Vec<(f64, f64)> =
         findings.symbols.iter().map(|symbol| (symbol.split.loads, symbol.split.executing)).collect();
     assert!(mostly[0].0 > 0.9 && mostly[1].1 > 0.9, "{mostly:?}");

@@ -3,7 +3,7 @@
 use analysis::findings::LevelLimit;
 use machine::{
     Bytes, Profile,
-    profile::{Estimate, Level, LevelName},
+    profile::{Estimate, LevelName, ProfileLevel},
     units::{gb_per_s, nanos},
 };
 
@@ -49,7 +49,7 @@ pub fn of_profile(profile: &Profile) -> Vec<Drawn> {
     profile.levels.iter().map(of_level).collect()
 }
 
-fn of_level(level: &Level) -> Drawn {
+fn of_level(level: &ProfileLevel) -> Drawn {
     let marked = |estimate: Option<Estimate>, show: fn(f64) -> String| marked_text(&estimate?, show);
     Drawn {
         name: name(&level.name),

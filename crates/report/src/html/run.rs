@@ -6,7 +6,7 @@ mod trust;
 mod verdict;
 
 use analysis::{
-    findings::{Findings, Known, Objects},
+    findings::{Findings, KnownLimits, Objects},
     listing::AnnotatedFunction,
     reading::Reading,
 };
@@ -16,7 +16,7 @@ use record::run::Run;
 pub use self::sources::SourceText;
 use super::{
     Aggregate,
-    frame::Page,
+    frame::PageFrame,
     hierarchy::{self, Nearness},
     markup::{Html, element, list, paragraph, section},
     tables::place,
@@ -102,7 +102,7 @@ pub fn run(page: &RunPage<'_>) -> String {
             ])
             .end(),
     ]);
-    let page = Page {
+    let page = PageFrame {
         title: shown(&findings.about.command),
         kind: "run",
         subtitle: vec![subtitle(findings)],
@@ -148,14 +148,14 @@ fn machine(page: &RunPage<'_>) -> Vec<Html> {
     let limits = &page.findings.limits;
     let levels = match (page.profile, &limits.levels) {
         (Some(profile), _) => hierarchy::of_profile(profile),
-        (None, Known::Value(levels)) => hierarchy::of_limits(levels),
-        (None, Known::Missing(_)) => Vec::new(),
+        (None, KnownLimits::Value(levels)) => hierarchy::of_limits(levels),
+        (None, KnownLimits::Missing(_)) => Vec::new(),
     };
     let mut sentences = vec![match &limits.streams {
-        Known::Value(streams) => stream_sentence(streams),
-        Known::Missing(reason) => sentence("Bandwidth of the program's streams", reason),
+        KnownLimits::Value(streams) => stream_sentence(streams),
+        KnownLimits::Missing(reason) => sentence("Bandwidth of the program's streams", reason),
     }];
-    if let (None, Known::Missing(reason)) = (page.profile, &limits.levels) {
+    if let (None, KnownLimits::Missing(reason)) = (page.profile, &limits.levels) {
         sentences.push(sentence("This machine's levels", reason));
     }
     sentences.extend(page.profile.into_iter().flat_map(|profile| profile.remarks.iter().cloned()));

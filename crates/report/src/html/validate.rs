@@ -9,13 +9,13 @@ use record::{
 
 use super::{
     curve::{Curve, Curves, Spot},
-    frame::Page,
+    frame::PageFrame,
     markup::{Html, list, paragraph, section},
     profile::Sheet,
-    tables::{DataTable, Kind, Value, column, place},
+    tables::{CellValue, ColumnKind, DataTable, column, place},
 };
 use crate::{
-    layout::plot::{Axis, Quantity, Scale},
+    layout::plot::{Axis, PlottedQuantity, Scale},
     layout::prose::counted,
     terminal::validate::IndicatorSection,
 };
@@ -42,7 +42,7 @@ pub fn validate(validation: &Validation) -> String {
         section("curves", "Events per access, by data set size", figures(validation)),
         section("steps", "What was done", [list("notes", notes)]),
     ]);
-    let page = Page {
+    let page = PageFrame {
         title: "Validation".to_owned(),
         kind: "validation",
         subtitle: vec![validation.instrument.clone(), validation.fingerprint.cpu.clone()],
@@ -106,8 +106,8 @@ fn part(validation: &Validation, kernel: &str, section: IndicatorSection) -> Vec
         let more = if number > 0 { ", continued" } else { "" };
         let curves = Curves {
             title: format!("{}{more}: events per access of {kernel}", section.title()),
-            x: Axis { quantity: Quantity::Bytes, scale: Scale::Log },
-            y: Axis { quantity: Quantity::PerAccess, scale: Scale::Linear },
+            x: Axis { quantity: PlottedQuantity::Bytes, scale: Scale::Log },
+            y: Axis { quantity: PlottedQuantity::PerAccess, scale: Scale::Linear },
             curves: some.iter().map(|(names, sweep)| curve(names, sweep)).collect(),
             guides: Vec::new(),
         };
@@ -158,15 +158,15 @@ fn curve(names: &[&str], sweep: &Sweep) -> Curve {
 
 fn levels(validation: &Validation) -> DataTable {
     let columns = [
-        ("level", Kind::Text),
-        ("cores", Kind::Count),
-        ("indicator", Kind::Text),
-        ("trust", Kind::Text),
-        ("highest rate, M/s", Kind::Number),
-        ("lines, M/s", Kind::Number),
-        ("molka2017", Kind::Text),
+        ("level", ColumnKind::Text),
+        ("cores", ColumnKind::Count),
+        ("indicator", ColumnKind::Text),
+        ("trust", ColumnKind::Text),
+        ("highest rate, M/s", ColumnKind::Number),
+        ("lines, M/s", ColumnKind::Number),
+        ("molka2017", ColumnKind::Text),
     ];
-    let rows = validation.best.iter().map(|best| -> Vec<Value> {
+    let rows = validation.best.iter().map(|best| -> Vec<CellValue> {
         let paper = best.paper.as_ref().map(|paper| format!("{}: {}", paper.indicator, paper.trust.word()));
         vec![
             best.name().into(),
@@ -188,7 +188,7 @@ fn levels(validation: &Validation) -> DataTable {
 
 fn verdicts(validation: &Validation) -> DataTable {
     let columns = ["indicator", "for", "trust", "worst error", "why"];
-    let row = |one: &Judged| -> Vec<Value> {
+    let row = |one: &Judged| -> Vec<CellValue> {
         let (error, why) = match &one.trust {
             Trust::Trusted { error } => (Some(*error), one.remarks.join(" ")),
             Trust::Qualitative { tells, misses } => (None, format!("tells {tells}, but not {misses}")),
@@ -208,20 +208,20 @@ fn verdicts(validation: &Validation) -> DataTable {
     DataTable {
         id: "verdicts-table",
         caption: "Every indicator and what it is good for".to_owned(),
-        columns: columns.map(|title| column(title, Kind::Text)).to_vec(),
+        columns: columns.map(|title| column(title, ColumnKind::Text)).to_vec(),
         rows: validation.indicators.iter().map(row).collect(),
     }
 }
 
 fn thresholds(validation: &Validation) -> DataTable {
     let columns = [
-        ("indicator", Kind::Text),
-        ("above", Kind::Number),
-        ("unit", Kind::Text),
-        ("means", Kind::Text),
-        ("found with", Kind::Text),
+        ("indicator", ColumnKind::Text),
+        ("above", ColumnKind::Number),
+        ("unit", ColumnKind::Text),
+        ("means", ColumnKind::Text),
+        ("found with", ColumnKind::Text),
     ];
-    let row = |one: &Threshold| -> Vec<Value> {
+    let row = |one: &Threshold| -> Vec<CellValue> {
         vec![
             one.indicator.to_string().into(),
             one.value.into(),

@@ -54,7 +54,7 @@ pub fn steal_share(noise: &Noise, cpus: usize) -> Option<f64> {
 }
 
 /// A measurement's noise under the name of where it was seen.
-pub struct Seen<'a> {
+pub struct ConditionsSeen<'a> {
     /// `64 MiB`; empty if there is only one place.
     pub at: String,
     /// What was seen there.
@@ -63,7 +63,7 @@ pub struct Seen<'a> {
 
 /// Sentences on steal time and involuntary switches: what was seen, and what this kernel does not report.
 /// Empty if everything is reported and nothing was seen.
-pub fn noise_sentences(seen: &[Seen<'_>], cpus: usize) -> Vec<String> {
+pub fn noise_sentences(seen: &[ConditionsSeen<'_>], cpus: usize) -> Vec<String> {
     let mut sentences = Vec::new();
     let total = Noise {
         wall_ns: seen.iter().map(|s| s.noise.wall_ns).sum(),
@@ -105,7 +105,7 @@ fn sum<T: std::iter::Sum<T>>(values: impl Iterator<Item = Option<T>>) -> Option<
 }
 
 /// The largest value and where it was, if there is a choice.
-fn worst(seen: &[Seen<'_>], value: impl Fn(&Noise) -> Option<f64>) -> Option<(f64, String)> {
+fn worst(seen: &[ConditionsSeen<'_>], value: impl Fn(&Noise) -> Option<f64>) -> Option<(f64, String)> {
     let largest = seen
         .iter()
         .filter_map(|s| value(s.noise).map(|value| (value, s.at.clone())))
@@ -122,8 +122,11 @@ mod tests {
     }
 
     fn sentences(noises: &[Noise], cpus: usize) -> Vec<String> {
-        let seen: Vec<_> =
-            noises.iter().enumerate().map(|(i, noise)| Seen { at: format!("{i} MiB"), noise }).collect();
+        let seen: Vec<_> = noises
+            .iter()
+            .enumerate()
+            .map(|(i, noise)| ConditionsSeen { at: format!("{i} MiB"), noise })
+            .collect();
         noise_sentences(&seen, cpus)
     }
 

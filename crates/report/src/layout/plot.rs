@@ -6,7 +6,7 @@ pub(crate) mod range;
 use machine::{Bytes, units::significant};
 
 use canvas::Canvas;
-use range::Range;
+use range::AxisRange;
 
 use crate::{
     layout::prose::{width, wrap_in},
@@ -20,7 +20,7 @@ const NARROWEST: usize = 16;
 
 /// What an axis counts; decides ticks and their labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quantity {
+pub enum PlottedQuantity {
     /// Bytes, ticks at powers of two.
     Bytes,
     /// Nanoseconds.
@@ -31,7 +31,7 @@ pub enum Quantity {
     PerAccess,
 }
 
-impl Quantity {
+impl PlottedQuantity {
     pub(crate) fn label(self, value: f64) -> String {
         match self {
             Self::Bytes => Bytes(value.round() as u64).to_string(),
@@ -62,7 +62,7 @@ pub enum Scale {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axis {
     /// What it counts.
-    pub quantity: Quantity,
+    pub quantity: PlottedQuantity,
     /// How it is spread.
     pub scale: Scale,
 }
@@ -99,11 +99,11 @@ impl Plot {
         let mut points: Vec<(f64, f64)> =
             self.points.iter().copied().filter(|p| shows(self.x, p.0) && shows(self.y, p.1)).collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let y = Range::new(self.y, points.iter().map(|p| p.1), rows * 4, true)?;
+        let y = AxisRange::new(self.y, points.iter().map(|p| p.1), rows * 4, true)?;
         let y_ticks = tick_rows(&y, rows);
         let gutter = y_ticks.iter().map(|(_, label)| width(label)).max()?;
         let area = columns.min(WIDEST).checked_sub(gutter + 2).filter(|&area| area >= NARROWEST)?;
-        let x = Range::new(self.x, points.iter().map(|p| p.0), area * 2, false)?;
+        let x = AxisRange::new(self.x, points.iter().map(|p| p.0), area * 2, false)?;
 
         let mut canvas = Canvas::new(area, rows);
         let dots: Vec<_> = points.iter().filter_map(|p| Some((x.dot(p.0)?, y.dot(p.1)?))).collect();
@@ -137,7 +137,7 @@ pub(crate) fn shows(axis: Axis, value: f64) -> bool {
 }
 
 /// Rows, from the top, that carry a label.
-fn tick_rows(y: &Range, rows: usize) -> Vec<(usize, String)> {
+fn tick_rows(y: &AxisRange, rows: usize) -> Vec<(usize, String)> {
     let ticks = y.ticks();
     let crowded = ticks.len() > rows;
     let mut labelled: Vec<(usize, String)> = Vec::new();
@@ -154,10 +154,10 @@ fn tick_rows(y: &Range, rows: usize) -> Vec<(usize, String)> {
 }
 
 /// Columns with their labels: powers of two are thinned evenly so that neighbours do not touch.
-fn tick_columns(x: &Range, area: usize) -> Vec<(usize, String)> {
+fn tick_columns(x: &AxisRange, area: usize) -> Vec<(usize, String)> {
     let ticks = x.ticks();
     let keep: Box<dyn Fn(f64) -> bool> = match x.axis {
-        Axis { quantity: Quantity::Bytes, scale: Scale::Log } => {
+        Axis { quantity: PlottedQuantity::Bytes, scale: Scale::Log } => {
             let room = (area / "1000 KiB  ".len()).max(1);
             let every = ticks.len().div_ceil(room).max(1) as i32;
             // Counted from 1 MiB, so that the labels are the usual sizes.
@@ -225,8 +225,8 @@ mod tests {
     fn curve(points: Vec<(f64, f64)>, y: Scale) -> Plot {
         Plot {
             title: "latency, ns (log scale), by data set size".into(),
-            x: Axis { quantity: Quantity::Bytes, scale: Scale::Log },
-            y: Axis { quantity: Quantity::Nanos, scale: y },
+            x: Axis { quantity: PlottedQuantity::Bytes, scale: Scale::Log },
+            y: Axis { quantity: PlottedQuantity::Nanos, scale: y },
             points,
             guides: vec![Guide { x: 48.0 * 1024.0, name: "L1".into() }],
         }

@@ -10,7 +10,7 @@ pub use csv::csv;
 
 use crate::{
     layout::conditions::{believable_hz, clock_lines},
-    layout::plot::{Axis, Plot, Quantity, Scale},
+    layout::plot::{Axis, Plot, PlottedQuantity, Scale},
     layout::prose::{counted, dotted, titled, wrap, wrap_in},
     layout::style::WARNING,
 };
@@ -98,14 +98,14 @@ fn curve(bench: &Bench) -> Option<Plot> {
     let low = points.iter().map(|point| point.1).fold(f64::INFINITY, f64::min);
     let high = points.iter().map(|point| point.1).fold(0.0, f64::max);
     let (quantity, what) = match chain {
-        true => (Quantity::Nanos, "latency, ns"),
-        false => (Quantity::GbPerS, "bandwidth the program sees, GB/s"),
+        true => (PlottedQuantity::Nanos, "latency, ns"),
+        false => (PlottedQuantity::GbPerS, "bandwidth the program sees, GB/s"),
     };
     let (scale, how) =
         if high > WIDE_RANGE * low { (Scale::Log, " (log scale)") } else { (Scale::Linear, "") };
     Some(Plot {
         title: format!("{what}{how}, by data set size"),
-        x: Axis { quantity: Quantity::Bytes, scale: Scale::Log },
+        x: Axis { quantity: PlottedQuantity::Bytes, scale: Scale::Log },
         y: Axis { quantity, scale },
         points,
         guides: Vec::new(),

@@ -1,6 +1,6 @@
 //! Two sets of runs, as people read it.
 
-use analysis::compare::{Change, Comparison, Row};
+use analysis::compare::{CompareRow, ComparedChange, Comparison};
 
 use crate::{
     layout::figures::{absent, percent_text},
@@ -19,7 +19,7 @@ pub fn text(comparison: &Comparison, most: usize, columns: usize) -> String {
     );
     let mut out = wrap_in(QUIET, "", &sides, columns) + "\n";
     out += &table("whole program", &comparison.whole, columns);
-    let changed: Vec<Row> = comparison.functions.iter().take(most).cloned().collect();
+    let changed: Vec<CompareRow> = comparison.functions.iter().take(most).cloned().collect();
     if !changed.is_empty() {
         out += "\n";
         out += &table("function, user time", &changed, columns);
@@ -36,7 +36,7 @@ pub fn text(comparison: &Comparison, most: usize, columns: usize) -> String {
     out
 }
 
-fn table(title: &str, rows: &[Row], columns: usize) -> String {
+fn table(title: &str, rows: &[CompareRow], columns: usize) -> String {
     let mut table = Table::new(vec![
         Column::new(title).left(),
         Column::new("before").drop_rank(2),
@@ -68,7 +68,7 @@ fn signed(ns: f64) -> String {
     format!("{}{}", if ns < 0.0 { "−" } else { "+" }, seconds(ns.abs()))
 }
 
-fn meaning(change: &Change) -> Cell {
+fn meaning(change: &ComparedChange) -> Cell {
     match change.is_beyond_noise() {
         Some(true) if change.ns > 0.0 => Cell::styled("slower", WARNING),
         Some(true) => Cell::styled("faster", PLAIN),

@@ -18,7 +18,7 @@ pub use values::interval;
 
 /// How values are put together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sum {
+pub enum CountSum {
     /// One row per event.
     Whole,
     /// One per event and package.
@@ -28,7 +28,7 @@ pub enum Sum {
 }
 
 /// The counts in at most `columns`.
-pub fn text(counts: &Counts, sum: Sum, columns: usize) -> String {
+pub fn text(counts: &Counts, sum: CountSum, columns: usize) -> String {
     let mut parts = vec![heading(counts, columns), values::table(counts, sum, columns)];
     parts.extend(counts.metrics.iter().map(|group| metrics(group, columns)));
     if let Some(basis) = &counts.validation {

@@ -1,7 +1,7 @@
 //! What can be measured here, as people read it.
 
 use anstyle::{AnsiColor, Style};
-use record::doctor::{Capability, Checkup, Instrument, State};
+use record::doctor::{BestInstrument, Capability, CapabilityState, Checkup};
 
 use crate::{
     layout::prose::{width, wrap, wrap_in},
@@ -17,12 +17,12 @@ const SIDE_BY_SIDE: usize = 60;
 /// The checkup in at most `columns`: what was found, what is blocked and the command that would help, what is
 /// missing, and what follows from it. `verbose` adds how each row was tried and what it makes possible.
 pub fn text(checkup: &Checkup, columns: usize, verbose: bool) -> String {
-    let layout = Layout::new(checkup, columns, verbose);
+    let layout = DoctorLayout::new(checkup, columns, verbose);
     let mut out = String::new();
     for (state, heading) in [
-        (State::Found, "Found"),
-        (State::Blocked, "Blocked: a permission or a setting is in the way"),
-        (State::Missing, "Missing: this machine does not have it"),
+        (CapabilityState::Found, "Found"),
+        (CapabilityState::Blocked, "Blocked: a permission or a setting is in the way"),
+        (CapabilityState::Missing, "Missing: this machine does not have it"),
     ] {
         let rows: Vec<_> = checkup.rows.iter().filter(|row| row.state == state).collect();
         if !rows.is_empty() {
@@ -46,9 +46,9 @@ pub fn text(checkup: &Checkup, columns: usize, verbose: bool) -> String {
 /// The best instrument and what it leaves unknown.
 fn conclusion(checkup: &Checkup, columns: usize) -> String {
     let (name, meaning) = match checkup.instrument {
-        Instrument::Pmu => ("pmu", "hardware events"),
-        Instrument::Timer => ("timer", "samples of the software clock"),
-        Instrument::Squeeze => ("squeeze", "a stopwatch and interference threads"),
+        BestInstrument::Pmu => ("pmu", "hardware events"),
+        BestInstrument::Timer => ("timer", "samples of the software clock"),
+        BestInstrument::Squeeze => ("squeeze", "a stopwatch and interference threads"),
     };
     let mut out = wrap_in(HEADING, "", &format!("Best instrument here: {name} ({meaning})"), columns);
     out += &wrap("  ", &format!("{}.", capitalised(&checkup.because)), columns);
@@ -67,14 +67,14 @@ fn capitalised(text: &str) -> String {
 }
 
 /// How rows are laid out on this terminal.
-struct Layout {
+struct DoctorLayout {
     columns: usize,
     verbose: bool,
     /// Width of the column of names; `None` if each detail gets lines of its own.
     names: Option<usize>,
 }
 
-impl Layout {
+impl DoctorLayout {
     fn new(checkup: &Checkup, columns: usize, verbose: bool) -> Self {
         let longest = checkup.rows.iter().map(|row| width(&row.name)).max().unwrap_or(0);
         Self { columns, verbose, names: (columns >= SIDE_BY_SIDE).then_some(longest) }
@@ -82,9 +82,9 @@ impl Layout {
 
     fn row(&self, row: &Capability) -> String {
         let (mark, style) = match row.state {
-            State::Found => ("✓", FOUND),
-            State::Blocked => ("!", WARNING),
-            State::Missing => ("–", QUIET),
+            CapabilityState::Found => ("✓", FOUND),
+            CapabilityState::Blocked => ("!", WARNING),
+            CapabilityState::Missing => ("–", QUIET),
         };
         let (mut out, indent) = match self.names {
             Some(names) => {
@@ -117,7 +117,13 @@ impl Layout {
 mod tests {
     use super::*;
 
-    fn row(key: &str, name: &str, state: State, detail: &str, unlock_with: Option<&str>) -> Capability {
+    fn row(
+        key: &str,
+        name: &str,
+        state: CapabilityState,
+        detail: &str,
+        unlock_with: Option<&str>,
+    ) -> Capability {
         Capability {
             key: key.to_owned(),
             name: name.to_owned(),
@@ -137,26 +143,26 @@ mod tests {
                 row(
                     "core_pmu",
                     "Core PMU",
-                    State::Missing,
+                    CapabilityState::Missing,
                     "ENOENT: the hypervisor passes no counters through",
                     None,
                 ),
                 row(
                     "uncore_memory_controllers",
                     "Memory controllers",
-                    State::Blocked,
+                    CapabilityState::Blocked,
                     "8 listed; EACCES: kernel.perf_event_paranoid is 2, this needs 0 or less",
                     Some(paranoid),
                 ),
                 row(
                     "clock_sampling",
                     "Clock sampling",
-                    State::Found,
+                    CapabilityState::Found,
                     "12 samples of our own thread arrived",
                     None,
                 ),
             ],
-            instrument: Instrument::Timer,
+            instrument: BestInstrument::Timer,
             because: "there is no core PMU, and clock samples arrive with the registers of the program"
                 .to_owned(),
             cannot_tell: vec![
@@ -202,7 +208,7 @@ mod tests {
             assert!(coloured.contains(&style.render().to_string()));
         }
         let mut only = checkup();
-        only.rows.retain(|row| row.state == State::Found);
+        only.rows.retain(|row| row.state == CapabilityState::Found);
         only.cannot_tell.clear();
         let text = text(&only, 80, false);
         assert!(!text.contains("Blocked") && !text.contains("Missing") && !text.contains("Cannot"));

@@ -12,7 +12,7 @@ use crate::{
     layout::style::{HEADING, PLAIN, QUIET, paint},
     layout::table::{Cell, Column, Table},
 };
-use groups::Group;
+use groups::ModelGroup;
 
 /// Narrower terminals get lines of this many columns all the same.
 const NARROWEST: usize = 40;
@@ -102,7 +102,7 @@ fn idle(model: &Model) -> String {
 }
 
 /// Where the numbers of a group come from; empty if the note is not about it.
-fn source(note: &SourceNote, group: &Group, columns: usize) -> String {
+fn source(note: &SourceNote, group: &ModelGroup, columns: usize) -> String {
     let about = |key: &&str| group.keys.contains(&key.split('.').next().unwrap_or(key));
     let keys: Vec<&str> = note.keys().filter(about).collect();
     if keys.is_empty() {

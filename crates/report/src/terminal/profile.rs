@@ -11,9 +11,9 @@ use machine::{
 
 use crate::{
     layout::age,
-    layout::conditions::{Seen, clock_lines, gigahertz, noise_sentences},
+    layout::conditions::{ConditionsSeen, clock_lines, gigahertz, noise_sentences},
     layout::figures::{ABSENT, ROUGH, ROUGH_ABOVE, UNTOLD, UNTOLD_ABOVE, percent_text},
-    layout::plot::{Axis, Guide, Plot, Quantity, Scale},
+    layout::plot::{Axis, Guide, Plot, PlottedQuantity, Scale},
     layout::prose::{counted, dotted, listed, titled, wrap, wrap_in},
     layout::style::{HEADING, PLAIN, QUIET, WARNING, paint},
 };
@@ -169,8 +169,8 @@ fn latency_curve(profile: &Profile, columns: usize) -> Option<String> {
     let dotted = if guides.is_empty() { "" } else { "; dotted: measured capacities" };
     let curve = Plot {
         title: format!("{title}, ns (log scale), by data set size{dotted}"),
-        x: Axis { quantity: Quantity::Bytes, scale: Scale::Log },
-        y: Axis { quantity: Quantity::Nanos, scale: Scale::Log },
+        x: Axis { quantity: PlottedQuantity::Bytes, scale: Scale::Log },
+        y: Axis { quantity: PlottedQuantity::Nanos, scale: Scale::Log },
         points: profile.latency_curve.iter().map(|p| (p.size.0 as f64, p.latency_ns.value)).collect(),
         guides,
     };
@@ -229,7 +229,7 @@ fn overheads(profile: &Profile, columns: usize) -> Option<String> {
 
 fn noise(profile: &Profile, columns: usize) -> Option<String> {
     let noise = profile.noise.as_ref()?;
-    let mut sentences = noise_sentences(&[Seen { at: String::new(), noise }], profile.cpus.len());
+    let mut sentences = noise_sentences(&[ConditionsSeen { at: String::new(), noise }], profile.cpus.len());
     if sentences.is_empty() {
         sentences.push("no steal time and no involuntary context switches seen".to_owned());
     }

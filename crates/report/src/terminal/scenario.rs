@@ -4,7 +4,7 @@ use machine::units::{gb_per_s, nanos};
 use record::scenario::{RegionRun, ScenarioRun, ThreadRun, Truth};
 
 use crate::{
-    layout::conditions::{Seen, noise_sentences},
+    layout::conditions::{ConditionsSeen, noise_sentences},
     layout::figures::{absent, number, percent, time},
     layout::prose::{counted, dotted, listed, titled, wrap, wrap_in},
     layout::style::{QUIET, WARNING},
@@ -159,7 +159,7 @@ fn notes(run: &ScenarioRun, left_out: &[String], columns: usize) -> String {
     let mut warnings = match run.simulated {
         // Nothing disturbs it.
         Some(_) => Vec::new(),
-        None => noise_sentences(&[Seen { at: String::new(), noise: &run.noise }], run.cpus.len()),
+        None => noise_sentences(&[ConditionsSeen { at: String::new(), noise: &run.noise }], run.cpus.len()),
     };
     let mut cpus = run.cpus.clone();
     cpus.sort_unstable();
@@ -222,7 +222,7 @@ mod tests {
     use machine::{Bytes, profile::Noise};
     use record::{
         bench::Work,
-        scenario::{Entry, Pace},
+        scenario::{ScenarioEntry, ScenarioPace},
     };
 
     use super::*;
@@ -232,7 +232,7 @@ mod tests {
         let work = Work { instructions, program_bytes: 3e6, memory_bytes: 1e3, ..Work::default() };
         ThreadRun {
             thread,
-            entries: vec![Entry { start_ns: 0.0, end_ns }],
+            entries: vec![ScenarioEntry { start_ns: 0.0, end_ns }],
             truth: Truth { work, data: Bytes::kib(64), least_transfers: 0, most_transfers },
         }
     }
@@ -255,7 +255,7 @@ mod tests {
             values: vec![("size".to_owned(), "8M".to_owned())],
             cpus: vec![0, 0],
             buffers: Vec::new(),
-            paces: vec![Pace {
+            paces: vec![ScenarioPace {
                 region: "outer/inner".to_owned(),
                 kernel: "delayed-read".to_owned(),
                 asked_bytes_per_s: 9e9,

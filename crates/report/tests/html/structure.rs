@@ -121,8 +121,9 @@ fn a_run_of_which_little_is_known() {
     findings.verdict.memory = None;
     findings.verdict.loads = None;
     findings.verdict.held_back = analysis::findings::HeldBack::Unknown;
-    findings.limits.levels = analysis::findings::Known::Missing("this machine has no profile".to_owned());
-    findings.limits.streams = analysis::findings::Known::Missing("no sample was taken".to_owned());
+    findings.limits.levels =
+        analysis::findings::KnownLimits::Missing("this machine has no profile".to_owned());
+    findings.limits.streams = analysis::findings::KnownLimits::Missing("no sample was taken".to_owned());
     let page = html::run(&html::RunPage {
         findings: &findings,
         objects: None,

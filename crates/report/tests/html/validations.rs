@@ -5,7 +5,9 @@ use record::{
     indicator::Indicator,
     quantity::{Purpose, Quantity},
     trust::Threshold,
-    validate::{Best, Evidence, Flaw, Judged, Place, Ranked, SCHEMA, Step, Sweep, Trust, Validation},
+    validate::{
+        Best, Evidence, Flaw, Judged, KernelPlace, Ranked, SCHEMA, Sweep, Trust, Validation, ValidationStep,
+    },
 };
 
 fn judged(name: &str, tried_for: Purpose, purpose: &str, trust: Trust) -> Judged {
@@ -58,8 +60,8 @@ pub fn haswell() -> Validation {
         runs: 10,
         complete: true,
         steps: vec![
-            Step { name: text("volume"), done: true, experiments: 42, missing: None },
-            Step {
+            ValidationStep { name: text("volume"), done: true, experiments: 42, missing: None },
+            ValidationStep {
                 name: text("latency"),
                 done: true,
                 experiments: 0,
@@ -67,7 +69,7 @@ pub fn haswell() -> Validation {
             },
         ],
         best: vec![Best {
-            level: Place::L2,
+            level: KernelPlace::L2,
             remote: false,
             direction: text("read"),
             cores: 1,

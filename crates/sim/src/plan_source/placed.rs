@@ -6,10 +6,10 @@ use std::sync::Arc;
 use code::{Block, DecodeError};
 use kernels::{
     cycle::{self, CycleError, Spacing},
-    description::Pattern,
+    description::StreamPattern,
     draw::{DrawError, DrawTable},
     geometry::LINE,
-    scenario::{Instance, Part, Plan, PlannedStep},
+    scenario::{Instance, Plan, PlanPart, PlannedStep},
 };
 use machine::Bytes;
 
@@ -278,7 +278,7 @@ fn chains(plan: &Plan, addresses: &Addresses) -> Result<Vec<PlacedChain>, PlaceE
 
 fn placed(
     step: &PlannedStep,
-    part: &Part,
+    part: &PlanPart,
     room: Room,
     first_block: usize,
     base: u64,
@@ -287,14 +287,14 @@ fn placed(
     let bases = part.bases(base);
     let pattern = step.kernel.description().streams.first().map(|stream| stream.pattern);
     let table = match pattern {
-        Some(Pattern::Drawn { distribution, .. }) => {
+        Some(StreamPattern::Drawn { distribution, .. }) => {
             Some(DrawTable::new(distribution, part.geometry.elements)?)
         }
         _ => None,
     };
     let chain = chains.iter().find(|chain| chain.base == bases[0]);
     let follow: Follow = match (pattern, chain) {
-        (Some(Pattern::Cycle { .. }), Some(chain)) => follow(chain),
+        (Some(StreamPattern::Cycle { .. }), Some(chain)) => follow(chain),
         _ => Box::new(|pointer| pointer),
     };
     let Room { arguments, stack, table_at, .. } = room;

@@ -1,14 +1,14 @@
 //! A Haswell core on scripted memory, and kernels run on it.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use kernels::{Catalogue, Job as KernelJob, Kernel, truth::Counts};
+use kernels::{Job as KernelJob, Kernel, KernelCatalogue, truth::TruthCounts};
 use machine::{Bytes, Isa, Width, model::Model};
 use sim::{
     access::Supplier,
-    engine::{Engine, Job, Outcome},
+    engine::{Engine, EngineJob, EngineOutcome},
     plan_source::{AddressOrder, PlacedPlan},
     scripted_memory::ScriptedMemory,
-    source::Source,
+    source::BlockSource,
     time::Time,
 };
 
@@ -22,7 +22,7 @@ pub fn haswell() -> Model {
 
 /// A kernel with its parameters.
 pub fn kernel(name: &str, parameters: &[(&str, u64)]) -> Kernel {
-    let found = Catalogue::builtin().expect("a catalogue").get(name).expect("a kernel");
+    let found = KernelCatalogue::builtin().expect("a catalogue").get(name).expect("a kernel");
     parameters.iter().fold(found, |kernel, (name, value)| kernel.with(name, *value).expect("a parameter"))
 }
 
@@ -37,7 +37,7 @@ pub fn team(kernel: &Kernel, width: Width, size: u64, threads: usize) -> PlacedP
 }
 
 /// What so many passes do, by thread.
-pub fn counts(team: &PlacedPlan, passes: u64) -> Vec<Counts> {
+pub fn counts(team: &PlacedPlan, passes: u64) -> Vec<TruthCounts> {
     let step = &team.plan().steps()[0];
     step.parts.iter().map(|part| step.counts(part, passes)).collect()
 }
@@ -67,11 +67,16 @@ pub fn data_at(
 }
 
 /// Runs all threads of a team on cores 0, 1, …
-pub fn run(engine: &mut Engine<ScriptedMemory>, team: &PlacedPlan, passes: u64) -> Outcome {
+pub fn run(engine: &mut Engine<ScriptedMemory>, team: &PlacedPlan, passes: u64) -> EngineOutcome {
     let mut sources = team.step_sources(0, passes);
     let jobs = sources.iter_mut().enumerate();
-    let mut jobs: Vec<Job<'_>> = jobs
-        .map(|(core, source)| Job { core, thread: 0, background: false, source: source as &mut dyn Source })
+    let mut jobs: Vec<EngineJob<'_>> = jobs
+        .map(|(core, source)| EngineJob {
+            core,
+            thread: 0,
+            background: false,
+            source: source as &mut dyn BlockSource,
+        })
         .collect();
     engine.run(&mut jobs).expect("a run")
 }
@@ -107,7 +112,7 @@ pub struct LoopSource<F> {
 /// Where the code of a [`LoopSource`] lies.
 pub const CODE: u64 = 0x4000;
 
-impl<F: FnMut(u64, &mut sim::source::Execution)> LoopSource<F> {
+impl<F: FnMut(u64, &mut sim::source::BlockExecution)> LoopSource<F> {
     /// `step` gives the addresses of each round; the jump back is taken unless it says otherwise.
     pub fn new(body: &[&[u8]], rounds: u64, step: F) -> Self {
         let mut bytes = body.concat();
@@ -118,12 +123,12 @@ impl<F: FnMut(u64, &mut sim::source::Execution)> LoopSource<F> {
     }
 }
 
-impl<F: FnMut(u64, &mut sim::source::Execution)> Source for LoopSource<F> {
+impl<F: FnMut(u64, &mut sim::source::BlockExecution)> BlockSource for LoopSource<F> {
     fn blocks(&self) -> &std::sync::Arc<[code::Block]> {
         &self.blocks
     }
 
-    fn next(&mut self, execution: &mut sim::source::Execution) -> bool {
+    fn next(&mut self, execution: &mut sim::source::BlockExecution) -> bool {
         let Some(rounds) = self.rounds.checked_sub(1) else { return false };
         self.rounds = rounds;
         execution.block = 0;
@@ -135,8 +140,8 @@ impl<F: FnMut(u64, &mut sim::source::Execution)> Source for LoopSource<F> {
 }
 
 /// Runs one source on core 0 and gives what it did.
-pub fn run_one(model: &Model, memory: ScriptedMemory, source: &mut dyn Source) -> sim::core::Statistics {
+pub fn run_one(model: &Model, memory: ScriptedMemory, source: &mut dyn BlockSource) -> sim::core::Statistics {
     let mut engine = Engine::new(model, memory).expect("an engine");
-    let jobs = &mut [Job { core: 0, thread: 0, background: false, source }];
+    let jobs = &mut [EngineJob { core: 0, thread: 0, background: false, source }];
     engine.run(jobs).expect("a run").jobs[0].statistics
 }

@@ -3,13 +3,13 @@
 
 pub mod tables;
 
-use kernels::{Catalogue, Job as KernelJob, geometry::Geometry, truth::Counts};
+use kernels::{Job as KernelJob, KernelCatalogue, geometry::Geometry, truth::TruthCounts};
 use machine::{Bytes, model::Model};
 use sim::{
-    engine::{Engine, Job, Outcome},
-    memory::{MemorySystem, Options, PageSize},
+    engine::{Engine, EngineJob, EngineOutcome},
+    memory::{MemoryOptions, MemorySystem, PageSize},
     plan_source::{AddressOrder, PlacedPlan},
-    source::Source,
+    source::BlockSource,
 };
 
 /// The machine of molka2017.
@@ -23,8 +23,8 @@ pub fn model(name: &str) -> Model {
 }
 
 /// Huge pages, as molka2017 uses; prefetchers as the model has them.
-pub fn huge() -> Options {
-    Options { page_size: PageSize::Huge, ..Options::default() }
+pub fn huge() -> MemoryOptions {
+    MemoryOptions { page_size: PageSize::Huge, ..MemoryOptions::default() }
 }
 
 /// A kernel, its data and where it runs.
@@ -62,8 +62,8 @@ pub struct Rig {
 
 impl Rig {
     /// A machine with cold caches, and the work placed on it.
-    pub fn new(model: &Model, options: Options, work: Work) -> Self {
-        let found = Catalogue::builtin().expect("a catalogue").get(work.kernel).expect("a kernel");
+    pub fn new(model: &Model, options: MemoryOptions, work: Work) -> Self {
+        let found = KernelCatalogue::builtin().expect("a catalogue").get(work.kernel).expect("a kernel");
         let kernel = work
             .parameter
             .iter()
@@ -83,20 +83,20 @@ impl Rig {
     }
 
     /// Runs `passes` passes.
-    pub fn run(&mut self, passes: u64) -> Outcome {
+    pub fn run(&mut self, passes: u64) -> EngineOutcome {
         let mut sources = self.team.step_sources(0, passes);
         let jobs = sources.iter_mut().enumerate();
-        let mut jobs: Vec<Job<'_>> = jobs
+        let mut jobs: Vec<EngineJob<'_>> = jobs
             .map(|(thread, source)| {
                 let core = self.first_core + thread;
-                Job { core, thread: 0, background: false, source: source as &mut dyn Source }
+                EngineJob { core, thread: 0, background: false, source: source as &mut dyn BlockSource }
             })
             .collect();
         self.engine.run(&mut jobs).expect("a run")
     }
 
     /// Warms, then runs what counts.
-    pub fn measure(&mut self) -> Outcome {
+    pub fn measure(&mut self) -> EngineOutcome {
         if self.work.warm > 0 {
             self.run(self.work.warm);
         }
@@ -104,7 +104,7 @@ impl Rig {
     }
 
     /// What so many passes do, by thread.
-    pub fn counts(&self, passes: u64) -> Vec<Counts> {
+    pub fn counts(&self, passes: u64) -> Vec<TruthCounts> {
         let step = &self.team.plan().steps()[0];
         step.parts.iter().map(|part| step.counts(part, passes)).collect()
     }
@@ -121,14 +121,14 @@ impl Rig {
 }
 
 /// GB/s of the bytes that instructions load or store.
-pub fn gb_per_s(model: &Model, options: Options, work: Work) -> f64 {
+pub fn gb_per_s(model: &Model, options: MemoryOptions, work: Work) -> f64 {
     let outcome = Rig::new(model, options, work).measure();
     let bytes = work.bytes_per_thread * work.threads as u64 * work.passes;
     bytes as f64 / outcome.elapsed().ns()
 }
 
 /// Core cycles per load of a pointer chase.
-pub fn cycles_per_load(model: &Model, options: Options, work: Work) -> f64 {
+pub fn cycles_per_load(model: &Model, options: MemoryOptions, work: Work) -> f64 {
     let outcome = Rig::new(model, options, work).measure();
     let loads = work.bytes_per_thread / 64 * work.passes;
     outcome.elapsed().ns() * model.clock.core_hz as f64 / 1e9 / loads as f64

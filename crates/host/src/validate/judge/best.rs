@@ -2,7 +2,7 @@
 
 use record::{
     quantity::{Purpose, Quantity},
-    validate::{Best, Judged, Observation, Place, Ranked, Trust},
+    validate::{Best, Judged, KernelPlace, Observation, Ranked, Trust},
 };
 
 use super::points::count;
@@ -15,12 +15,12 @@ use crate::validate::{
 const FASTEST: [&str; 4] = ["load", "store", "copy", "store-nt"];
 
 /// Levels and directions, in the order of the tables.
-const LEVELS: [(Place, bool); 5] = [
-    (Place::L1, false),
-    (Place::L2, false),
-    (Place::L3, false),
-    (Place::Memory, false),
-    (Place::Memory, true),
+const LEVELS: [(KernelPlace, bool); 5] = [
+    (KernelPlace::L1, false),
+    (KernelPlace::L2, false),
+    (KernelPlace::L3, false),
+    (KernelPlace::Memory, false),
+    (KernelPlace::Memory, true),
 ];
 
 /// Chooses. `papers`: level and direction, whether for all cores, and the name of its indicator.

@@ -8,7 +8,7 @@ use record::{
     indicator::Indicator,
     quantity::Purpose,
     trust::Threshold,
-    validate::{Evidence, Flaw, Judged, Observation, Place, Trust},
+    validate::{Evidence, Flaw, Judged, KernelPlace, Observation, Trust},
 };
 
 use super::{
@@ -183,7 +183,7 @@ fn remarks(observations: &[Observation], on: &[Reading<'_>], off: &[Reading<'_>]
     let mut remarks = Vec::new();
     let chases = observations
         .iter()
-        .filter(|one| one.experiment.kernel == "chase" && one.experiment.place == Place::Memory);
+        .filter(|one| one.experiment.kernel == "chase" && one.experiment.place == KernelPlace::Memory);
     let idle: Vec<f64> = chases.filter_map(|one| Some(one.truth.cycles? / one.truth.chain)).collect();
     let lowest = on.iter().chain(off).map(|one| one.value).reduce(f64::min);
     if let Some((idle, lowest)) = median(&idle).zip(lowest) {
@@ -259,7 +259,7 @@ mod tests {
         let experiment = Experiment {
             kernel: "delayed-read".to_owned(),
             parameters: vec![("nops".to_owned(), nops)],
-            place: Place::Memory,
+            place: KernelPlace::Memory,
             size: Bytes(1 << 20),
             width: None,
             cores,

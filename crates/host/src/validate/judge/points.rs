@@ -2,7 +2,7 @@
 
 use record::{
     quantity::Quantity,
-    validate::{Evidence, Observation, Place},
+    validate::{Evidence, KernelPlace, Observation},
 };
 
 use crate::validate::{claims::Candidate, quantity::KnownQuantity as _};
@@ -67,8 +67,9 @@ pub fn count(candidate: &Candidate, observation: &Observation) -> Option<f64> {
 
 /// What a candidate counts per nanosecond while nobody touches memory: traffic of others.
 pub fn background(candidate: &Candidate, observations: &[Observation]) -> f64 {
-    let idle =
-        observations.iter().filter(|one| one.experiment.place == Place::Registers && one.elapsed_ns > 0.0);
+    let idle = observations
+        .iter()
+        .filter(|one| one.experiment.place == KernelPlace::Registers && one.elapsed_ns > 0.0);
     let rates: Vec<f64> = idle.filter_map(|one| Some(count(candidate, one)? / one.elapsed_ns)).collect();
     median(&rates).unwrap_or(0.0)
 }
@@ -81,7 +82,7 @@ pub fn points<'a>(
 ) -> Vec<Point<'a>> {
     let idle = if quantity.is_lines() { background(candidate, observations) } else { 0.0 };
     let mut labels: Vec<(String, Vec<&Observation>)> = Vec::new();
-    for one in observations.iter().filter(|one| one.experiment.place != Place::Registers) {
+    for one in observations.iter().filter(|one| one.experiment.place != KernelPlace::Registers) {
         let label = one.experiment.label();
         match labels.iter_mut().find(|(known, _)| *known == label) {
             Some((_, group)) => group.push(one),

@@ -8,7 +8,7 @@
 use record::{
     indicator::Indicator,
     quantity::Purpose,
-    validate::{Evidence, Flaw, Judged, Observation, Place, Trust},
+    validate::{Evidence, Flaw, Judged, KernelPlace, Observation, Trust},
 };
 
 use super::points::{count, median};
@@ -30,7 +30,7 @@ pub const OTHERS: [&str; 4] = ["div-chain", "branch-miss", "blocked-forward", "m
 /// Kernels whose lines stream.
 pub const STREAMS: [&str; 2] = ["load", "store"];
 /// Where there is something to wait for.
-const BEYOND: [Place; 3] = [Place::L2, Place::L3, Place::Memory];
+const BEYOND: [KernelPlace; 3] = [KernelPlace::L2, KernelPlace::L3, KernelPlace::Memory];
 
 struct View<'a> {
     candidate: &'a Candidate,
@@ -38,7 +38,7 @@ struct View<'a> {
 }
 
 impl View<'_> {
-    fn of(&self, kernel: &str, place: Option<Place>) -> Vec<&Observation> {
+    fn of(&self, kernel: &str, place: Option<KernelPlace>) -> Vec<&Observation> {
         let fits = |one: &&Observation| {
             let experiment = &one.experiment;
             let here = place.is_none_or(|place| experiment.place == place);
@@ -54,7 +54,7 @@ impl View<'_> {
     fn middle(
         &self,
         kernel: &str,
-        place: Option<Place>,
+        place: Option<KernelPlace>,
         value: impl Fn(&Observation) -> Option<f64>,
     ) -> Option<f64> {
         let values: Vec<f64> = self.of(kernel, place).into_iter().filter_map(value).collect();
@@ -62,25 +62,25 @@ impl View<'_> {
     }
 
     /// Of the cycles of a kernel, the share counted.
-    fn share(&self, kernel: &str, place: Option<Place>) -> Option<f64> {
+    fn share(&self, kernel: &str, place: Option<KernelPlace>) -> Option<f64> {
         self.middle(kernel, place, |one| {
             Some(count(self.candidate, one)? / one.truth.cycles.filter(|all| *all > 0.0)?)
         })
     }
 
     /// Counted cycles per step of a chase.
-    fn per_step(&self, kernel: &str, place: Place) -> Option<f64> {
+    fn per_step(&self, kernel: &str, place: KernelPlace) -> Option<f64> {
         self.middle(kernel, Some(place), |one| Some(count(self.candidate, one)? / one.truth.chain))
     }
 
     /// Cycles per step of a chase, known from time.
-    fn step(&self, kernel: &str, place: Place) -> Option<f64> {
+    fn step(&self, kernel: &str, place: KernelPlace) -> Option<f64> {
         self.middle(kernel, Some(place), |one| Some(one.truth.cycles? / one.truth.chain))
     }
 
     /// Cycles per step that it waits for memory.
-    fn waits(&self, kernel: &str, place: Place) -> Option<f64> {
-        Some(self.step(kernel, place)? - self.step(kernel, Place::L1)?)
+    fn waits(&self, kernel: &str, place: KernelPlace) -> Option<f64> {
+        Some(self.step(kernel, place)? - self.step(kernel, KernelPlace::L1)?)
     }
 }
 
@@ -91,7 +91,7 @@ pub fn judge(candidate: &Candidate, observations: &[Observation]) -> Judged {
     let mut remarks = Vec::new();
     if matches!(trust, Trust::Trusted { .. } | Trust::Qualitative { .. })
         && purpose == WAITING
-        && view.share("chase", Some(Place::L1)).is_some_and(|share| share < SILENT)
+        && view.share("chase", Some(KernelPlace::L1)).is_some_and(|share| share < SILENT)
     {
         remarks.push("Waits for the L1 are not in it.".to_owned());
     }
@@ -117,7 +117,7 @@ fn verdict(view: &View<'_>) -> (&'static str, Trust) {
         return (WAITING, waiting(view));
     }
     let streaming = STREAMS.iter().flat_map(|kernel| BEYOND.map(|place| (*kernel, place)));
-    let shares: Vec<((&str, Place), f64)> =
+    let shares: Vec<((&str, KernelPlace), f64)> =
         streaming.filter_map(|at| Some((at, view.share(at.0, Some(at.1))?))).collect();
     let most = shares.iter().map(|(_, share)| *share).fold(0.0, f64::max);
     let latency = counted / view.step("chase", place).unwrap_or(f64::INFINITY);
@@ -150,7 +150,7 @@ fn waiting(view: &View<'_>) -> Trust {
     let mut worst = (0.0_f64, String::new());
     let mut missed = Vec::new();
     // An event may count all of a load that missed the L1, the lookup there included.
-    let near = view.step("chase", Place::L1).unwrap_or(0.0);
+    let near = view.step("chase", KernelPlace::L1).unwrap_or(0.0);
     for kernel in CHASES {
         for place in BEYOND {
             let (Some(counted), Some(waits)) = (view.per_step(kernel, place), view.waits(kernel, place))
@@ -199,7 +199,7 @@ fn beyond(counted: f64, waits: f64, near: f64) -> f64 {
 fn other_stalls(view: &View<'_>) -> Option<(String, f64)> {
     let alone = OTHERS.iter().filter_map(|kernel| Some(((*kernel).to_owned(), view.share(kernel, None)?)));
     // Dependent multiplications take their time whatever the load does.
-    let dependent = [Place::L1, Place::L2, Place::L3].into_iter().filter_map(|place| {
+    let dependent = [KernelPlace::L1, KernelPlace::L2, KernelPlace::L3].into_iter().filter_map(|place| {
         let excess = view.per_step("chase-dependent", place)? - view.waits("chase-dependent", place)?;
         let share = excess / view.step("chase-dependent", place)?;
         Some((format!("chase-dependent in {}", place.name()), share))
@@ -208,7 +208,7 @@ fn other_stalls(view: &View<'_>) -> Option<(String, f64)> {
     dependent.chain(alone).find(|(_, share)| *share > CLEAR)
 }
 
-fn bandwidth(shares: &[((&str, Place), f64)]) -> Trust {
+fn bandwidth(shares: &[((&str, KernelPlace), f64)]) -> Trust {
     let named = |low: f64, high: f64| {
         let some = shares.iter().filter(|(_, share)| (low..high).contains(share));
         some.map(|((kernel, place), _)| format!("{kernel} in {}", place.name()))
@@ -229,7 +229,7 @@ fn bandwidth(shares: &[((&str, Place), f64)]) -> Trust {
 fn proof(view: &View<'_>) -> Vec<Evidence> {
     let mut lines = Vec::new();
     for kernel in CHASES {
-        for place in [Place::L1, Place::L2, Place::L3, Place::Memory] {
+        for place in [KernelPlace::L1, KernelPlace::L2, KernelPlace::L3, KernelPlace::Memory] {
             let (waits, counted) = (view.waits(kernel, place), view.per_step(kernel, place));
             if counted.is_some() {
                 let note = view
@@ -262,15 +262,15 @@ mod tests {
     use record::validate::{Experiment, Truth};
 
     /// A scripted machine: cycles per step of each kernel and level, and what an event counts of them.
-    fn observe(counts: &dyn Fn(&str, Place, f64) -> f64) -> Vec<Observation> {
-        let latency = |place: Place| match place {
-            Place::L1 => 4.0,
-            Place::L2 => 12.0,
-            Place::L3 => 50.0,
+    fn observe(counts: &dyn Fn(&str, KernelPlace, f64) -> f64) -> Vec<Observation> {
+        let latency = |place: KernelPlace| match place {
+            KernelPlace::L1 => 4.0,
+            KernelPlace::L2 => 12.0,
+            KernelPlace::L3 => 50.0,
             _ => 200.0,
         };
         let mut all = Vec::new();
-        let mut push = |kernel: &str, place: Place, step: f64| {
+        let mut push = |kernel: &str, place: KernelPlace, step: f64| {
             let cycles = step * 1000.0;
             let experiment = Experiment {
                 kernel: kernel.to_owned(),
@@ -288,28 +288,28 @@ mod tests {
             let counts = vec![("E".to_owned(), Ok(count))];
             all.push(Observation { experiment, elapsed_ns: cycles, truth, counts, imbalance: Vec::new() });
         };
-        for place in [Place::L1, Place::L2, Place::L3, Place::Memory] {
+        for place in [KernelPlace::L1, KernelPlace::L2, KernelPlace::L3, KernelPlace::Memory] {
             push("chase", place, latency(place));
             push("chase-independent", place, latency(place).max(24.0));
             push("chase-dependent", place, latency(place) + 72.0);
             push("load", place, 10.0);
             push("store", place, 10.0);
         }
-        OTHERS.iter().for_each(|kernel| push(kernel, Place::Registers, 20.0));
+        OTHERS.iter().for_each(|kernel| push(kernel, KernelPlace::Registers, 20.0));
         all
     }
 
-    fn judged(counts: &dyn Fn(&str, Place, f64) -> f64) -> Judged {
+    fn judged(counts: &dyn Fn(&str, KernelPlace, f64) -> f64) -> Judged {
         let candidate = Candidate::event("E", Purpose::Stall);
         judge(&candidate, &observe(counts))
     }
 
     /// Cycles that a load beyond the L1 is waited for.
-    fn honest(kernel: &str, place: Place, step: f64) -> f64 {
+    fn honest(kernel: &str, place: KernelPlace, step: f64) -> f64 {
         match kernel {
             "chase" | "chase-dependent" => (step - if kernel == "chase" { 4.0 } else { 76.0 }).max(0.0),
             "chase-independent" => (step - 24.0).max(0.0),
-            "load" | "store" if place != Place::L1 => 0.5 * step,
+            "load" | "store" if place != KernelPlace::L1 => 0.5 * step,
             _ => 0.0,
         }
     }
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn an_event_that_counts_the_dependent_chain_is_rejected_and_the_chain_is_named() {
-        let fooled = |kernel: &str, place: Place, step: f64| match kernel {
+        let fooled = |kernel: &str, place: KernelPlace, step: f64| match kernel {
             "chase-dependent" => honest(kernel, place, step) + 60.0,
             _ => honest(kernel, place, step),
         };
@@ -337,13 +337,13 @@ mod tests {
 
     #[test]
     fn divides_and_work_beside_the_load_are_told_from_waiting() {
-        let any_stall = |kernel: &str, place: Place, step: f64| match kernel {
+        let any_stall = |kernel: &str, place: KernelPlace, step: f64| match kernel {
             "div-chain" => 0.9 * step,
             _ => honest(kernel, place, step),
         };
         assert!(matches!(judged(&any_stall).trust, Trust::Broken { flaw: Flaw::OtherStalls { .. }, .. }));
-        let pending = |kernel: &str, place: Place, step: f64| match kernel {
-            "chase-independent" if place != Place::L1 => step,
+        let pending = |kernel: &str, place: KernelPlace, step: f64| match kernel {
+            "chase-independent" if place != KernelPlace::L1 => step,
             _ => honest(kernel, place, step),
         };
         match judged(&pending).trust {
@@ -354,8 +354,8 @@ mod tests {
 
     #[test]
     fn full_buffers_are_an_indicator_of_bandwidth_with_what_it_misses() {
-        let full = |kernel: &str, place: Place, step: f64| match (kernel, place) {
-            ("load", Place::L3 | Place::Memory) => 0.6 * step,
+        let full = |kernel: &str, place: KernelPlace, step: f64| match (kernel, place) {
+            ("load", KernelPlace::L3 | KernelPlace::Memory) => 0.6 * step,
             _ => 0.0,
         };
         let judged = judged(&full);

@@ -277,7 +277,7 @@ fn sees(candidate: &Candidate, observations: &[Observation]) -> (Option<bool>, O
         let found = observations.iter().filter(|one| {
             let experiment = &one.experiment;
             experiment.kernel == kernel
-                && experiment.place == record::validate::Place::Memory
+                && experiment.place == record::validate::KernelPlace::Memory
                 && !experiment.remote
         });
         let rates: Vec<f64> = found

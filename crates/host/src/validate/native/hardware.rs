@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use events::{
-    Counting, Event, Instrument as _, Refusal, Request as Open, Scope, Share, Signal, TooMany, Unit,
+    CountRefusal, CountRequest as Open, CountShare, Counting, Event, Instrument as _, Scope, Signal, TooMany,
+    Unit,
 };
-use kernels::{Catalogue, Job};
+use kernels::{Job, KernelCatalogue};
 use machine::{CpuSet, Isa, Source, Topology, Width, topology::CacheKind};
 use pmu::PerfEvents;
 use record::validate::{Counted, Experiment, Observation};
@@ -34,7 +35,7 @@ impl NativeBench {
     pub fn new(
         source: Source,
         topology: &Topology,
-        kernels: Catalogue,
+        kernels: KernelCatalogue,
         clock_hz: Option<f64>,
     ) -> Option<Self> {
         let cpus: Vec<u32> = topology.usable_cores().iter().collect();
@@ -135,10 +136,10 @@ struct SetBySet<'a> {
 
 impl Meter for SetBySet<'_> {
     /// Opens the next set that is not refused.
-    fn begin(&mut self) -> Result<(), Refusal> {
+    fn begin(&mut self) -> Result<(), CountRefusal> {
         while let Some((scope, set)) = self.sets.get(self.at) {
             let events = set.iter().map(|&at| self.events[at].clone()).collect();
-            let (scope, too_many, share) = (scope.clone(), TooMany::Refuse, Share::Together);
+            let (scope, too_many, share) = (scope.clone(), TooMany::Refuse, CountShare::Together);
             match self.instrument.open(&Open { events, scope, too_many, share }) {
                 Ok(mut counting) => {
                     counting.start()?;
@@ -154,7 +155,7 @@ impl Meter for SetBySet<'_> {
         Ok(())
     }
 
-    fn end(&mut self) -> Result<bool, Refusal> {
+    fn end(&mut self) -> Result<bool, CountRefusal> {
         let Some(mut counting) = self.counting.take() else { return Ok(false) };
         counting.stop()?;
         let counts = counting.read()?;
@@ -175,10 +176,10 @@ impl Bench for NativeBench {
         &self.machine
     }
 
-    fn probe(&self, event: &str) -> Result<Signal, Refusal> {
+    fn probe(&self, event: &str) -> Result<Signal, CountRefusal> {
         let event = self.instrument.resolve(event)?;
         let scope = self.scope(&event);
-        let (too_many, share) = (TooMany::Refuse, Share::Together);
+        let (too_many, share) = (TooMany::Refuse, CountShare::Together);
         let request = Open { events: vec![event.clone()], scope, too_many, share };
         self.instrument.open(&request).map(|_| event.signal)
     }
@@ -206,19 +207,19 @@ impl Bench for NativeBench {
 mod tests {
     use super::*;
     use crate::validate::simulated::experiment;
-    use record::validate::Place;
+    use record::validate::KernelPlace;
 
     #[test]
     fn known_work_runs_here_under_an_event_that_every_kernel_has() {
         let source = Source::live();
         let topology = Topology::read(&source);
-        let kernels = Catalogue::builtin().expect("kernels");
+        let kernels = KernelCatalogue::builtin().expect("kernels");
         let mut bench = NativeBench::new(source, &topology, kernels, Some(1e9)).expect("a CPU");
         if let Err(why) = bench.probe("task-clock") {
             prerequisites::skip(prerequisites::PERF_EVENT, why);
             return;
         }
-        let experiment = experiment(bench.machine(), "copy", Place::L2, 1).expect("a level");
+        let experiment = experiment(bench.machine(), "copy", KernelPlace::L2, 1).expect("a level");
         let events = ["task-clock".to_owned()];
         let observation =
             bench.observe(&experiment, &events, &AtomicBool::new(false)).expect("an observation");

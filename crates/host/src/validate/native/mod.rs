@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 use events::Catalogue;
 use kernels::parse::KernelFileError;
 use machine::{Source, Topology};
-use record::validate::{Step, Validation};
+use record::validate::{Validation, ValidationStep};
 
 pub use hardware::NativeBench;
 pub use timer::{Analyse, Waiting};
@@ -41,7 +41,7 @@ pub fn validate(
 ) -> Result<Validation, NativeError> {
     let source = Source::live();
     let topology = Topology::read(&source);
-    let kernels = kernels::Catalogue::builtin()?;
+    let kernels = kernels::KernelCatalogue::builtin()?;
     let nothing = || Catalogue::parse(NOTHING, "no events").ok();
     let unknown = Catalogue::for_cpu(&topology.cpu).is_none();
     let empty = if unknown { nothing() } else { None };
@@ -61,7 +61,7 @@ pub fn validate(
     validation.indicators.extend(counted);
     let cpu = topology.usable_cpus().iter().last().unwrap_or(0);
     let judged = timer::judge(cpu, request.quick, analyse, observer, interrupt);
-    validation.steps.push(Step {
+    validation.steps.push(ValidationStep {
         done: judged.done,
         missing: judged.missing,
         ..step("timer", judged.experiments)
@@ -76,6 +76,6 @@ pub fn validate(
 const NOTHING: &str = "name = \"none\"\ntitle = \"none\"\ncpus = []\ngeneral_counters = 0\nfixed_counters = 0\n\
                        offcore_registers = 0\nsource = \"none\"\n";
 
-fn step(name: &str, experiments: usize) -> Step {
-    Step { name: name.to_owned(), done: true, experiments, missing: None }
+fn step(name: &str, experiments: usize) -> ValidationStep {
+    ValidationStep { name: name.to_owned(), done: true, experiments, missing: None }
 }

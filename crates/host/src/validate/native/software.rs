@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use events::{Event, Instrument as _, Request, Scope, Share, Signal, TooMany};
+use events::{CountRequest, CountShare, Event, Instrument as _, Scope, Signal, TooMany};
 use kernels::{
     PagePolicy,
     memory::{Buffer, Placement},
@@ -167,11 +167,11 @@ fn one(indicator: Indicator, purpose: &str, signal: Signal, work: &dyn Fn() -> K
 
 fn counted(event: &Event, work: &dyn Fn() -> Known) -> Result<(Known, f64), String> {
     let here = PerfEvents::new(&pmu::Live, Source::live());
-    let request = Request {
+    let request = CountRequest {
         events: vec![event.clone()],
         scope: Scope::ThisThread,
         too_many: TooMany::Refuse,
-        share: Share::Together,
+        share: CountShare::Together,
     };
     let mut counting = here.open(&request).map_err(|refusal| refusal.to_string())?;
     counting.start().map_err(|refusal| refusal.to_string())?;

@@ -41,7 +41,7 @@ fn cut(file: &str, text: &str, (first, last): (u32, u32)) -> Option<SourceText> 
 #[cfg(test)]
 mod tests {
     use analysis::{
-        findings::{Activity, SourceLine},
+        findings::{SourceLine, ThreadActivity},
         listing::AnnotatedLine,
     };
 
@@ -55,7 +55,7 @@ mod tests {
             source: Some(SourceLine { file: file.to_owned(), line }),
             samples: 0.0,
             waiting: 0.0,
-            activity: Activity::Executing,
+            activity: ThreadActivity::Executing,
         };
         let lines = [("gone.c", 3), ("here.c", 9), ("here.c", 7), ("short.c", 2)].map(line).to_vec();
         let text = |file: &str| match file {

@@ -1,16 +1,16 @@
 //! Values to dots along an axis, and round values to label.
 
-use super::{Axis, Quantity, Scale};
+use super::{Axis, PlottedQuantity, Scale};
 
 /// An axis with the range it covers and the dots it is drawn on.
-pub(crate) struct Range {
+pub(crate) struct AxisRange {
     pub(crate) axis: Axis,
     low: f64,
     high: f64,
     dots: usize,
 }
 
-impl Range {
+impl AxisRange {
     /// The range of `values`, all of which the scale can show; to round ends if `round`. `None` if they span
     /// nothing.
     pub(crate) fn new(
@@ -46,7 +46,7 @@ impl Range {
     /// Round values inside the range, ascending.
     pub(crate) fn ticks(&self) -> Vec<f64> {
         match (self.axis.scale, self.axis.quantity) {
-            (Scale::Log, Quantity::Bytes) => {
+            (Scale::Log, PlottedQuantity::Bytes) => {
                 let (first, last) = (self.low.log2().ceil() as i32, self.high.log2().floor() as i32);
                 (first..=last).map(|exponent| 2f64.powi(exponent)).collect()
             }

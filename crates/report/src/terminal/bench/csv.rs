@@ -19,10 +19,10 @@ pub fn csv(bench: &Bench) -> String {
     out
 }
 
-type Field = fn(&Bench, &Point) -> String;
+type CsvField = fn(&Bench, &Point) -> String;
 
 /// The columns of the CSV form, in order.
-const COLUMNS: [(&str, Field); 29] = [
+const COLUMNS: [(&str, CsvField); 29] = [
     ("kernel", |b, _| b.kernel.clone()),
     ("width", |b, _| b.width.to_string()),
     ("parameters", |b, _| {

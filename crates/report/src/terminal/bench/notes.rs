@@ -5,10 +5,10 @@ use record::bench::{Bench, Point, Stopped};
 
 use super::{
     ended_by,
-    rows::{CYCLES, ENDED_BY, MEMORY, NS, PASS_TIME, SPREAD, Shape, huge_share},
+    rows::{CYCLES, ENDED_BY, MEMORY, NS, PASS_TIME, RowShape, SPREAD, huge_share},
 };
 use crate::{
-    layout::conditions::{Seen, no_cycles_because, noise_sentences},
+    layout::conditions::{ConditionsSeen, no_cycles_because, noise_sentences},
     layout::figures::{ABSENT, SAMPLES_FOR_INTERVAL, percent_text},
     layout::prose::{counted, listed},
     layout::style::{PLAIN, QUIET, WARNING},
@@ -16,7 +16,7 @@ use crate::{
 
 /// Notes with their style, warnings first. `left_out` names the columns that are not shown and need no words.
 pub(crate) fn notes(bench: &Bench, left_out: &[String]) -> Vec<(Style, String)> {
-    let shape = Shape::of(bench);
+    let shape = RowShape::of(bench);
     let shown = |column: &str| !left_out.iter().any(|name| name == column);
     // A simulated machine has neither noise nor samples: the same time every time.
     let real = bench.simulated.is_none();
@@ -38,7 +38,8 @@ pub(crate) fn notes(bench: &Bench, left_out: &[String]) -> Vec<(Style, String)> 
 }
 
 fn noise(bench: &Bench) -> Vec<String> {
-    let seen = bench.points.iter().map(|point| Seen { at: point.size.to_string(), noise: &point.noise });
+    let seen =
+        bench.points.iter().map(|point| ConditionsSeen { at: point.size.to_string(), noise: &point.noise });
     noise_sentences(&seen.collect::<Vec<_>>(), bench.cpus.len())
 }
 
@@ -56,7 +57,7 @@ fn few_samples(bench: &Bench) -> Option<String> {
     ))
 }
 
-fn bandwidth(shape: &Shape, memory_shown: bool) -> Option<String> {
+fn bandwidth(shape: &RowShape, memory_shown: bool) -> Option<String> {
     match (shape.moves_bytes, shape.memory_differs) {
         (false, _) => Some("this kernel moves no data, so there is no bandwidth".to_owned()),
         (true, true) => memory_shown.then(|| {
@@ -70,7 +71,7 @@ fn bandwidth(shape: &Shape, memory_shown: bool) -> Option<String> {
     }
 }
 
-fn per_access(bench: &Bench, shape: &Shape, shown: bool) -> Option<String> {
+fn per_access(bench: &Bench, shape: &RowShape, shown: bool) -> Option<String> {
     let threads = if bench.cpus.len() > 1 { " of one thread" } else { "" };
     shown.then(|| match shape.chain {
         true => format!("latency: time per step{threads}, each waiting for the one before it"),
@@ -78,7 +79,7 @@ fn per_access(bench: &Bench, shape: &Shape, shown: bool) -> Option<String> {
     })
 }
 
-fn samples(bench: &Bench, shape: &Shape, shown: impl Fn(&str) -> bool) -> String {
+fn samples(bench: &Bench, shape: &RowShape, shown: impl Fn(&str) -> bool) -> String {
     if bench.simulated.is_some() {
         let pass = if shown(PASS_TIME) { "; pass: once through the data, all threads" } else { "" };
         return format!("simulated: the same time every time, so there is no spread and no interval{pass}");

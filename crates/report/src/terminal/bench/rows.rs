@@ -1,7 +1,7 @@
 //! The table: one row per size, and only the columns that say something.
 
 use machine::profile::Estimate;
-use record::bench::{Bench, Pages, Point, Stopped};
+use record::bench::{BackingPages, Bench, Point, Stopped};
 
 use super::{cycles, ended_by, is_chain};
 use crate::{
@@ -24,7 +24,7 @@ pub(super) const ENDED_BY: &str = "ended by";
 pub(super) const CYCLES: &str = "cycles";
 
 /// Which columns a result needs.
-pub(super) struct Shape {
+pub(super) struct RowShape {
     /// Its answer is a latency.
     pub chain: bool,
     /// It loads or stores at all.
@@ -39,7 +39,7 @@ pub(super) struct Shape {
     pub samples: bool,
 }
 
-impl Shape {
+impl RowShape {
     pub(super) fn of(bench: &Bench) -> Self {
         let any = |test: fn(&Point) -> bool| bench.points.iter().any(test);
         let mut shares = bench.points.iter().filter_map(|point| huge_share(point.pages));
@@ -56,14 +56,14 @@ impl Shape {
 }
 
 /// Share of the mapped bytes that is on huge pages; `None` if nothing is mapped.
-pub(super) fn huge_share(pages: Option<Pages>) -> Option<f64> {
+pub(super) fn huge_share(pages: Option<BackingPages>) -> Option<f64> {
     let pages = pages?;
     (pages.total.0 > 0).then(|| pages.huge.0 as f64 / pages.total.0 as f64)
 }
 
 /// The table, whole; rendering leaves out what has no room.
 pub(super) fn table(bench: &Bench) -> Table {
-    let shape = Shape::of(bench);
+    let shape = RowShape::of(bench);
     let mut table = Table::new(columns(&shape));
     for point in &bench.points {
         table.row(row(bench, &shape, point));
@@ -71,7 +71,7 @@ pub(super) fn table(bench: &Bench) -> Table {
     table
 }
 
-fn columns(shape: &Shape) -> Vec<Column> {
+fn columns(shape: &RowShape) -> Vec<Column> {
     // A chain is run for its latency, a stream for its bandwidth: the other goes first for want of room.
     let [pass, program, memory, ns, cycles] = if shape.chain { [3, 4, 5, 0, 2] } else { [5, 0, 2, 3, 4] };
     let per_access = if shape.chain { "latency" } else { "per access" };
@@ -98,7 +98,7 @@ fn columns(shape: &Shape) -> Vec<Column> {
 }
 
 /// The cells of [`columns`], in their order.
-fn row(bench: &Bench, shape: &Shape, point: &Point) -> Vec<Cell> {
+fn row(bench: &Bench, shape: &RowShape, point: &Point) -> Vec<Cell> {
     let gb = |bytes_per_s: f64| figures::number(Some(bytes_per_s / 1e9).filter(|&gb| gb > 0.0));
     [
         Some(point.size.to_string().into()),

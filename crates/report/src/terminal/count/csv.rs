@@ -1,7 +1,7 @@
 //! Counted events for spreadsheets: one line per run, event and place. What was not counted has an empty count and a
 //! reason. Trust is empty where nobody tried; its error is that of a trusted event, as a share.
 
-use events::{Missing, Place, Value};
+use events::{CountedPlace, Missing, Value};
 use record::{
     count::{CountedEvent, Counts},
     validate::Trust,
@@ -49,11 +49,11 @@ fn trust(event: Option<&CountedEvent>) -> String {
     }
 }
 
-fn place(place: &Place) -> String {
+fn place(place: &CountedPlace) -> String {
     match place {
-        Place::Target => "target".to_owned(),
-        Place::Thread(tid) => format!("thread {tid}"),
-        Place::Cpu(cpu) => format!("cpu {cpu}"),
-        Place::Box { package, name } => format!("package {package} {name}"),
+        CountedPlace::Target => "target".to_owned(),
+        CountedPlace::Thread(tid) => format!("thread {tid}"),
+        CountedPlace::Cpu(cpu) => format!("cpu {cpu}"),
+        CountedPlace::Box { package, name } => format!("package {package} {name}"),
     }
 }

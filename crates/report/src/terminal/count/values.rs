@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use events::{Count, Event, Missing, Place, Value};
+use events::{Count, CountedPlace, Event, Missing, Value};
 use record::count::{CountedEvent, Counts, Total, total};
 
-use super::Sum;
+use super::CountSum;
 use crate::{
     layout::figures::{percent_text, time},
     layout::prose::{visible, wrap_in},
@@ -18,8 +18,8 @@ use crate::{
 const SELDOM: f64 = 0.999;
 
 /// One row per event and part.
-pub fn table(counts: &Counts, sum: Sum, columns: usize) -> String {
-    let apart = sum != Sum::Whole;
+pub fn table(counts: &Counts, sum: CountSum, columns: usize) -> String {
+    let apart = sum != CountSum::Whole;
     let mut heads = vec![Column::new("event").left()];
     if apart {
         heads.push(Column::new("where").left());
@@ -108,15 +108,15 @@ impl Reasons {
 }
 
 /// The parts an event's values are shown in: label, and the place they belong to.
-fn parts(counts: &Counts, event: usize, sum: Sum) -> Vec<(String, Option<Place>)> {
-    if sum == Sum::Whole {
+fn parts(counts: &Counts, event: usize, sum: CountSum) -> Vec<(String, Option<CountedPlace>)> {
+    if sum == CountSum::Whole {
         return vec![(String::new(), None)];
     }
     let mut parts = BTreeMap::new();
     for count in counts.runs.iter().flat_map(|run| &run.counts).filter(|count| count.event == event) {
         let package = package_of(counts, &count.place);
         match (sum, package) {
-            (Sum::PerPackage, Some(package)) => {
+            (CountSum::PerPackage, Some(package)) => {
                 parts.entry(format!("socket {package}")).or_insert_with(|| count.place.clone());
             }
             _ => {
@@ -127,31 +127,33 @@ fn parts(counts: &Counts, event: usize, sum: Sum) -> Vec<(String, Option<Place>)
     parts.into_iter().map(|(label, place)| (label, Some(place))).collect()
 }
 
-fn belongs(counts: &Counts, place: &Place, sum: Sum, part: Option<&Place>) -> bool {
+fn belongs(counts: &Counts, place: &CountedPlace, sum: CountSum, part: Option<&CountedPlace>) -> bool {
     match (sum, part) {
-        (_, None) | (Sum::Whole, _) => true,
-        (Sum::PerPackage, Some(part)) => match (package_of(counts, place), package_of(counts, part)) {
+        (_, None) | (CountSum::Whole, _) => true,
+        (CountSum::PerPackage, Some(part)) => match (package_of(counts, place), package_of(counts, part)) {
             (Some(a), Some(b)) => a == b,
             _ => place == part,
         },
-        (Sum::PerPlace, Some(part)) => place == part,
+        (CountSum::PerPlace, Some(part)) => place == part,
     }
 }
 
-fn package_of(counts: &Counts, place: &Place) -> Option<u32> {
+fn package_of(counts: &Counts, place: &CountedPlace) -> Option<u32> {
     match place {
-        Place::Box { package, .. } => Some(*package),
-        Place::Cpu(cpu) => counts.packages.iter().find(|(of, _)| of == cpu).map(|(_, package)| *package),
-        Place::Target | Place::Thread(_) => None,
+        CountedPlace::Box { package, .. } => Some(*package),
+        CountedPlace::Cpu(cpu) => {
+            counts.packages.iter().find(|(of, _)| of == cpu).map(|(_, package)| *package)
+        }
+        CountedPlace::Target | CountedPlace::Thread(_) => None,
     }
 }
 
-fn place_name(place: &Place) -> String {
+fn place_name(place: &CountedPlace) -> String {
     match place {
-        Place::Target => "all".to_owned(),
-        Place::Thread(tid) => format!("thread {tid:>7}"),
-        Place::Cpu(cpu) => format!("CPU {cpu:>4}"),
-        Place::Box { package, name } => format!("socket {package} {name}"),
+        CountedPlace::Target => "all".to_owned(),
+        CountedPlace::Thread(tid) => format!("thread {tid:>7}"),
+        CountedPlace::Cpu(cpu) => format!("CPU {cpu:>4}"),
+        CountedPlace::Box { package, name } => format!("socket {package} {name}"),
     }
 }
 
@@ -291,7 +293,7 @@ pub fn interval(events: &[Event], end_ns: u64, counts: &[Count]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use events::{EventRefusal, Refusal};
+    use events::{CountRefusal, EventRefusal};
 
     use super::*;
 
@@ -304,7 +306,7 @@ mod tests {
             assert_eq!(refusal.to_string(), format!("{name} ({form}): ENOENT: no counters"));
             reasons.add(name, &refusal.beside(name));
         }
-        let never = || Refusal::NotHere { event: "cycles".to_owned(), reason: "never".to_owned() };
+        let never = || CountRefusal::NotHere { event: "cycles".to_owned(), reason: "never".to_owned() };
         reasons.add("cycles", &EventRefusal::from(never()).beside("cycles"));
         reasons.add("cycles", "never");
         // About another event, a refusal says which.

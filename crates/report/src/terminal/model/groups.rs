@@ -4,8 +4,8 @@
 use machine::{
     model::{
         BranchModel, CacheGeometry, Clocks, CoreModel, FrontEnd, Inclusion, LinkModel, MemoryModel, Model,
-        ModelIdentity, OpClass, Operation, Port, Prefetchers, PrivateCache, Replacement, SharedCache,
-        Streamer, TlbLevel, TlbModel,
+        ModelIdentity, ModelOperation, ModelPort, ModelTlb, OpClass, Prefetchers, PrivateCache, Replacement,
+        SharedCache, Streamer, TlbModel,
     },
     units::significant,
 };
@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Facts under one heading.
-pub(super) struct Group {
+pub(super) struct ModelGroup {
     pub(super) title: &'static str,
     /// Tables of the model file it shows.
     pub(super) keys: &'static [&'static str],
@@ -27,36 +27,39 @@ pub(super) struct Group {
     pub(super) detail: String,
 }
 
-impl Group {
+impl ModelGroup {
     fn new(title: &'static str, keys: &'static [&'static str], facts: Vec<String>) -> Self {
         Self { title, keys, facts, detail: String::new() }
     }
 }
 
 /// All groups a model has.
-pub(super) fn of(model: &Model, columns: usize) -> Vec<Group> {
-    let core =
-        Group { detail: execution(&model.core, columns), ..Group::new("Core", &["core"], core(&model.core)) };
+pub(super) fn of(model: &Model, columns: usize) -> Vec<ModelGroup> {
+    let core = ModelGroup {
+        detail: execution(&model.core, columns),
+        ..ModelGroup::new("Core", &["core"], core(&model.core))
+    };
     let shape = vec![
         counted(model.sockets as usize, "socket"),
         format!("{} each", counted(model.cores_per_socket as usize, "core")),
         format!("{} each", counted(model.threads_per_core as usize, "thread")),
     ];
     let mut groups = vec![
-        Group::new("Shape", &["sockets", "cores_per_socket", "threads_per_core"], shape),
-        Group::new("Identity", &["identity", "isa"], identity(model)),
-        Group::new("Clocks", &["clock"], clocks(&model.clock)),
-        Group::new("Front end", &["front_end"], front_end(&model.front_end)),
+        ModelGroup::new("Shape", &["sockets", "cores_per_socket", "threads_per_core"], shape),
+        ModelGroup::new("Identity", &["identity", "isa"], identity(model)),
+        ModelGroup::new("Clocks", &["clock"], clocks(&model.clock)),
+        ModelGroup::new("Front end", &["front_end"], front_end(&model.front_end)),
         core,
-        Group::new("L1 data cache", &["l1d"], private(&model.l1d)),
-        Group::new("L2 cache", &["l2"], private(&model.l2)),
+        ModelGroup::new("L1 data cache", &["l1d"], private(&model.l1d)),
+        ModelGroup::new("L2 cache", &["l2"], private(&model.l2)),
     ];
-    groups.extend(model.l3.as_ref().map(|l3| Group::new("L3 cache, per socket", &["l3"], shared(l3))));
-    groups.push(Group::new("Address translation", &["tlb"], tlb(&model.tlb)));
-    groups.push(Group::new("Prefetchers", &["prefetch"], prefetchers(&model.prefetch)));
-    groups.push(Group::new("Memory, per socket", &["memory"], memory(&model.memory)));
-    groups
-        .extend(model.link.as_ref().map(|link| Group::new("Links between sockets", &["link"], links(link))));
+    groups.extend(model.l3.as_ref().map(|l3| ModelGroup::new("L3 cache, per socket", &["l3"], shared(l3))));
+    groups.push(ModelGroup::new("Address translation", &["tlb"], tlb(&model.tlb)));
+    groups.push(ModelGroup::new("Prefetchers", &["prefetch"], prefetchers(&model.prefetch)));
+    groups.push(ModelGroup::new("Memory, per socket", &["memory"], memory(&model.memory)));
+    groups.extend(
+        model.link.as_ref().map(|link| ModelGroup::new("Links between sockets", &["link"], links(link))),
+    );
     groups
 }
 
@@ -94,8 +97,8 @@ fn geometry(geometry: &CacheGeometry) -> String {
     format!("{size}, {ways} ways of {line}, {policy}")
 }
 
-fn level(level: &TlbLevel) -> String {
-    let TlbLevel { entries, ways } = level;
+fn level(level: &ModelTlb) -> String {
+    let ModelTlb { entries, ways } = level;
     match ways == entries {
         true => format!("{entries} entries, fully associative"),
         false => format!("{entries} entries, {ways} ways"),
@@ -171,7 +174,7 @@ fn core(core: &CoreModel) -> Vec<String> {
 /// Ports and operations.
 fn execution(core: &CoreModel, columns: usize) -> String {
     let mut out = String::new();
-    for Port { name, runs, bytes } in &core.ports {
+    for ModelPort { name, runs, bytes } in &core.ports {
         let runs: Vec<&str> = runs.iter().map(|class| class.name()).collect();
         let width = bytes.map_or(String::new(), |bytes| format!("; {bytes} bytes wide"));
         out += &entry(name, &format!("{}{width}", runs.join(", ")), columns);
@@ -184,7 +187,7 @@ fn execution(core: &CoreModel, columns: usize) -> String {
     ]);
     for class in OpClass::ALL {
         for operation in core.operations.iter().filter(|operation| operation.class == class) {
-            let Operation { class, latency, repeat, repeat_wide } = operation;
+            let ModelOperation { class, latency, repeat, repeat_wide } = operation;
             table.row(vec![
                 class.name().into(),
                 latency.to_string().into(),

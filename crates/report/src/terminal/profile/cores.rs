@@ -54,7 +54,7 @@ pub(super) fn loaded_latency(profile: &Profile, columns: usize) -> Option<String
 /// The matrix, or its summary where it would be too large.
 pub(super) fn core_to_core(profile: &Profile, columns: usize) -> Option<String> {
     let title = "Core to core";
-    let pairs = Pairs::of(profile);
+    let pairs = CorePairs::of(profile);
     let cpus: Vec<u32> = pairs.cpus().iter().collect();
     if pairs.by_cpu.is_empty() {
         return None;
@@ -74,11 +74,11 @@ pub(super) fn core_to_core(profile: &Profile, columns: usize) -> Option<String> 
 }
 
 /// Latency of each unordered pair; both directions, where measured, are averaged.
-struct Pairs {
+struct CorePairs {
     by_cpu: BTreeMap<(u32, u32), Estimate>,
 }
 
-impl Pairs {
+impl CorePairs {
     fn of(profile: &Profile) -> Self {
         let mut directions: BTreeMap<(u32, u32), Vec<Estimate>> = BTreeMap::new();
         for hop in profile.core_to_core.iter().filter(|hop| hop.from != hop.to) {

@@ -2,7 +2,7 @@
 
 use machine::{
     Profile,
-    profile::{Bandwidths, Level, LevelName},
+    profile::{Bandwidths, LevelName, ProfileLevel},
 };
 
 use crate::{
@@ -62,7 +62,7 @@ fn table(profile: &Profile, all_cores: bool) -> Table {
     table
 }
 
-fn row(profile: &Profile, level: &Level, nodes: usize, all_cores: bool) -> Vec<Cell> {
+fn row(profile: &Profile, level: &ProfileLevel, nodes: usize, all_cores: bool) -> Vec<Cell> {
     let cycles = level.latency_ns.zip(believable_hz(profile.clock.as_ref()));
     let mut cells: Vec<Cell> = vec![
         name(&level.name, nodes).into(),
@@ -80,7 +80,7 @@ fn row(profile: &Profile, level: &Level, nodes: usize, all_cores: bool) -> Vec<C
 }
 
 /// The measured capacity, coloured where it is far from the claim.
-fn capacity(level: &Level) -> Cell {
+fn capacity(level: &ProfileLevel) -> Cell {
     let cell = figures::capacity(level.usable.as_ref());
     let ratio = level.usable.zip(level.claimed).map(|(usable, claimed)| usable.value / claimed.0 as f64);
     match ratio {

@@ -1,6 +1,6 @@
 //! Where the time went: overall, and per thread.
 
-use analysis::findings::{Account, Activity, Findings, Known, Split, ThreadFinding};
+use analysis::findings::{Account, Findings, KnownLimits, Split, ThreadActivity, ThreadFinding};
 use anstyle::{AnsiColor, Style};
 
 use super::{bars::bar, subject::seconds};
@@ -15,12 +15,16 @@ use crate::{
 const ROOM_FOR_BARS: usize = 50;
 
 /// The colour of an activity.
-pub fn style(activity: Activity) -> Style {
+pub fn style(activity: ThreadActivity) -> Style {
     match activity {
-        Activity::Loads | Activity::Stores | Activity::Atomics => AnsiColor::Red.on_default(),
-        Activity::Divides | Activity::Chains | Activity::Branches => AnsiColor::Yellow.on_default(),
-        Activity::Executing => AnsiColor::Green.on_default(),
-        Activity::Undecided => QUIET,
+        ThreadActivity::Loads | ThreadActivity::Stores | ThreadActivity::Atomics => {
+            AnsiColor::Red.on_default()
+        }
+        ThreadActivity::Divides | ThreadActivity::Chains | ThreadActivity::Branches => {
+            AnsiColor::Yellow.on_default()
+        }
+        ThreadActivity::Executing => AnsiColor::Green.on_default(),
+        ThreadActivity::Undecided => QUIET,
     }
 }
 
@@ -34,7 +38,7 @@ pub fn text(findings: &Findings, columns: usize) -> String {
             findings.about.period_ns / 1e6
         );
         out += &wrap_in(HEADING, "", &heading, columns);
-        out += &bars(split, Activity::ALL.len(), columns);
+        out += &bars(split, ThreadActivity::ALL.len(), columns);
     }
     out + &thread_time(&findings.account, columns)
 }
@@ -42,10 +46,11 @@ pub fn text(findings: &Findings, columns: usize) -> String {
 /// The largest `most` activities as bars.
 pub fn bars(split: &Split, most: usize, columns: usize) -> String {
     let mut ranked: Vec<_> =
-        Activity::ALL.into_iter().filter(|&activity| split.share(activity) >= 0.005).collect();
+        ThreadActivity::ALL.into_iter().filter(|&activity| split.share(activity) >= 0.005).collect();
     ranked.sort_by(|&a, &b| split.share(b).total_cmp(&split.share(a)));
     ranked.truncate(most);
-    let shown: Vec<_> = Activity::ALL.into_iter().filter(|activity| ranked.contains(activity)).collect();
+    let shown: Vec<_> =
+        ThreadActivity::ALL.into_iter().filter(|activity| ranked.contains(activity)).collect();
     let names = shown.iter().map(|activity| width(activity.label())).max().unwrap_or(0);
     let room = columns.saturating_sub(names + 14).min(40);
     shown.into_iter().fold(String::new(), |out, activity| {
@@ -72,12 +77,12 @@ fn thread_time(account: &Account, columns: usize) -> String {
 pub fn sentence(account: &Account) -> String {
     let user = format!("Thread time: {} user", seconds(account.user_ns));
     parts(account).into_iter().fold(user, |text, (known, what)| match known {
-        Known::Value(ns) => format!("{text}, {} {what}", seconds(*ns)),
-        Known::Missing(_) => text,
+        KnownLimits::Value(ns) => format!("{text}, {} {what}", seconds(*ns)),
+        KnownLimits::Missing(_) => text,
     })
 }
 
-fn parts(account: &Account) -> [(&Known<f64>, &'static str); 3] {
+fn parts(account: &Account) -> [(&KnownLimits<f64>, &'static str); 3] {
     [
         (&account.kernel_ns, "kernel"),
         (&account.blocked_ns, "blocked"),
@@ -110,7 +115,7 @@ pub fn threads(findings: &Findings, columns: usize) -> String {
 
 fn thread_row(thread: &ThreadFinding) -> Vec<crate::layout::table::Cell> {
     let share = |of: fn(&Split) -> f64| percent(thread.split.as_ref().map(of));
-    let time = |known: &Known<f64>| known.value().map_or_else(absent, |ns| seconds(*ns).into());
+    let time = |known: &KnownLimits<f64>| known.value().map_or_else(absent, |ns| seconds(*ns).into());
     vec![
         thread.tid.to_string().into(),
         crate::layout::table::Cell::styled(visible(&thread.name), PLAIN),

@@ -1,6 +1,6 @@
 //! All the answers on one screen.
 
-use analysis::findings::{Confidence, Findings, Known, ObjectFinding, Objects, Verdict};
+use analysis::findings::{Confidence, Findings, KnownLimits, ObjectFinding, Objects, Verdict};
 
 use super::{account, bars::column, code, limits, loads, objects, subject, timeline, verdict};
 use crate::{
@@ -142,9 +142,9 @@ fn over_time(findings: &Findings, columns: usize) -> Option<String> {
 /// How far it is from what the machine gave, or why that is not known.
 fn distance(findings: &Findings) -> String {
     match (&findings.limits.streams, &findings.limits.levels) {
-        (Known::Value(streams), Known::Value(_)) => limits::short_stream_sentence(streams),
-        (_, Known::Value(levels)) => limits::latencies(levels),
-        (_, Known::Missing(reason)) => format!("not known: {}.", reason.trim_end_matches('.')),
+        (KnownLimits::Value(streams), KnownLimits::Value(_)) => limits::short_stream_sentence(streams),
+        (_, KnownLimits::Value(levels)) => limits::latencies(levels),
+        (_, KnownLimits::Missing(reason)) => format!("not known: {}.", reason.trim_end_matches('.')),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use analysis::findings::{Activity, Findings, InstructionFinding, SourceLine, SymbolFinding};
+use analysis::findings::{Findings, InstructionFinding, SourceLine, SymbolFinding, ThreadActivity};
 
 use super::account::style;
 use crate::{
@@ -50,7 +50,7 @@ fn ranked(findings: &Findings) -> Vec<&SymbolFinding> {
 
 /// For each thing waited for: the functions that wait most for it.
 pub fn by_class(findings: &Findings, most: usize, columns: usize) -> Vec<String> {
-    let parts = Activity::ALL.into_iter().filter(|activity| activity.is_waiting()).map(|activity| {
+    let parts = ThreadActivity::ALL.into_iter().filter(|activity| activity.is_waiting()).map(|activity| {
         let waits = |symbol: &SymbolFinding| symbol.user_share.value * symbol.split.share(activity);
         let mut ranked: Vec<_> = findings.symbols.iter().filter(|symbol| waits(symbol) >= 0.002).collect();
         ranked.sort_by(|a, b| waits(b).total_cmp(&waits(a)));
@@ -65,7 +65,12 @@ pub fn by_class(findings: &Findings, most: usize, columns: usize) -> Vec<String>
     parts.collect()
 }
 
-fn table(findings: &Findings, symbols: &[&SymbolFinding], class: Option<Activity>, columns: usize) -> String {
+fn table(
+    findings: &Findings,
+    symbols: &[&SymbolFinding],
+    class: Option<ThreadActivity>,
+    columns: usize,
+) -> String {
     let mut table = Table::new(vec![
         Column::new("function").left(),
         Column::new("user time %").called("share of user time"),
@@ -100,7 +105,7 @@ fn table(findings: &Findings, symbols: &[&SymbolFinding], class: Option<Activity
 }
 
 /// What is waited for, without `waiting on`.
-fn object(activity: Activity) -> &'static str {
+fn object(activity: ThreadActivity) -> &'static str {
     activity.label().trim_start_matches("waiting on ")
 }
 
@@ -108,7 +113,7 @@ fn object(activity: Activity) -> &'static str {
 fn hottest<'a>(
     findings: &'a Findings,
     symbol: &SymbolFinding,
-    waits: Option<Activity>,
+    waits: Option<ThreadActivity>,
 ) -> Option<&'a InstructionFinding> {
     let all = || symbol.top.iter().filter_map(|&index| findings.instructions.get(index));
     all()

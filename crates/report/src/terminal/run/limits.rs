@@ -1,6 +1,6 @@
 //! The program beside what its machine was measured to give.
 
-use analysis::findings::{Known, LevelLimit, Limits, StreamLimit};
+use analysis::findings::{KnownLimits, LevelLimit, LimitFindings, StreamLimit};
 use machine::{Bytes, profile::LevelName};
 
 use crate::{
@@ -11,15 +11,15 @@ use crate::{
 };
 
 /// Streams against the machine's bandwidth, then the machine's levels.
-pub fn text(limits: &Limits, columns: usize) -> String {
+pub fn text(limits: &LimitFindings, columns: usize) -> String {
     let mut out = wrap_in(HEADING, "", "Against this machine's measured limits", columns);
     match &limits.streams {
-        Known::Value(streams) => out += &wrap("  ", &stream_sentence(streams), columns),
-        Known::Missing(reason) => out += &wrap_in(QUIET, "  ", &sentence("Bandwidth", reason), columns),
+        KnownLimits::Value(streams) => out += &wrap("  ", &stream_sentence(streams), columns),
+        KnownLimits::Missing(reason) => out += &wrap_in(QUIET, "  ", &sentence("Bandwidth", reason), columns),
     }
     match &limits.levels {
-        Known::Missing(reason) => out += &wrap_in(QUIET, "  ", &sentence("Levels", reason), columns),
-        Known::Value(levels) => out += &table(levels, columns),
+        KnownLimits::Missing(reason) => out += &wrap_in(QUIET, "  ", &sentence("Levels", reason), columns),
+        KnownLimits::Value(levels) => out += &table(levels, columns),
     }
     out
 }
@@ -38,11 +38,13 @@ pub(crate) fn stream_sentence(streams: &StreamLimit) -> String {
         rate(streams.together_bytes_per_s)
     );
     match (&streams.limit_bytes_per_s, streams.of_limit) {
-        (Known::Value(limit), Some(share)) => {
+        (KnownLimits::Value(limit), Some(share)) => {
             text += &format!(": {} % of the {} this machine gave.", percent_text(share), rate(*limit));
         }
-        (Known::Missing(reason), _) => text += &format!("; the machine's limit is not known, {reason}."),
-        (Known::Value(_), None) => text.push('.'),
+        (KnownLimits::Missing(reason), _) => {
+            text += &format!("; the machine's limit is not known, {reason}.")
+        }
+        (KnownLimits::Value(_), None) => text.push('.'),
     }
     text
 }
@@ -52,7 +54,7 @@ pub(super) fn short_stream_sentence(streams: &StreamLimit) -> String {
     let rate = |bytes_per_s: f64| format!("{:.1} GB/s", bytes_per_s / 1e9);
     let together = rate(streams.together_bytes_per_s);
     match (&streams.limit_bytes_per_s, streams.of_limit) {
-        (Known::Value(limit), Some(share)) => {
+        (KnownLimits::Value(limit), Some(share)) => {
             format!("streams {together}: {} % of the {} this machine gave", percent_text(share), rate(*limit))
         }
         _ => format!("streams {together}; how much memory could give was not measured"),

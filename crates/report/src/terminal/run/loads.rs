@@ -1,6 +1,6 @@
 //! Loads that the processor sampled itself.
 
-use analysis::findings::{Known, LoadFindings, LoadSummary, LoadsOf};
+use analysis::findings::{KnownLimits, LoadFindings, LoadSummary, LoadsOf};
 
 use crate::{
     layout::figures::percent_text,
@@ -9,17 +9,17 @@ use crate::{
 };
 
 /// Latency and origin of all sampled loads, of the functions with most of them, and of the data.
-pub fn text(loads: &Known<LoadFindings>, top: usize, columns: usize) -> String {
+pub fn text(loads: &KnownLimits<LoadFindings>, top: usize, columns: usize) -> String {
     let style = if loads.value().is_some() { PLAIN } else { QUIET };
     let lines = sentences(loads, top).into_iter().map(|line| wrap_in(style, "  ", &line, columns));
     wrap_in(HEADING, "", "Sampled loads", columns) + &lines.collect::<String>()
 }
 
 /// The same, a sentence for each.
-pub(crate) fn sentences(loads: &Known<LoadFindings>, top: usize) -> Vec<String> {
+pub(crate) fn sentences(loads: &KnownLimits<LoadFindings>, top: usize) -> Vec<String> {
     match loads {
-        Known::Missing(reason) => vec![format!("Not sampled: {}.", reason.trim_end_matches('.'))],
-        Known::Value(found) => {
+        KnownLimits::Missing(reason) => vec![format!("Not sampled: {}.", reason.trim_end_matches('.'))],
+        KnownLimits::Value(found) => {
             let of = |what: &'static str, some: &[LoadsOf]| {
                 let line = |of: &LoadsOf| format!("{what} {}: {}.", visible(&of.name), sentence(&of.loads));
                 some.iter().take(top).map(line).collect::<Vec<_>>()
@@ -31,14 +31,14 @@ pub(crate) fn sentences(loads: &Known<LoadFindings>, top: usize) -> Vec<String> 
 }
 
 /// One line for a screen; none if loads were not sampled.
-pub(super) fn short(loads: &Known<LoadFindings>) -> Option<String> {
+pub(super) fn short(loads: &KnownLimits<LoadFindings>) -> Option<String> {
     loads.value().map(|found| sentence(&found.all))
 }
 
 fn sentence(loads: &LoadSummary) -> String {
     let latency = match &loads.median_cycles {
-        Known::Value(cycles) => format!("median {cycles:.0} cycles"),
-        Known::Missing(_) => "latency not known".to_owned(),
+        KnownLimits::Value(cycles) => format!("median {cycles:.0} cycles"),
+        KnownLimits::Missing(_) => "latency not known".to_owned(),
     };
     let of = |samples: u64| percent_text(samples as f64 / loads.samples.max(1) as f64);
     let mut served: Vec<String> = loads
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
     use record::loads::DataOrigin;
 
-    fn summary(samples: u64, median_cycles: Known<f64>) -> LoadSummary {
+    fn summary(samples: u64, median_cycles: KnownLimits<f64>) -> LoadSummary {
         LoadSummary { samples, median_cycles, origins: vec![(DataOrigin::L1, 1), (DataOrigin::Dram, 2)] }
     }
 
@@ -66,18 +66,19 @@ mod tests {
     fn latency_and_origin_of_functions_and_objects() {
         let of = |name: &str, loads| LoadsOf { name: name.to_owned(), module: None, loads };
         let found = LoadFindings {
-            all: summary(4, Known::Value(312.4)),
-            functions: vec![of("walk", summary(3, Known::Value(400.0)))],
-            objects: vec![of("table", summary(3, Known::Missing("no".to_owned())))],
+            all: summary(4, KnownLimits::Value(312.4)),
+            functions: vec![of("walk", summary(3, KnownLimits::Value(400.0)))],
+            objects: vec![of("table", summary(3, KnownLimits::Missing("no".to_owned())))],
         };
-        let text = anstream::adapter::strip_str(&text(&Known::Value(found.clone()), 5, 100)).to_string();
+        let text =
+            anstream::adapter::strip_str(&text(&KnownLimits::Value(found.clone()), 5, 100)).to_string();
         assert!(
             text.contains("All: 4 loads, median 312 cycles, from L1 25 %, DRAM 50 %, not known 25 %."),
             "{text}"
         );
         assert!(text.contains("Function walk: 3 loads, median 400 cycles"), "{text}");
         assert!(text.contains("Object table: 3 loads, latency not known"), "{text}");
-        let missing = Known::Missing("no PMU".to_owned());
+        let missing = KnownLimits::Missing("no PMU".to_owned());
         assert!(super::text(&missing, 5, 80).contains("Not sampled: no PMU."));
         assert_eq!(short(&missing), None);
     }

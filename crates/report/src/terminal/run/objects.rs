@@ -1,6 +1,8 @@
 //! On which data: objects, and lines that threads share.
 
-use analysis::findings::{Findings, FlaggedPart, Known, ObjectFinding, Objects, SharedLine, Sharing};
+use analysis::findings::{
+    Findings, FlaggedPart, KnownLimits, ObjectFinding, ObjectSharing, Objects, SharedLine,
+};
 use machine::Bytes;
 
 use super::code::{file_name, shortened};
@@ -111,8 +113,8 @@ fn thread_words(threads: &[u32]) -> String {
 /// Huge pages and memory nodes behind an object, or why they are not known.
 pub(crate) fn pages(object: &ObjectFinding) -> String {
     let pages = match &object.pages {
-        Known::Value(pages) => pages,
-        Known::Missing(reason) => return format!("pages not known: {}", visible(reason)),
+        KnownLimits::Value(pages) => pages,
+        KnownLimits::Missing(reason) => return format!("pages not known: {}", visible(reason)),
     };
     let huge = match pages.huge_bytes {
         0 => "no huge pages".to_owned(),
@@ -140,8 +142,8 @@ fn table(findings: &Findings, objects: &[ObjectFinding], columns: usize) -> Stri
             percent(Some(object.load_waiting.value)),
             percent(Some(object.other_waiting)),
             match &object.size_bytes {
-                Known::Value(bytes) => Bytes(*bytes).to_string().into(),
-                Known::Missing(_) => absent(),
+                KnownLimits::Value(bytes) => Bytes(*bytes).to_string().into(),
+                KnownLimits::Missing(_) => absent(),
             },
             object.pattern.label().into(),
             site.map_or_else(absent, |source| {
@@ -155,8 +157,8 @@ fn table(findings: &Findings, objects: &[ObjectFinding], columns: usize) -> Stri
 
 fn shared(findings: &Findings, objects: &Objects, line: &SharedLine, columns: usize) -> String {
     let (style, what) = match line.sharing {
-        Sharing::False => (WARNING, "false sharing: different threads use different bytes of the line"),
-        Sharing::True => (QUIET, "true sharing: different threads use the same bytes"),
+        ObjectSharing::False => (WARNING, "false sharing: different threads use different bytes of the line"),
+        ObjectSharing::True => (QUIET, "true sharing: different threads use the same bytes"),
     };
     let object = line.object.and_then(|index| objects.objects.get(index));
     let within = object.map(|object| format!(" in {}", visible(&object.name))).unwrap_or_default();
@@ -188,7 +190,7 @@ fn shared(findings: &Findings, objects: &Objects, line: &SharedLine, columns: us
 #[cfg(test)]
 mod tests {
     use analysis::findings::{
-        Flagged, LineUse, ObjectKind, ObjectUse, Pages, Pattern, Share, Site, SourceLine,
+        Flagged, LineUse, ObjectKind, ObjectPages, ObjectSite, ObjectUse, Pattern, SourceLine, TimeShare,
     };
 
     use record::ids::ThreadId;
@@ -196,8 +198,8 @@ mod tests {
     use super::*;
     use crate::terminal::run::tests::findings;
 
-    fn share(value: f64) -> Share {
-        Share { value, low: value, high: value }
+    fn share(value: f64) -> TimeShare {
+        TimeShare { value, low: value, high: value }
     }
 
     fn object() -> ObjectFinding {
@@ -206,8 +208,8 @@ mod tests {
         ObjectFinding {
             name: "blocks of 64 to 128 MiB from make_rows".to_owned(),
             kind: ObjectKind::Heap,
-            site: Some(Site { function, module, address: 0x10, source, callers: vec![] }),
-            size_bytes: Known::Value(64 << 20),
+            site: Some(ObjectSite { function, module, address: 0x10, source, callers: vec![] }),
+            size_bytes: KnownLimits::Value(64 << 20),
             blocks: 1,
             samples: 900,
             next_address_samples: 0,
@@ -218,7 +220,7 @@ mod tests {
             writers: vec![8],
             reader_ids: vec![ThreadId(7), ThreadId(8)],
             writer_ids: vec![ThreadId(8)],
-            pages: Known::Value(Pages {
+            pages: KnownLimits::Value(ObjectPages {
                 mapped_bytes: 96 << 20,
                 huge_bytes: 4 << 20,
                 nodes: vec![(0, 32 << 20), (1, 64 << 20)],
@@ -243,7 +245,7 @@ mod tests {
             shared_lines: vec![SharedLine {
                 address: 0x9000,
                 object: Some(0),
-                sharing: Sharing::False,
+                sharing: ObjectSharing::False,
                 samples: 80,
                 waiting: share(0.3),
                 uses: vec![one(7, 0), one(8, 8)],

@@ -1,6 +1,6 @@
 //! What was run.
 
-use analysis::findings::{Known, Subject};
+use analysis::findings::{FindingSubject, KnownLimits};
 use record::run::Ending;
 
 use crate::{
@@ -9,13 +9,13 @@ use crate::{
 };
 
 /// The command, how long, how it ended, how much was seen.
-pub fn line(subject: &Subject, columns: usize) -> String {
+pub fn line(subject: &FindingSubject, columns: usize) -> String {
     let (command, rest) = parts(subject);
     wrap_in(QUIET, "", &dotted([command.as_str(), &rest]), columns) + "\n"
 }
 
 /// The same in one line, whatever the command's length.
-pub fn clipped_line(subject: &Subject, columns: usize) -> String {
+pub fn clipped_line(subject: &FindingSubject, columns: usize) -> String {
     const LEAST: usize = 16;
     let (command, rest) = parts(subject);
     let command = clipped(&command, columns.saturating_sub(width(&rest) + 3).max(LEAST));
@@ -23,14 +23,14 @@ pub fn clipped_line(subject: &Subject, columns: usize) -> String {
 }
 
 /// The command, and the rest.
-fn parts(subject: &Subject) -> (String, String) {
+fn parts(subject: &FindingSubject) -> (String, String) {
     let command = match subject.attached {
         Some(pid) => format!("process {pid} ({})", shown(&subject.command)),
         None => shown(&subject.command),
     };
     let elapsed = match &subject.elapsed_ns {
-        Known::Value(ns) => seconds(*ns as f64),
-        Known::Missing(_) => "cut off".to_owned(),
+        KnownLimits::Value(ns) => seconds(*ns as f64),
+        KnownLimits::Missing(_) => "cut off".to_owned(),
     };
     let mut parts = vec![elapsed, ending(subject.ending)];
     if subject.processes > 1 {

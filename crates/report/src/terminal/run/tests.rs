@@ -1,9 +1,9 @@
 //! Findings made by hand, in several widths.
 
 use analysis::findings::{
-    AccessPattern, Account, Activity, Confidence, Findings, HeldBack, InstructionFinding, Known, LevelLimit,
-    Limits, Nature, Pattern, Rate, SCHEMA, Share, SourceLine, Split, StreamLimit, Subject, SymbolFinding,
-    ThreadFinding, Timeline, TimelineInterval, Verdict,
+    AccessPattern, Account, Confidence, FindingSubject, Findings, HeldBack, InstructionFinding, KnownLimits,
+    LevelLimit, LimitFindings, Nature, Pattern, Rate, SCHEMA, SourceLine, Split, StreamLimit, SymbolFinding,
+    ThreadActivity, ThreadFinding, TimeShare, Timeline, TimelineInterval, Verdict,
 };
 use machine::profile::LevelName;
 use record::{
@@ -14,8 +14,8 @@ use record::{
 use super::{Detail, text};
 use crate::layout::prose::width;
 
-fn share(value: f64) -> Share {
-    Share { value, low: value - 0.02, high: value + 0.02 }
+fn share(value: f64) -> TimeShare {
+    TimeShare { value, low: value - 0.02, high: value + 0.02 }
 }
 
 fn split(samples: u64, loads: f64) -> Split {
@@ -36,9 +36,9 @@ fn split(samples: u64, loads: f64) -> Split {
 fn account(user_ns: f64) -> Account {
     Account {
         user_ns,
-        kernel_ns: Known::Value(4e7),
-        blocked_ns: Known::Value(1.2e9),
-        preempted_ns: Known::Missing("the kernel gave no context-switch records".to_owned()),
+        kernel_ns: KnownLimits::Value(4e7),
+        blocked_ns: KnownLimits::Value(1.2e9),
+        preempted_ns: KnownLimits::Missing("the kernel gave no context-switch records".to_owned()),
     }
 }
 
@@ -60,17 +60,17 @@ fn symbol(name: &str, user: f64, loads: f64, top: Vec<usize>) -> SymbolFinding {
 pub(crate) fn findings() -> Findings {
     Findings {
         schema: SCHEMA.to_owned(),
-        about: Subject {
+        about: FindingSubject {
             memwall: "0.1.0".to_owned(),
             command: ["./join", "--size", "two words"].map(str::to_owned).to_vec(),
             attached: None,
             started_at: 1_700_000_000,
             machine: "abc".to_owned(),
-            elapsed_ns: Known::Value(3_020_000_000),
+            elapsed_ns: KnownLimits::Value(3_020_000_000),
             ending: Ending::Exited(0),
-            usage: Known::Value(Usage::default()),
+            usage: KnownLimits::Value(Usage::default()),
             samples: 2987,
-            lost_samples: Known::Value(0),
+            lost_samples: KnownLimits::Value(0),
             period_ns: 1e6,
             processes: 1,
             threads: 2,
@@ -79,10 +79,10 @@ pub(crate) fn findings() -> Findings {
             held_back: HeldBack::Yes,
             memory: Some(share(0.78)),
             loads: Some(share(0.74)),
-            largest: Some(Activity::Loads),
+            largest: Some(ThreadActivity::Loads),
             largest_share: Some(share(0.74)),
-            nature: Known::Value(Nature::Latency),
-            trust: Known::Missing("not validated".to_owned()),
+            nature: KnownLimits::Value(Nature::Latency),
+            trust: KnownLimits::Missing("not validated".to_owned()),
             confidence: Confidence::High,
             reasons: vec!["2987 samples, 3 % of them undecided".to_owned()],
         },
@@ -124,7 +124,7 @@ pub(crate) fn findings() -> Findings {
                 address: 0x1234,
                 text: Some("mov rax,[rdi+rax*8]".to_owned()),
                 source: Some(SourceLine { file: "/src/join.c".to_owned(), line: 31 }),
-                activity: Activity::Loads,
+                activity: ThreadActivity::Loads,
                 waiting_samples: 2000.0,
                 executing_samples: 30.0,
                 undecided_samples: 0.0,
@@ -143,7 +143,7 @@ pub(crate) fn findings() -> Findings {
                 address: 0x2234,
                 text: None,
                 source: None,
-                activity: Activity::Undecided,
+                activity: ThreadActivity::Undecided,
                 waiting_samples: 0.0,
                 executing_samples: 0.0,
                 undecided_samples: 90.0,
@@ -166,8 +166,8 @@ pub(crate) fn findings() -> Findings {
                 })
                 .collect(),
         },
-        limits: Limits {
-            levels: Known::Value(vec![
+        limits: LimitFindings {
+            levels: KnownLimits::Value(vec![
                 LevelLimit {
                     name: LevelName::Cache(1),
                     usable_bytes: Some(32768.0),
@@ -183,15 +183,15 @@ pub(crate) fn findings() -> Findings {
                     all_cores_bytes_per_s: Some(2.1e10),
                 },
             ]),
-            streams: Known::Value(StreamLimit {
+            streams: KnownLimits::Value(StreamLimit {
                 per_thread: Rate { bytes_per_s: 9.8e9, low: 9.1e9, high: 1.02e10, pairs: 410 },
                 together_bytes_per_s: 1.9e10,
-                limit_bytes_per_s: Known::Value(2.1e10),
+                limit_bytes_per_s: KnownLimits::Value(2.1e10),
                 of_limit: Some(0.9),
             }),
-            running_threads: Known::Value(1.9),
+            running_threads: KnownLimits::Value(1.9),
         },
-        loads: Known::Missing("nobody asked for them".to_owned()),
+        loads: KnownLimits::Missing("nobody asked for them".to_owned()),
         advice: vec![
             "Make the data of probe_table smaller or nearer: its loads land all over it.".to_owned(),
         ],
@@ -233,8 +233,8 @@ fn the_answer_fits_a_screen() {
     let usual = findings();
     let mut without_profile = findings();
     let missing = || "this machine has no profile; run `memwall calibrate`".to_owned();
-    without_profile.limits.levels = Known::Missing(missing());
-    without_profile.limits.streams = Known::Missing(missing());
+    without_profile.limits.levels = KnownLimits::Missing(missing());
+    without_profile.limits.streams = KnownLimits::Missing(missing());
     without_profile.advice.push(
         "Run `memwall calibrate` once, to see how far this is from what the machine can do.".to_owned(),
     );
@@ -288,15 +288,15 @@ fn without_samples_nothing_is_made_up() {
         loads: None,
         largest: None,
         largest_share: None,
-        nature: Known::Missing("no sample was taken".to_owned()),
-        trust: Known::Missing("not validated".to_owned()),
+        nature: KnownLimits::Missing("no sample was taken".to_owned()),
+        trust: KnownLimits::Missing("not validated".to_owned()),
         confidence: Confidence::Low,
         reasons: vec!["perf_event was refused".to_owned()],
     };
-    let missing = || Known::Missing("no sample was taken".to_owned());
-    empty.limits = Limits {
-        levels: Known::Missing("this machine has no profile: run memwall calibrate".to_owned()),
-        streams: Known::Missing("no sample was taken".to_owned()),
+    let missing = || KnownLimits::Missing("no sample was taken".to_owned());
+    empty.limits = LimitFindings {
+        levels: KnownLimits::Missing("this machine has no profile: run memwall calibrate".to_owned()),
+        streams: KnownLimits::Missing("no sample was taken".to_owned()),
         running_threads: missing(),
     };
     let shown = plain(&empty, Detail::default(), 80);

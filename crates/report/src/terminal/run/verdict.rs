@@ -1,6 +1,6 @@
 //! The answer in short.
 
-use analysis::findings::{Activity, Confidence, HeldBack, Known, Nature, Share, Verdict};
+use analysis::findings::{Confidence, HeldBack, KnownLimits, Nature, ThreadActivity, TimeShare, Verdict};
 use anstyle::{AnsiColor, Style};
 
 use crate::{
@@ -20,11 +20,11 @@ pub fn text(verdict: &Verdict, columns: usize) -> String {
         out += &wrap("  ", &sentence(verdict, memory), columns);
     }
     match &verdict.nature {
-        Known::Value(nature) => out += &wrap("  ", look(*nature), columns),
-        Known::Missing(reason) if matches!(verdict.held_back, HeldBack::Yes | HeldBack::Partly) => {
+        KnownLimits::Value(nature) => out += &wrap("  ", look(*nature), columns),
+        KnownLimits::Missing(reason) if matches!(verdict.held_back, HeldBack::Yes | HeldBack::Partly) => {
             out += &wrap_in(QUIET, "  ", &format!("Latency or bandwidth: not known, {reason}."), columns);
         }
-        Known::Missing(_) => {}
+        KnownLimits::Missing(_) => {}
     }
     let sure = match verdict.confidence {
         Confidence::High => "Confidence: high.",
@@ -57,7 +57,7 @@ pub(crate) fn ended(reason: &str) -> String {
     if capital.ends_with(['.', '!', '?']) { capital } else { format!("{capital}.") }
 }
 
-pub(crate) fn sentence(verdict: &Verdict, memory: &Share) -> String {
+pub(crate) fn sentence(verdict: &Verdict, memory: &TimeShare) -> String {
     let mut text = format!("{} of user time went into waiting for memory", range(memory));
     if let Some(loads) = verdict.loads.filter(|loads| memory.value - loads.value > 0.02) {
         text += &format!(", {} % into waiting on loads", percent_text(loads.value));
@@ -66,19 +66,19 @@ pub(crate) fn sentence(verdict: &Verdict, memory: &Share) -> String {
     if let Some((largest, share)) = verdict.largest.zip(verdict.largest_share) {
         if !largest.is_memory() {
             text += &format!(" The largest part of the waiting is {}: {}.", of(largest), range(&share));
-        } else if largest != Activity::Loads {
+        } else if largest != ThreadActivity::Loads {
             text += &format!(" Most of it is {}.", largest.label());
         }
     }
     text
 }
 
-fn of(activity: Activity) -> &'static str {
+fn of(activity: ThreadActivity) -> &'static str {
     activity.label().trim_start_matches("waiting on ")
 }
 
 /// `84 % (82 to 86 %)`.
-pub(crate) fn range(share: &Share) -> String {
+pub(crate) fn range(share: &TimeShare) -> String {
     format!("{} % ({} to {} %)", percent_text(share.value), percent_text(share.low), percent_text(share.high))
 }
 

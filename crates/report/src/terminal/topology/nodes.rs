@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use machine::{CpuSet, topology::Node};
+use machine::{CpuSet, topology::MemoryNode};
 
 use super::spaced;
 use crate::layout::prose::{listed, width, wrap};
 
 /// One line per node, then the distances.
-pub(super) fn text(nodes: &[Node], columns: usize) -> String {
+pub(super) fn text(nodes: &[MemoryNode], columns: usize) -> String {
     let labels: Vec<String> = nodes.iter().map(label).collect();
     let widest = labels.iter().map(|label| width(label)).max().unwrap_or_default();
     let mut out = String::new();
@@ -26,13 +26,13 @@ pub(super) fn text(nodes: &[Node], columns: usize) -> String {
     out
 }
 
-fn label(node: &Node) -> String {
+fn label(node: &MemoryNode) -> String {
     let memory = node.memory.map_or("memory not known".into(), |memory| memory.to_string());
     format!("node {:<3} {memory}", node.id)
 }
 
 /// A matrix where it fits, or else each node's neighbours by distance.
-fn distances(nodes: &[Node], columns: usize) -> String {
+fn distances(nodes: &[MemoryNode], columns: usize) -> String {
     const HEAD: usize = 12;
     const CELL: usize = 5;
     if HEAD + CELL * nodes.len() > columns {
@@ -53,7 +53,7 @@ fn distances(nodes: &[Node], columns: usize) -> String {
     out
 }
 
-fn neighbours(node: &Node, nodes: &[Node], columns: usize) -> String {
+fn neighbours(node: &MemoryNode, nodes: &[MemoryNode], columns: usize) -> String {
     let first = format!("  from {}: ", node.id);
     if node.distances.len() != nodes.len() {
         return wrap(&first, "distances not known", columns);
@@ -71,10 +71,10 @@ fn neighbours(node: &Node, nodes: &[Node], columns: usize) -> String {
 mod tests {
     use super::*;
 
-    fn nodes(count: u32) -> Vec<Node> {
+    fn nodes(count: u32) -> Vec<MemoryNode> {
         let distance = |a: u32, b: u32| if a == b { 10 } else { 20 };
         (0..count)
-            .map(|id| Node {
+            .map(|id| MemoryNode {
                 id,
                 cpus: CpuSet::default(),
                 memory: None,

@@ -15,7 +15,7 @@ use crate::layout::prose::{counted, dotted, listed};
 
 /// A part of the machine, or several that look alike.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(super) struct TopologyPart {
     /// What it is, without the CPUs that tell it from its like.
     pub(super) what: String,
     /// Further lines about it.
@@ -23,11 +23,11 @@ pub(super) struct Part {
     /// The CPUs of each instance.
     pub(super) places: Vec<CpuSet>,
     /// What the first instance is made of.
-    pub(super) inner: Vec<Part>,
+    pub(super) inner: Vec<TopologyPart>,
 }
 
-impl Part {
-    fn new(what: impl Into<String>, cpus: CpuSet, inner: Vec<Part>) -> Self {
+impl TopologyPart {
+    fn new(what: impl Into<String>, cpus: CpuSet, inner: Vec<TopologyPart>) -> Self {
         Self { what: what.into(), details: Vec::new(), places: vec![cpus], inner }
     }
 
@@ -45,19 +45,19 @@ impl Part {
 }
 
 /// The sockets with all that is in them.
-pub(super) fn sockets(topology: &Topology) -> Vec<Part> {
+pub(super) fn sockets(topology: &Topology) -> Vec<TopologyPart> {
     let by_socket = grouped(topology, |cpu| cpu.socket, &online(topology));
     let sockets = by_socket.into_iter().map(|(socket, cpus)| {
         let (label, known) = node_label(topology, &cpus, false);
         let name = socket.map_or("socket not known".into(), |socket| format!("socket {socket}"));
         let inner = dies(topology, &cpus, known);
-        Part::new(dotted([name.as_str(), &label]), cpus, inner)
+        TopologyPart::new(dotted([name.as_str(), &label]), cpus, inner)
     });
     sockets.collect()
 }
 
 /// The dies of a socket that has several, or else what is in its only one.
-fn dies(topology: &Topology, cpus: &CpuSet, node_known: bool) -> Vec<Part> {
+fn dies(topology: &Topology, cpus: &CpuSet, node_known: bool) -> Vec<TopologyPart> {
     let by_die = grouped(topology, |cpu| cpu.die, cpus);
     if by_die.len() < 2 {
         return caches(topology, cpus, deepest(topology), node_known);
@@ -66,13 +66,13 @@ fn dies(topology: &Topology, cpus: &CpuSet, node_known: bool) -> Vec<Part> {
         let (label, known) = node_label(topology, &cpus, node_known);
         let name = die.map_or("die not known".into(), |die| format!("die {die}"));
         let inner = caches(topology, &cpus, deepest(topology), known);
-        Part::new(dotted([name.as_str(), &label]), cpus, inner)
+        TopologyPart::new(dotted([name.as_str(), &label]), cpus, inner)
     });
     dies.collect()
 }
 
 /// What `cpus` share at `level` and below. Caches of a single core are told with the core.
-fn caches(topology: &Topology, cpus: &CpuSet, level: u32, node_known: bool) -> Vec<Part> {
+fn caches(topology: &Topology, cpus: &CpuSet, level: u32, node_known: bool) -> Vec<TopologyPart> {
     if level == 0 {
         return cores(topology, cpus, node_known);
     }
@@ -86,7 +86,8 @@ fn caches(topology: &Topology, cpus: &CpuSet, level: u32, node_known: bool) -> V
         rest = rest.difference(&inside);
         let (label, known) = node_label(topology, &inside, node_known);
         let inner = caches(topology, &inside, level - 1, known);
-        let mut part = Part::new(dotted([cache_text(topology, cache).as_str(), &label]), inside, inner);
+        let mut part =
+            TopologyPart::new(dotted([cache_text(topology, cache).as_str(), &label]), inside, inner);
         let outside = cache.shared_by.difference(cpus);
         if !outside.is_empty() {
             part.details.push(format!("shared with CPUs {} elsewhere", spaced(&outside)));
@@ -101,7 +102,7 @@ fn caches(topology: &Topology, cpus: &CpuSet, level: u32, node_known: bool) -> V
 }
 
 /// Cores that look alike, together.
-fn cores(topology: &Topology, cpus: &CpuSet, node_known: bool) -> Vec<Part> {
+fn cores(topology: &Topology, cpus: &CpuSet, node_known: bool) -> Vec<TopologyPart> {
     let mut alike: BTreeMap<(CoreKind, usize, String, String), Vec<CpuSet>> = BTreeMap::new();
     for core in topology.cores() {
         let threads = core.intersection(cpus);
@@ -120,7 +121,7 @@ fn cores(topology: &Topology, cpus: &CpuSet, node_known: bool) -> Vec<Part> {
             if threads > 1 { format!(" of {threads} threads {}", numbering(&cores)) } else { String::new() };
         let what = dotted([format!("{}{smt}", counted(cores.len(), kind)).as_str(), &label]);
         let each = if cores.len() > 1 { "each " } else { "" };
-        let mut part = Part::new(what, cores.iter().flat_map(CpuSet::iter).collect(), Vec::new());
+        let mut part = TopologyPart::new(what, cores.iter().flat_map(CpuSet::iter).collect(), Vec::new());
         part.details.push(if caches.is_empty() {
             "no cache known".into()
         } else {
@@ -128,7 +129,7 @@ fn cores(topology: &Topology, cpus: &CpuSet, node_known: bool) -> Vec<Part> {
         });
         part
     });
-    let mut parts: Vec<Part> = parts.collect();
+    let mut parts: Vec<TopologyPart> = parts.collect();
     parts.sort_by_key(|part| part.places[0].first());
     parts
 }
@@ -221,8 +222,8 @@ fn node_label(topology: &Topology, cpus: &CpuSet, known: bool) -> (String, bool)
     }
 }
 
-fn merged(parts: Vec<Part>) -> Vec<Part> {
-    let mut out: Vec<Part> = Vec::new();
+fn merged(parts: Vec<TopologyPart>) -> Vec<TopologyPart> {
+    let mut out: Vec<TopologyPart> = Vec::new();
     for part in parts {
         match out.iter_mut().find(|other| other.is_like(&part)) {
             Some(other) if !part.inner.is_empty() => other.places.extend(part.places),

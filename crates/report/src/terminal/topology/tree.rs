@@ -2,14 +2,14 @@
 
 use machine::CpuSet;
 
-use super::{parts::Part, phrases, spaced};
+use super::{parts::TopologyPart, phrases, spaced};
 use crate::layout::prose::width;
 
 /// The least room left to a text, however deep it lies.
 const LEAST: usize = 20;
 
 /// The parts under a title that stands above them.
-pub(super) fn draw(parts: &[Part], columns: usize) -> String {
+pub(super) fn draw(parts: &[TopologyPart], columns: usize) -> String {
     let mut out = String::new();
     branches(&mut out, parts, "", Some(&CpuSet::default()), columns);
     out
@@ -17,7 +17,7 @@ pub(super) fn draw(parts: &[Part], columns: usize) -> String {
 
 /// `around` holds the CPUs of the part these lie in, or nothing where those are not told: inside of a part that
 /// stands for several.
-fn branches(out: &mut String, parts: &[Part], prefix: &str, around: Option<&CpuSet>, columns: usize) {
+fn branches(out: &mut String, parts: &[TopologyPart], prefix: &str, around: Option<&CpuSet>, columns: usize) {
     for (index, part) in parts.iter().enumerate() {
         let last = index + 1 == parts.len();
         let (corner, below) = if last { ("└─ ", "   ") } else { ("├─ ", "│  ") };

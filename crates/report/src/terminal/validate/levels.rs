@@ -82,7 +82,7 @@ fn short(name: &str) -> String {
 /// What one transfer carries; in the L1 it is an access, whose width the number does not tell.
 fn bytes(best: &Best) -> f64 {
     match best.level {
-        record::validate::Place::L1 => LINE / 2.0,
+        record::validate::KernelPlace::L1 => LINE / 2.0,
         _ => LINE,
     }
 }

@@ -4,7 +4,7 @@
 //! operations waits is its time beyond that of as many additions. Both run stretch by stretch in turn, so that what
 //! disturbs the machine disturbs both.
 
-use kernels::{Catalogue, Job, Kernel, Workload};
+use kernels::{Job, Kernel, KernelCatalogue, Workload};
 use machine::Bytes;
 
 use super::{Analyse, Waiting};
@@ -146,7 +146,7 @@ impl Case {
         self.size > Bytes(0)
     }
 
-    fn kernel(&self, catalogue: &Catalogue) -> Result<Kernel, String> {
+    fn kernel(&self, catalogue: &KernelCatalogue) -> Result<Kernel, String> {
         let kernel = catalogue.get(self.kernel).map_err(|error| error.to_string())?;
         match self.muls {
             Some(muls) => kernel.with("muls", muls).map_err(|error| error.to_string()),
@@ -156,7 +156,7 @@ impl Case {
 
     /// Samples it and, in turn, what takes the same time without the waiting.
     pub fn measure(&self, cpu: u32, quick: bool, analyse: &Analyse<'_>) -> Result<Found, String> {
-        let catalogue = Catalogue::builtin().map_err(|error| error.to_string())?;
+        let catalogue = KernelCatalogue::builtin().map_err(|error| error.to_string())?;
         let kernel = self.kernel(&catalogue)?;
         let mut full = Stretches::prepare(cpu, &kernel, self.size)?;
         let mut bare = match self.has_data() {

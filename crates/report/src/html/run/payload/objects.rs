@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use analysis::findings::{
-    ObjectFinding, ObjectKind, Objects, SharedLine, Sharing, SourceLine, ThreadFinding,
+    ObjectFinding, ObjectKind, ObjectSharing, Objects, SharedLine, SourceLine, ThreadFinding,
 };
 use record::ids::ThreadId;
 use serde::Serialize;
@@ -121,8 +121,8 @@ fn line_row(line: &SharedLine, threads: &ThreadRows) -> LineRow {
         address: format!("{:#x}", line.address),
         object: line.object,
         sharing: match line.sharing {
-            Sharing::False => "false",
-            Sharing::True => "true",
+            ObjectSharing::False => "false",
+            ObjectSharing::True => "true",
         },
         samples: line.samples,
         waiting: ends(&line.waiting),
