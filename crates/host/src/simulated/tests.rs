@@ -151,6 +151,8 @@ mod metered {
             pmu.open(&events::CountRequest { events, scope, too_many, share }).expect("a counter");
         scenario::run_metered(&request, &mut host, Some(&mut counting), &never).expect("a run");
         let moved = counting.read().expect("counts")[0].value.exact().expect("a count");
+        // One set of events is open at a time.
+        drop(counting);
         let event = pmu.resolve("mem-loads").expect("an event");
         let samples = SampleRequest { event, period: 1, cpus: cpus.iter().copied().collect() };
         let (_, samples) = sample_scenario(&request, &mut host, &pmu, &samples, &never).expect("samples");
