@@ -42,9 +42,9 @@ pub enum SizesError {
 ///
 /// ```
 /// use machine::Bytes;
-/// let sizes = lab::sizes::parse("16K..64K,1M")?;
+/// let sizes = host::sizes::parse("16K..64K,1M")?;
 /// assert_eq!(sizes, [Bytes::kib(16), Bytes::kib(32), Bytes::kib(64), Bytes::mib(1)]);
-/// # Ok::<(), lab::sizes::SizesError>(())
+/// # Ok::<(), host::sizes::SizesError>(())
 /// ```
 pub fn parse(text: &str) -> Result<Vec<Bytes>, SizesError> {
     let mut sizes = Vec::new();
