@@ -13,4 +13,3 @@ pub mod objects;
 pub mod reading;
 mod statistics;
 pub mod timer;
-pub mod trust;

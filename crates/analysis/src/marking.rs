@@ -1,9 +1,8 @@
 //! Counts beside the trust of what counted them; values of broken indicators are withheld.
 
 use events::{Count, Missing, Value};
-use record::{count::Counts, trust::Standing, validate::Trust};
-
-use crate::trust::{Claimed, TrustCatalogue};
+use record::count::Counts;
+use trust::{Claimed, Standing, Trust, TrustCatalogue};
 
 /// What is done with values of broken indicators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

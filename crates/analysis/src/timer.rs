@@ -25,16 +25,12 @@ mod verdict;
 mod views;
 
 use machine::profile::{LevelName, Profile};
-use record::{
-    indicator::Indicator,
-    run::Run,
-    trust::{Basis, Standing},
-};
+use record::run::Run;
+use trust::{Basis, Indicator, Standing, TrustCatalogue};
 
 use crate::{
     findings::{FindingSubject, Findings, KnownLimits, SCHEMA},
     loads,
-    trust::TrustCatalogue,
 };
 pub(crate) use advice::advice;
 use blame::BlameCore;

@@ -20,7 +20,6 @@ pub mod simulated;
 pub mod sizes;
 pub mod statistics;
 pub mod timer;
-pub mod validate;
 mod work_truth;
 
 pub use host::{Host, HostError, Loaded, Measured, PlanRun, PreparedPlan, RegionEntry, work_of};

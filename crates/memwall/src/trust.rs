@@ -1,8 +1,8 @@
 //! What was validated of the machine that a command is about.
 
-use analysis::trust::TrustCatalogue;
-use host::validate::consult::{Kept, consult};
+use ::trust::TrustCatalogue;
 use machine::{Source, Topology, fingerprint::FingerprintChange, profile::Fingerprint, store::Store};
+use validate::consult::{Kept, consult};
 
 use crate::{failure::AsChain as _, target::Target};
 

@@ -2,11 +2,9 @@
 
 use events::{Count, CountedPlace, Missing, Signal, Value};
 use serde::{Deserialize, Serialize};
+use trust::{Basis, Standing};
 
-use crate::{
-    run::{Ending, Usage},
-    trust::{Basis, Standing},
-};
+use crate::run::{Ending, Usage};
 
 /// Name and version of the form in which counts are written as JSON.
 pub const SCHEMA: &str = "memwall.count/1";

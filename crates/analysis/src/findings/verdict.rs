@@ -1,7 +1,7 @@
 //! The answer in short.
 
-use record::trust::Standing;
 use serde::{Deserialize, Serialize};
+use trust::Standing;
 
 use super::{KnownLimits, ThreadActivity, TimeShare};
 

@@ -1,12 +1,7 @@
 use events::{Catalogue as Events, CountedPlace, Signal};
 use machine::profile::Fingerprint;
-use record::{
-    count::{CountedEvent, CountedMetric, CountedRun, GroupMetrics, SCHEMA},
-    indicator::Indicator,
-    quantity::{Purpose, Quantity},
-    trust::Basis,
-    validate::{Flaw, Judged, Trust, Validation},
-};
+use record::count::{CountedEvent, CountedMetric, CountedRun, GroupMetrics, SCHEMA};
+use trust::{Basis, Flaw, Indicator, Judged, Purpose, Quantity, Trust, Validation};
 
 use super::*;
 
@@ -30,7 +25,7 @@ fn catalogue() -> TrustCatalogue {
     let flaw = Flaw::Prefetch { on: 0.1, off: 1.0 };
     let (why, shown_by) = ("misses prefetches".to_owned(), "load in L2".to_owned());
     let validation = Validation {
-        schema: record::validate::SCHEMA.to_owned(),
+        schema: trust::SCHEMA.to_owned(),
         fingerprint: Fingerprint::default(),
         simulated: None,
         instrument: "perf_event".to_owned(),

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use record::{
     ids::{ModuleId, PlaceId},
     run::{Ending, Run},
-    trust::Standing,
 };
+use trust::Standing;
 
 use super::{program::BlamedSites, tally::Tally, verdict::stolen_share};
 use crate::findings::{KnownLimits, Split};

@@ -1,6 +1,7 @@
 //! The answer in short, and how sure it is.
 
-use record::{run::Run, trust::Standing, validate::Trust};
+use record::run::Run;
+use trust::{Standing, Trust};
 
 use crate::{
     findings::{

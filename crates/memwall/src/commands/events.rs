@@ -1,9 +1,9 @@
 //! `memwall events`: what can be counted here.
 
+use ::trust::Standing;
 use events::{Instrument, MetricGroup, Offer};
 use machine::Source;
 use pmu::PerfEvents;
-use record::trust::Standing;
 use report::json::{EventEntry, EventsDocument};
 
 use crate::{

@@ -2,15 +2,10 @@
 
 use std::collections::HashMap;
 
+use ::trust::Validation;
 use analysis::{
     findings::Split,
     timer::{TimerOptions, analyse},
-};
-use host::validate::{
-    Observer, Request,
-    keep::Files,
-    native::{self, Waiting},
-    simulated::SimulatedBench,
 };
 use indicatif::ProgressBar;
 use machine::{
@@ -18,7 +13,13 @@ use machine::{
     profile::{Clock, Fingerprint},
     store::Store,
 };
-use record::validate::{Observation, Validation};
+use record::validate::Observation;
+use validate::{
+    Observer, Request,
+    keep::Files,
+    native::{self, Waiting},
+    simulated::SimulatedBench,
+};
 
 use crate::{
     failure::Failure,
@@ -150,7 +151,7 @@ fn on_model(
     let kernels = super::catalogue(None)?;
     let interrupt = interrupt::flag()?;
     let mut bench = SimulatedBench::new(model, pmu, kernels, 1, host::simulated::Conditions::default());
-    Ok(host::validate::validate(&mut bench, catalogue, request, watcher, &interrupt))
+    Ok(validate::validate(&mut bench, catalogue, request, watcher, &interrupt))
 }
 
 fn natively(

@@ -2,15 +2,10 @@
 
 use std::{fs, path::Path};
 
-use host::validate::keep::Files;
 use machine::{Source, profile::Fingerprint, store::Store};
-use record::{
-    indicator::Indicator,
-    quantity::Purpose,
-    trust::Threshold,
-    validate::{Flaw, Judged, SCHEMA, Trust, Validation},
-};
 use serde_json::Value;
+use trust::{Flaw, Indicator, Judged, Purpose, SCHEMA, Threshold, Trust, Validation};
+use validate::keep::Files;
 
 use crate::{json, words};
 

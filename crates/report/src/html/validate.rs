@@ -1,11 +1,8 @@
 //! The page of a validation: verdicts to sort and filter, and events per access by data set size (as molka2017 Figures
 //! 3 to 9).
 
+use ::trust::{Judged, Sweep, Threshold, Trust, Validation};
 use machine::units::significant;
-use record::{
-    trust::Threshold,
-    validate::{Judged, Sweep, Trust, Validation},
-};
 
 use super::{
     curve::{Curve, Curves, Spot},

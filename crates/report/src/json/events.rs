@@ -1,7 +1,7 @@
 //! What can be counted.
 
+use ::trust::{Basis, Standing};
 use events::Offer;
-use record::trust::{Basis, Standing};
 use serde::Serialize;
 
 /// Of `memwall events`.

@@ -1,7 +1,8 @@
 //! Machines: what they claim, what was measured, what can be measured there.
 
+use ::trust::Basis;
 use machine::{Profile, Topology, model::Model};
-use record::{doctor::Checkup, trust::Basis};
+use record::doctor::Checkup;
 use serde::Serialize;
 
 /// Of `memwall doctor`: the checkup, and whether the machine was validated.

@@ -1,7 +1,7 @@
 //! What can be counted, as people read it.
 
+use ::trust::{Basis, Standing};
 use events::Offer;
-use record::trust::{Basis, Standing};
 
 use crate::{
     layout::prose::{counted, visible, wrap, wrap_in},

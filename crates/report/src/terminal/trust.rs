@@ -1,9 +1,6 @@
 //! Trust beside values, in words.
 
-use record::{
-    trust::{Basis, Standing},
-    validate::Trust,
-};
+use ::trust::{Basis, Standing, Trust};
 
 use crate::{
     layout::age,

@@ -3,11 +3,7 @@
 mod explain;
 mod levels;
 
-use record::{
-    quantity::{MachinePart, Purpose},
-    trust::Threshold,
-    validate::{Judged, Trust, Validation},
-};
+use ::trust::{Judged, MachinePart, Purpose, Threshold, Trust, Validation};
 
 pub use explain::explain;
 

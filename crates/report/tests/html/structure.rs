@@ -1,12 +1,8 @@
 //! What every page holds, without a browser.
 
 use machine::Profile;
-use record::{
-    indicator::Indicator,
-    quantity::{Purpose, Quantity},
-    validate::{Judged, Trust},
-};
 use report::html;
+use trust::{Indicator, Judged, Purpose, Quantity, Trust};
 
 use crate::{benches, pages, profiles, validations};
 
@@ -185,7 +181,7 @@ fn an_indicator_of_any_purpose_and_trust_is_in_the_text_and_on_the_page() {
     let purposes = volumes.chain(others).chain([Purpose::Foreign("l9_in".to_owned())]);
     let text = |text: &str| text.to_owned();
     let trusts = || {
-        let flaw = record::validate::Flaw::Silent;
+        let flaw = trust::Flaw::Silent;
         [
             Trust::Trusted { error: 0.01 },
             Trust::Qualitative { tells: text("much"), misses: text("how much") },

@@ -1,13 +1,9 @@
 //! A hand-made validation.
 
 use machine::{Bytes, profile::Fingerprint};
-use record::{
-    indicator::Indicator,
-    quantity::{Purpose, Quantity},
-    trust::Threshold,
-    validate::{
-        Best, Evidence, Flaw, Judged, KernelPlace, Ranked, SCHEMA, Sweep, Trust, Validation, ValidationStep,
-    },
+use trust::{
+    Best, Evidence, Flaw, Indicator, Judged, KernelPlace, Purpose, Quantity, Ranked, SCHEMA, Sweep,
+    Threshold, Trust, Validation, ValidationStep,
 };
 
 fn judged(name: &str, tried_for: Purpose, purpose: &str, trust: Trust) -> Judged {

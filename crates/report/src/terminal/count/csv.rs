@@ -1,11 +1,9 @@
 //! Counted events for spreadsheets: one line per run, event and place. What was not counted has an empty count and a
 //! reason. Trust is empty where nobody tried; its error is that of a trusted event, as a share.
 
+use ::trust::Trust;
 use events::{CountedPlace, Missing, Value};
-use record::{
-    count::{CountedEvent, Counts},
-    validate::Trust,
-};
+use record::count::{CountedEvent, Counts};
 
 use super::values::missing;
 use crate::layout::prose::csv_field;

@@ -1,7 +1,7 @@
 //! The evidence of one indicator.
 
+use ::trust::{Judged, Trust};
 use machine::units::significant;
-use record::validate::{Judged, Trust};
 
 use super::bound;
 use crate::{

@@ -1,7 +1,7 @@
 //! The best indicator per level and direction (as molka2017 Tables 2 and 3).
 
+use ::trust::{Best, Trust, Validation};
 use machine::units::{gb_per_s, significant};
-use record::validate::{Best, Trust, Validation};
 
 use crate::{
     layout::prose::wrap,
@@ -82,7 +82,7 @@ fn short(name: &str) -> String {
 /// What one transfer carries; in the L1 it is an access, whose width the number does not tell.
 fn bytes(best: &Best) -> f64 {
     match best.level {
-        record::validate::KernelPlace::L1 => LINE / 2.0,
+        ::trust::KernelPlace::L1 => LINE / 2.0,
         _ => LINE,
     }
 }
