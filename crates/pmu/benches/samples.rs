@@ -15,7 +15,7 @@ use pmu::{
     EventTarget,
     bindings::{self, perf_event_mmap_page as Page},
     record::encode,
-    sampling::{Fields, LaidRecord, Sampler, SamplerRequest, Who},
+    sampling::{Fields, RingRecord, Sampler, SamplerRequest, Who},
     scripted::{Behaviour, Scripted},
 };
 use rustix::time::{ClockId, clock_gettime};
@@ -103,7 +103,7 @@ fn memwall(case: &Case, streams: &[Vec<u8>]) -> (f64, u64) {
     let mut sum = 0u64;
     let began = seconds_on_cpu();
     let count = sampler.drain_all(|record| {
-        if let LaidRecord::Sample(sample) = record {
+        if let RingRecord::Sample(sample) = record {
             let stack = sample.registers.and_then(|registers| registers.get(7)).unwrap_or(0);
             sum = sum.wrapping_add(sample.ip.unwrap_or(0)).wrapping_add(sample.time_ns).wrapping_add(stack);
             sum = sum.wrapping_add(sample.address.unwrap_or(0));

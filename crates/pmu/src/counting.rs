@@ -31,13 +31,13 @@ use crate::{LinuxKernel, Pmu, refusal::Surroundings};
 /// Counts through perf_event, and through resctrl what only that knows.
 ///
 /// ```
-/// use events::{Counting, Event, Instrument, Request, Scope, Share, Signal, TooMany};
+/// use events::{Counting, Event, Instrument, CountRequest, CountShare, Scope, Signal, TooMany};
 /// let here = pmu::PerfEvents::new(&pmu::Live, machine::Source::live());
-/// let request = Request {
+/// let request = CountRequest {
 ///     events: vec![Event::new("page-faults", Signal::Software(2))],
 ///     scope: Scope::ThisThread,
 ///     too_many: TooMany::Multiplex,
-///     share: Share::Together,
+///     share: CountShare::Together,
 /// };
 /// match here.open(&request) {
 ///     Ok(mut counting) => {
@@ -47,7 +47,7 @@ use crate::{LinuxKernel, Pmu, refusal::Surroundings};
 ///     }
 ///     Err(refusal) => println!("{refusal}"),
 /// }
-/// # Ok::<(), events::Refusal>(())
+/// # Ok::<(), events::CountRefusal>(())
 /// ```
 pub struct PerfEvents<'k> {
     kernel: &'k dyn LinuxKernel,

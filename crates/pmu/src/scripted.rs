@@ -115,9 +115,9 @@ impl Scripted {
     /// Answers every open with `script`.
     ///
     /// ```
-    /// use pmu::{Counter, Errno, Event, Target, scripted::Scripted};
+    /// use pmu::{Errno, EventTarget, KernelEvent, OpenCounter, scripted::Scripted};
     /// let kernel = Scripted::new(|_| Err(Errno(2)));
-    /// let refused = Counter::open(&kernel, &Event::software(0), Target::ThisThread).err();
+    /// let refused = OpenCounter::open(&kernel, &KernelEvent::software(0), EventTarget::ThisThread).err();
     /// assert_eq!(refused.map(|errno| errno.to_string()).as_deref(), Some("ENOENT"));
     /// ```
     pub fn new(

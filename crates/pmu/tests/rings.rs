@@ -7,7 +7,7 @@ use pmu::{
     Errno, EventTarget,
     bindings::{self as b, perf_event_mmap_page as Page},
     record::encode,
-    sampling::{Fields, LaidRecord, MappedFile, RecordLayout, RingActivity, Sampler, SamplerRequest, Who},
+    sampling::{Fields, MappedFile, RecordLayout, RingActivity, RingRecord, Sampler, SamplerRequest, Who},
     scripted::{Behaviour, Scripted},
 };
 use proptest::prelude::*;
@@ -76,9 +76,9 @@ fn read(streams: Vec<Vec<u8>>, begin: usize) -> (Vec<String>, u64) {
     (seen, sampler.lost())
 }
 
-fn describe(record: &LaidRecord<'_>) -> String {
+fn describe(record: &RingRecord<'_>) -> String {
     match record {
-        LaidRecord::Sample(sample) => {
+        RingRecord::Sample(sample) => {
             let registers = sample.registers.unwrap();
             let (low, high) = (registers.get(0).unwrap(), registers.get(2).unwrap());
             assert_eq!((registers.get(1), registers.get(63), registers.get(64)), (None, None, None));
@@ -89,21 +89,21 @@ fn describe(record: &LaidRecord<'_>) -> String {
                 sample.ip.unwrap()
             )
         }
-        LaidRecord::Lost { records, .. } => format!("lost {records}"),
-        LaidRecord::LostSamples { samples, .. } => format!("lost {samples} samples"),
-        LaidRecord::Unknown { kind, body, stamp } => {
+        RingRecord::Lost { records, .. } => format!("lost {records}"),
+        RingRecord::LostSamples { samples, .. } => format!("lost {samples} samples"),
+        RingRecord::Unknown { kind, body, stamp } => {
             format!("unknown {kind} of {} at {}", body.len(), stamp.time_ns)
         }
-        LaidRecord::Malformed { kind, bytes } => format!("malformed {kind:?} of {bytes}"),
-        LaidRecord::Comm { name, exec, .. } => format!("comm {} {exec}", String::from_utf8_lossy(name)),
-        LaidRecord::Fork { pid, tid, parent_pid, parent_tid, .. } => {
+        RingRecord::Malformed { kind, bytes } => format!("malformed {kind:?} of {bytes}"),
+        RingRecord::Comm { name, exec, .. } => format!("comm {} {exec}", String::from_utf8_lossy(name)),
+        RingRecord::Fork { pid, tid, parent_pid, parent_tid, .. } => {
             format!("fork {pid} {tid} from {parent_pid} {parent_tid}")
         }
-        LaidRecord::Exit { pid, tid, .. } => format!("exit {pid} {tid}"),
-        LaidRecord::Switch { out, preempted, .. } => format!("switch {out} {preempted}"),
-        LaidRecord::Throttle { .. } => "throttle".into(),
-        LaidRecord::Unthrottle { .. } => "unthrottle".into(),
-        LaidRecord::Mmap(mmap) => {
+        RingRecord::Exit { pid, tid, .. } => format!("exit {pid} {tid}"),
+        RingRecord::Switch { out, preempted, .. } => format!("switch {out} {preempted}"),
+        RingRecord::Throttle { .. } => "throttle".into(),
+        RingRecord::Unthrottle { .. } => "unthrottle".into(),
+        RingRecord::Mmap(mmap) => {
             format!("mmap {:x} {:?} {}", mmap.start, mmap.file, String::from_utf8_lossy(mmap.path))
         }
         _ => "other".into(),
@@ -214,7 +214,7 @@ fn a_call_chain_longer_than_its_record() {
         let raw = encode(b::PERF_RECORD_SAMPLE, 2, &body);
         let records = pmu::record::Records::new(raw);
         let record = RecordLayout::new(fields, true).decode(records.iter().next().unwrap());
-        assert!(matches!(record, LaidRecord::Malformed { kind: Some(9), .. }), "{record:?}");
+        assert!(matches!(record, RingRecord::Malformed { kind: Some(9), .. }), "{record:?}");
     }
 }
 
@@ -238,9 +238,9 @@ fn any_fields() -> impl Strategy<Value = Fields> {
 }
 
 /// Touches everything a record borrows.
-fn touch(record: &LaidRecord<'_>) -> usize {
+fn touch(record: &RingRecord<'_>) -> usize {
     let mut total = format!("{record:?}").len();
-    if let LaidRecord::Sample(sample) = record {
+    if let RingRecord::Sample(sample) = record {
         total += sample.call_chain.map_or(0, |chain| chain.addresses().count() + chain.entries().len());
         total += sample.registers.map_or(0, |registers| (0..70).filter_map(|r| registers.get(r)).count());
     }

@@ -13,7 +13,7 @@ use std::{
 use machine::CpuSet;
 use pmu::{
     Errno, Live,
-    sampling::{Fields, Jitter, LaidRecord, Mode, Sampler, SamplerRequest, SamplingStart, Sideband, Who},
+    sampling::{Fields, Jitter, Mode, RingRecord, Sampler, SamplerRequest, SamplingStart, Sideband, Who},
 };
 
 const RIP: u32 = 8;
@@ -46,7 +46,7 @@ fn release(child: &mut Child) {
 }
 
 /// Reads until everybody is gone.
-fn follow(sampler: &mut Sampler<'_>, mut each: impl FnMut(&LaidRecord<'_>)) {
+fn follow(sampler: &mut Sampler<'_>, mut each: impl FnMut(&RingRecord<'_>)) {
     while sampler.wait(Duration::from_millis(200)).unwrap().more_to_come() {
         sampler.drain(|record| each(&record));
     }
@@ -91,11 +91,11 @@ fn a_child_is_followed_from_its_exec() {
     let mut maps: Vec<(u64, u64, Vec<u8>)> = Vec::new();
     let (mut samples, mut inside, mut exits, mut switches, mut last, mut backwards) = (0, 0, 0, [0, 0], 0, 0);
     follow(&mut sampler, |record| match record {
-        LaidRecord::Comm { pid: whose, name, exec: true, .. } if *whose == pid => names.push(name.to_vec()),
-        LaidRecord::Mmap(mmap) => maps.push((mmap.start, mmap.start + mmap.length, mmap.path.to_vec())),
-        LaidRecord::Exit { pid: whose, .. } => exits += usize::from(*whose == pid),
-        LaidRecord::Switch { out, .. } => switches[usize::from(*out)] += 1,
-        LaidRecord::Sample(sample) => {
+        RingRecord::Comm { pid: whose, name, exec: true, .. } if *whose == pid => names.push(name.to_vec()),
+        RingRecord::Mmap(mmap) => maps.push((mmap.start, mmap.start + mmap.length, mmap.path.to_vec())),
+        RingRecord::Exit { pid: whose, .. } => exits += usize::from(*whose == pid),
+        RingRecord::Switch { out, .. } => switches[usize::from(*out)] += 1,
+        RingRecord::Sample(sample) => {
             samples += 1;
             assert_eq!((sample.pid, sample.mode), (pid, Mode::User));
             backwards += usize::from(sample.time_ns < last);
@@ -104,7 +104,7 @@ fn a_child_is_followed_from_its_exec() {
             assert_eq!(registers.get(RIP), Some(ip));
             inside += usize::from(maps.iter().any(|(start, end, _)| (*start..*end).contains(&ip)));
         }
-        LaidRecord::Malformed { .. } => panic!("{record:?}"),
+        RingRecord::Malformed { .. } => panic!("{record:?}"),
         _ => (),
     });
     child.wait().unwrap();
@@ -137,12 +137,12 @@ fn threads_and_forks_are_followed() {
     let mut children = BTreeSet::new();
     let mut samples: BTreeMap<i32, u64> = BTreeMap::new();
     let (mut forked, mut exited) = (BTreeSet::new(), BTreeSet::new());
-    let mut take = |record: LaidRecord<'_>| match record {
-        LaidRecord::Sample(sample) => *samples.entry(sample.tid).or_default() += 1,
-        LaidRecord::Fork { pid, .. } => {
+    let mut take = |record: RingRecord<'_>| match record {
+        RingRecord::Sample(sample) => *samples.entry(sample.tid).or_default() += 1,
+        RingRecord::Fork { pid, .. } => {
             forked.insert(pid);
         }
-        LaidRecord::Exit { pid, .. } => {
+        RingRecord::Exit { pid, .. } => {
             exited.insert(pid);
         }
         _ => (),
@@ -176,8 +176,8 @@ fn nothing_before_the_start_and_nothing_after_the_stop() {
     };
     let me = tid();
     let mut mine = 0;
-    let mut count = |record: LaidRecord<'_>| {
-        if let LaidRecord::Sample(sample) = record {
+    let mut count = |record: RingRecord<'_>| {
+        if let RingRecord::Sample(sample) = record {
             mine += usize::from(sample.tid == me);
         }
     };
@@ -189,7 +189,7 @@ fn nothing_before_the_start_and_nothing_after_the_stop() {
     while seen == 0 && started.elapsed() < Duration::from_secs(20) {
         spin(20);
         sampler.drain(|record| {
-            seen += usize::from(matches!(record, LaidRecord::Sample(sample) if sample.tid == me))
+            seen += usize::from(matches!(record, RingRecord::Sample(sample) if sample.tid == me))
         });
     }
     sampler.stop().unwrap();
@@ -207,7 +207,7 @@ fn stated_period(sampler: &mut Sampler<'_>) -> Option<u64> {
     while period.is_none() && began.elapsed() < Duration::from_secs(20) {
         spin(5);
         sampler.drain(|record| {
-            if let LaidRecord::Sample(sample) = record {
+            if let RingRecord::Sample(sample) = record {
                 period = sample.period;
             }
         });
@@ -244,7 +244,7 @@ fn call_chains_and_other_fields() {
     while seen == 0 && started.elapsed() < Duration::from_secs(20) {
         spin(20);
         sampler.drain(|record| {
-            if let LaidRecord::Sample(sample) = record {
+            if let RingRecord::Sample(sample) = record {
                 seen += 1;
                 let chain: Vec<_> = sample.call_chain.unwrap().addresses().collect();
                 assert_eq!(chain.first().copied(), sample.ip);

@@ -8,7 +8,7 @@ mod tasks;
 use std::collections::HashMap;
 
 use code::blame::WatchedOperand;
-use pmu::sampling::LaidRecord;
+use pmu::sampling::RingRecord;
 use record::{file::Writer, run::Place};
 
 use super::{
@@ -203,32 +203,32 @@ impl Recorder {
     }
 
     /// Takes one record.
-    pub fn take(&mut self, record: LaidRecord<'_>) {
+    pub fn take(&mut self, record: RingRecord<'_>) {
         match record {
-            LaidRecord::Sample(sample) => self.sample(&sample),
-            LaidRecord::Mmap(mmap) if !mmap.is_data => self.mmap(&mmap),
-            LaidRecord::Comm { stamp, pid, tid, name, exec } => {
+            RingRecord::Sample(sample) => self.sample(&sample),
+            RingRecord::Mmap(mmap) if !mmap.is_data => self.mmap(&mmap),
+            RingRecord::Comm { stamp, pid, tid, name, exec } => {
                 self.comm(stamp, pid, tid, &String::from_utf8_lossy(name), exec);
             }
-            LaidRecord::Fork { stamp, pid, tid, parent_pid, .. } => self.fork(stamp, pid, tid, parent_pid),
-            LaidRecord::Exit { stamp, tid, .. } => self.exit(stamp, tid),
-            LaidRecord::Switch { stamp, out, preempted } => self.switch(stamp, out, preempted),
-            LaidRecord::Lost { records, .. } => self.counts.lost += records,
-            LaidRecord::LostSamples { samples, .. } => self.counts.lost += samples,
-            LaidRecord::Throttle { .. } => self.counts.throttled += 1,
-            LaidRecord::Malformed { .. } => self.counts.malformed += 1,
+            RingRecord::Fork { stamp, pid, tid, parent_pid, .. } => self.fork(stamp, pid, tid, parent_pid),
+            RingRecord::Exit { stamp, tid, .. } => self.exit(stamp, tid),
+            RingRecord::Switch { stamp, out, preempted } => self.switch(stamp, out, preempted),
+            RingRecord::Lost { records, .. } => self.counts.lost += records,
+            RingRecord::LostSamples { samples, .. } => self.counts.lost += samples,
+            RingRecord::Throttle { .. } => self.counts.throttled += 1,
+            RingRecord::Malformed { .. } => self.counts.malformed += 1,
             _ => {}
         }
     }
 
     /// Takes one record of a sampler of loads.
-    pub fn take_load(&mut self, record: LaidRecord<'_>) {
+    pub fn take_load(&mut self, record: RingRecord<'_>) {
         match record {
-            LaidRecord::Sample(sample) => self.load(&sample),
-            LaidRecord::Lost { records: lost, .. } | LaidRecord::LostSamples { samples: lost, .. } => {
+            RingRecord::Sample(sample) => self.load(&sample),
+            RingRecord::Lost { records: lost, .. } | RingRecord::LostSamples { samples: lost, .. } => {
                 self.counts.lost_loads += lost;
             }
-            LaidRecord::Malformed { .. } => self.counts.malformed += 1,
+            RingRecord::Malformed { .. } => self.counts.malformed += 1,
             _ => {}
         }
     }

@@ -1,7 +1,7 @@
 //! The recorder on records written by hand.
 
 use machine::profile::Fingerprint;
-use pmu::sampling::{KernelSample, LaidRecord, MappedFile, Mmap, Mode, Stamp};
+use pmu::sampling::{KernelSample, MappedFile, Mmap, Mode, RingRecord, Stamp};
 use record::{
     file::{Code, Writer, read},
     run::{About, Ending, ModuleKind, Run},
@@ -36,12 +36,12 @@ fn stamp(at_ns: u64, pid: i32) -> Stamp {
     Stamp { time_ns: EXEC_NS + at_ns, pid, tid: pid, cpu: 0, id: None }
 }
 
-fn exec(at_ns: u64, pid: i32, name: &'static str) -> LaidRecord<'static> {
-    LaidRecord::Comm { stamp: stamp(at_ns, pid), pid, tid: pid, name: name.as_bytes(), exec: true }
+fn exec(at_ns: u64, pid: i32, name: &'static str) -> RingRecord<'static> {
+    RingRecord::Comm { stamp: stamp(at_ns, pid), pid, tid: pid, name: name.as_bytes(), exec: true }
 }
 
-fn mmap(at_ns: u64, pid: i32, start: u64, path: &'static str) -> LaidRecord<'static> {
-    LaidRecord::Mmap(Mmap {
+fn mmap(at_ns: u64, pid: i32, start: u64, path: &'static str) -> RingRecord<'static> {
+    RingRecord::Mmap(Mmap {
         stamp: stamp(at_ns, pid),
         pid,
         tid: pid,
@@ -56,8 +56,8 @@ fn mmap(at_ns: u64, pid: i32, start: u64, path: &'static str) -> LaidRecord<'sta
     })
 }
 
-fn sample(at_ns: u64, pid: i32, tid: i32, ip: u64) -> LaidRecord<'static> {
-    LaidRecord::Sample(KernelSample {
+fn sample(at_ns: u64, pid: i32, tid: i32, ip: u64) -> RingRecord<'static> {
+    RingRecord::Sample(KernelSample {
         time_ns: EXEC_NS + at_ns,
         pid,
         tid,
@@ -77,20 +77,20 @@ fn sample(at_ns: u64, pid: i32, tid: i32, ip: u64) -> LaidRecord<'static> {
     })
 }
 
-fn fork(at_ns: u64, pid: i32, tid: i32, parent_pid: i32) -> LaidRecord<'static> {
-    LaidRecord::Fork { stamp: stamp(at_ns, parent_pid), pid, tid, parent_pid, parent_tid: parent_pid }
+fn fork(at_ns: u64, pid: i32, tid: i32, parent_pid: i32) -> RingRecord<'static> {
+    RingRecord::Fork { stamp: stamp(at_ns, parent_pid), pid, tid, parent_pid, parent_tid: parent_pid }
 }
 
-fn exit(at_ns: u64, pid: i32, tid: i32) -> LaidRecord<'static> {
-    LaidRecord::Exit { stamp: stamp(at_ns, pid), pid, tid, parent_pid: 1, parent_tid: 1 }
+fn exit(at_ns: u64, pid: i32, tid: i32) -> RingRecord<'static> {
+    RingRecord::Exit { stamp: stamp(at_ns, pid), pid, tid, parent_pid: 1, parent_tid: 1 }
 }
 
-fn switch(at_ns: u64, pid: i32, out: bool, preempted: bool) -> LaidRecord<'static> {
-    LaidRecord::Switch { stamp: stamp(at_ns, pid), out, preempted }
+fn switch(at_ns: u64, pid: i32, out: bool, preempted: bool) -> RingRecord<'static> {
+    RingRecord::Switch { stamp: stamp(at_ns, pid), out, preempted }
 }
 
 /// What a recording of these records reads like; the program's time begins `delay_ns` after its exec.
-fn recorded(records: &[LaidRecord<'static>], delay_ns: u64) -> Run {
+fn recorded(records: &[RingRecord<'static>], delay_ns: u64) -> Run {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.mw");
     let window = RecordWindow { origin_ns: 0, delay_after_exec_ns: Some(delay_ns), end_ns: NEVER };
@@ -163,7 +163,7 @@ fn threads_have_their_own_time() {
             exec(0, ROOT, "app"),
             mmap(1, ROOT, 0x10000, "/nowhere/app"),
             fork(100, ROOT, thread, ROOT),
-            LaidRecord::Comm {
+            RingRecord::Comm {
                 stamp: stamp(110, thread),
                 pid: ROOT,
                 tid: thread,
@@ -240,7 +240,7 @@ fn records_without_sense_do_no_harm() {
             mmap(5, -1, u64::MAX - 5, "/nowhere/x"),
             mmap(6, ROOT, u64::MAX - 5, "/nowhere/x"),
             sample(7, ROOT, ROOT, u64::MAX),
-            LaidRecord::Malformed { kind: None, bytes: 7 },
+            RingRecord::Malformed { kind: None, bytes: 7 },
             exec(8, ROOT, "app"),
             sample(1, ROOT, ROOT, 0),
         ],

@@ -59,7 +59,7 @@ fn known(has: &[String]) -> String {
 /// Reads a scenario. `origin` is the name shown in errors; `settings` are values for its variables.
 ///
 /// ```
-/// use kernels::{Catalogue, scenario};
+/// use kernels::{KernelCatalogue, scenario};
 /// let text = r#"
 /// name = "sweep"
 /// about = "reads w bytes ten times"
@@ -80,7 +80,7 @@ fn known(has: &[String]) -> String {
 /// kernel = "load"
 /// buffer = "data"
 /// "#;
-/// let catalogue = Catalogue::builtin()?;
+/// let catalogue = KernelCatalogue::builtin()?;
 /// let scenario = scenario::parse(text, "mine.toml", &catalogue, &[("w".into(), "4M".into())])?;
 /// assert_eq!(scenario.buffers[0].size, machine::Bytes::mib(4));
 /// let error = scenario::parse(&text.replace("\"load\"", "\"lod\""), "mine.toml", &catalogue, &[]).unwrap_err();

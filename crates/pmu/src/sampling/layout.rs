@@ -8,7 +8,7 @@ use crate::record;
 /// A record from a ring.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub enum LaidRecord<'a> {
+pub enum RingRecord<'a> {
     /// A sample.
     Sample(KernelSample<'a>),
     /// Memory was mapped.
@@ -126,11 +126,11 @@ impl RecordLayout {
 
     /// What the record says.
     #[inline]
-    pub fn decode<'a>(&self, raw: record::Record<'a>) -> LaidRecord<'a> {
-        let malformed = LaidRecord::Malformed { kind: Some(raw.kind), bytes: raw.body.len() };
+    pub fn decode<'a>(&self, raw: record::Record<'a>) -> RingRecord<'a> {
+        let malformed = RingRecord::Malformed { kind: Some(raw.kind), bytes: raw.body.len() };
         if raw.kind == bindings::PERF_RECORD_SAMPLE {
             let sample = sample::sample(&self.fields, self.struct_weight, raw.misc, raw.body);
-            return sample.map_or(malformed, LaidRecord::Sample);
+            return sample.map_or(malformed, RingRecord::Sample);
         }
         let Some((body, stamp)) = self.split(raw.body) else {
             return malformed;

@@ -10,7 +10,7 @@ use std::{
 use perf_event_open_sys::bindings;
 
 use super::{
-    LaidRecord, RecordLayout, Sampler, SamplerRequest, SamplingFailure, SamplingStart, Who,
+    RecordLayout, RingRecord, Sampler, SamplerRequest, SamplingFailure, SamplingStart, Who,
     jitter::Periods,
     ring::Ring,
     sampler::{CpuRing, SamplerMember},
@@ -199,7 +199,7 @@ impl<'k, 'r> SamplerOpening<'k, 'r> {
         for ring in &mut self.rings {
             let layout = self.layout;
             ring.ring.scan(&layout, |raw| {
-                if let LaidRecord::Fork { tid, .. } = layout.decode(raw) {
+                if let RingRecord::Fork { tid, .. } = layout.decode(raw) {
                     inherited.insert(Some(tid));
                 }
             });

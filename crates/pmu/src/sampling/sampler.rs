@@ -10,7 +10,7 @@ use std::{
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{
-    LaidRecord, RecordLayout, SamplerRequest, SamplingFailure,
+    RecordLayout, RingRecord, SamplerRequest, SamplingFailure,
     jitter::Periods,
     opening,
     ring::{Next, Ring},
@@ -145,17 +145,17 @@ impl<'k> Sampler<'k> {
     /// Records that the kernel adds during the call wait for the next one, so the order holds from one call to the
     /// next as well, with two exceptions: a record whose time was taken before the call and which was written after
     /// it, and rings that are more than half full, which are emptied regardless.
-    pub fn drain(&mut self, each: impl FnMut(LaidRecord<'_>)) -> usize {
+    pub fn drain(&mut self, each: impl FnMut(RingRecord<'_>)) -> usize {
         let now = clock_gettime(ClockId::Monotonic);
         self.hand_out(now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned(), each)
     }
 
     /// Like [`Sampler::drain`], but leaves nothing behind: for the last call, when nothing is sampled any more.
-    pub fn drain_all(&mut self, each: impl FnMut(LaidRecord<'_>)) -> usize {
+    pub fn drain_all(&mut self, each: impl FnMut(RingRecord<'_>)) -> usize {
         self.hand_out(u64::MAX, each)
     }
 
-    fn hand_out(&mut self, horizon_ns: u64, mut each: impl FnMut(LaidRecord<'_>)) -> usize {
+    fn hand_out(&mut self, horizon_ns: u64, mut each: impl FnMut(RingRecord<'_>)) -> usize {
         let Self { cpus, layout, order, lost, .. } = self;
         order.clear();
         for (index, cpu) in cpus.iter_mut().enumerate() {
@@ -231,7 +231,7 @@ fn run(
     layout: &RecordLayout,
     others_ns: u64,
     horizon_ns: u64,
-    mut each: impl FnMut(LaidRecord<'_>),
+    mut each: impl FnMut(RingRecord<'_>),
 ) -> Option<u64> {
     let mut is_first = true;
     loop {
@@ -249,7 +249,7 @@ fn run(
                 each(layout.decode(ring.record(kind, misc, size)));
                 ring.step(size);
             }
-            Next::Garbage => each(LaidRecord::Malformed { kind: None, bytes: ring.skip_all() }),
+            Next::Garbage => each(RingRecord::Malformed { kind: None, bytes: ring.skip_all() }),
         }
     }
 }
@@ -262,10 +262,10 @@ fn time_of(next: Next) -> u64 {
     }
 }
 
-fn lost_in(record: &LaidRecord<'_>) -> u64 {
+fn lost_in(record: &RingRecord<'_>) -> u64 {
     match record {
-        LaidRecord::Lost { records, .. } => *records,
-        LaidRecord::LostSamples { samples, .. } => *samples,
+        RingRecord::Lost { records, .. } => *records,
+        RingRecord::LostSamples { samples, .. } => *samples,
         _ => 0,
     }
 }

@@ -2,7 +2,7 @@
 
 use perf_event_open_sys::bindings as b;
 
-use super::{LaidRecord, words::Words};
+use super::{RingRecord, words::Words};
 
 /// When, who and where: the end of every record that is not a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,14 +67,14 @@ pub enum MappedFile<'a> {
 }
 
 /// Decodes any record that is not a sample. `None`: its body ends too soon.
-pub(super) fn sideband<'a>(kind: u32, misc: u16, body: &'a [u8], stamp: Stamp) -> Option<LaidRecord<'a>> {
+pub(super) fn sideband<'a>(kind: u32, misc: u16, body: &'a [u8], stamp: Stamp) -> Option<RingRecord<'a>> {
     let misc = u32::from(misc);
     let mut words = Words(body);
     Some(match kind {
         b::PERF_RECORD_MMAP | b::PERF_RECORD_MMAP2 => {
-            LaidRecord::Mmap(mmap(kind == b::PERF_RECORD_MMAP2, misc, words, stamp)?)
+            RingRecord::Mmap(mmap(kind == b::PERF_RECORD_MMAP2, misc, words, stamp)?)
         }
-        b::PERF_RECORD_COMM => LaidRecord::Comm {
+        b::PERF_RECORD_COMM => RingRecord::Comm {
             stamp,
             pid: words.i32()?,
             tid: words.i32()?,
@@ -84,24 +84,24 @@ pub(super) fn sideband<'a>(kind: u32, misc: u16, body: &'a [u8], stamp: Stamp) -
         b::PERF_RECORD_FORK | b::PERF_RECORD_EXIT => {
             let [pid, parent_pid, tid, parent_tid] = [words.i32()?, words.i32()?, words.i32()?, words.i32()?];
             if kind == b::PERF_RECORD_FORK {
-                LaidRecord::Fork { stamp, pid, tid, parent_pid, parent_tid }
+                RingRecord::Fork { stamp, pid, tid, parent_pid, parent_tid }
             } else {
-                LaidRecord::Exit { stamp, pid, tid, parent_pid, parent_tid }
+                RingRecord::Exit { stamp, pid, tid, parent_pid, parent_tid }
             }
         }
-        b::PERF_RECORD_SWITCH | b::PERF_RECORD_SWITCH_CPU_WIDE => LaidRecord::Switch {
+        b::PERF_RECORD_SWITCH | b::PERF_RECORD_SWITCH_CPU_WIDE => RingRecord::Switch {
             stamp,
             out: misc & b::PERF_RECORD_MISC_SWITCH_OUT != 0,
             preempted: misc & b::PERF_RECORD_MISC_SWITCH_OUT_PREEMPT != 0,
         },
         b::PERF_RECORD_LOST => {
             words.u64()?;
-            LaidRecord::Lost { stamp, records: words.u64()? }
+            RingRecord::Lost { stamp, records: words.u64()? }
         }
-        b::PERF_RECORD_LOST_SAMPLES => LaidRecord::LostSamples { stamp, samples: words.u64()? },
-        b::PERF_RECORD_THROTTLE => LaidRecord::Throttle { stamp },
-        b::PERF_RECORD_UNTHROTTLE => LaidRecord::Unthrottle { stamp },
-        _ => LaidRecord::Unknown { kind, stamp, body },
+        b::PERF_RECORD_LOST_SAMPLES => RingRecord::LostSamples { stamp, samples: words.u64()? },
+        b::PERF_RECORD_THROTTLE => RingRecord::Throttle { stamp },
+        b::PERF_RECORD_UNTHROTTLE => RingRecord::Unthrottle { stamp },
+        _ => RingRecord::Unknown { kind, stamp, body },
     })
 }
 

@@ -124,11 +124,11 @@ pub(super) struct Socket {
 ///
 /// ```
 /// use machine::model::Model;
-/// use sim::{access::{Memory, Request, RequestKind}, memory::{MemorySystem, Options}, time::Time};
-/// let mut memory = MemorySystem::new(&Model::builtin("tiny")?, Options::default())?;
-/// let load = Request { core: 0, kind: RequestKind::Load, address: 0x1000, at: Time::ZERO, instruction: 0 };
+/// use sim::{access::{MemoryPort, MemoryRequest, RequestKind}, memory::{MemoryOptions, MemorySystem}, time::Time};
+/// let mut memory = MemorySystem::new(&Model::builtin("tiny")?, MemoryOptions::default())?;
+/// let load = MemoryRequest { core: 0, kind: RequestKind::Load, address: 0x1000, at: Time::ZERO, instruction: 0 };
 /// let first = memory.access(&load);
-/// let again = memory.access(&Request { at: first.ready, ..load });
+/// let again = memory.access(&MemoryRequest { at: first.ready, ..load });
 /// assert!(again.ready.since(first.ready) < first.ready);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
