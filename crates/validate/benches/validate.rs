@@ -35,6 +35,7 @@ fn main() -> ExitCode {
     let pmu = SimulatedPmu::new(&model, Flaws::of(&model)).expect("events");
     let catalogue = pmu.catalogue();
     let kernels = kernels::KernelCatalogue::builtin().expect("kernels");
+    let known = validate::roles::JudgingKernels::of(&kernels).expect("kernels");
     let mut bench = SimulatedBench::new(&model, pmu, kernels, 1, host::simulated::Conditions::default());
     let request = Request {
         quick: !full,
@@ -45,7 +46,7 @@ fn main() -> ExitCode {
         fingerprint: Fingerprint::of_model(&model),
     };
     let began = Instant::now();
-    let validation = validate(&mut bench, catalogue, &request, &mut Alone, &AtomicBool::new(false));
+    let validation = validate(&mut bench, catalogue, &known, &request, &mut Alone, &AtomicBool::new(false));
     let experiments: usize = validation.steps.iter().map(|step| step.experiments).sum();
     println!("{experiments} experiments in {:.0} s\n", began.elapsed().as_secs_f64());
     tables(&validation);

@@ -65,10 +65,17 @@ pub struct Paper {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    known_work: ChosenKernels,
     volume: BTreeMap<String, Quantity>,
     stalls: Stalls,
     sum: Vec<Sum>,
     paper: Vec<Paper>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ChosenKernels {
+    kernels: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -92,6 +99,11 @@ fn file() -> &'static File {
         Ok(file) => file,
         Err(error) => panic!("claims.toml: {error}"),
     })
+}
+
+/// Shipped kernels that judge, in order.
+pub(crate) fn kernels() -> &'static [String] {
+    &file().known_work.kernels
 }
 
 /// What the papers use, with the names a machine has for it.

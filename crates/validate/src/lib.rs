@@ -12,6 +12,7 @@ pub mod keep;
 pub mod native;
 pub mod plan;
 pub mod quantity;
+pub mod roles;
 mod session;
 pub mod simulated;
 
@@ -27,11 +28,8 @@ use claims::Candidate;
 use judge::latency::{Formula, SAMPLED};
 use plan::{Extent, Step};
 use quantity::KnownQuantity as _;
+use roles::{JudgingKernels, Role};
 use session::Made;
-
-/// Kernels by which volumes are judged: their lines are known exactly.
-const KNOWN_LINES: [&str; 9] =
-    ["load", "store", "copy", "store-nt", "stream", "triad", "daxpy", "ddot", "producer-consumer"];
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -64,6 +62,7 @@ pub trait Observer {
 pub fn validate(
     bench: &mut dyn Bench,
     catalogue: &Catalogue,
+    known: &JudgingKernels,
     request: &Request,
     observer: &mut dyn Observer,
     interrupt: &AtomicBool,
@@ -85,14 +84,14 @@ pub fn validate(
     events.retain(|event| signals.contains_key(event));
     let extent = Extent { quick: request.quick, runs: request.runs };
     let machine = bench.machine().clone();
-    let plan = Step::ALL.map(|step| (step, plan::experiments(step, &machine, extent)));
+    let plan = Step::ALL.map(|step| (step, plan::experiments(step, &machine, extent, known)));
     let Made { observations, swept, steps } = session::make(bench, &plan, &events, observer, interrupt);
-    let mut indicators = judge_all(&candidates, &formulas, &refused, &observations, &steps);
+    let mut indicators = judge_all(&candidates, &formulas, &refused, &observations, &steps, known);
     for one in &mut indicators {
         let known: Option<Vec<Signal>> = one.events.iter().map(|event| signals.get(event).cloned()).collect();
         one.signals = known.unwrap_or_default();
     }
-    let best = judge::best::best(&candidates, &indicators, &observations, &claims::papers(catalogue));
+    let best = judge::best::best(&candidates, &indicators, &observations, &claims::papers(catalogue), known);
     Validation {
         schema: SCHEMA.to_owned(),
         fingerprint: request.fingerprint.clone(),
@@ -106,7 +105,7 @@ pub fn validate(
         steps,
         best,
         indicators,
-        thresholds: judge::latency::thresholds(&formulas, &observations),
+        thresholds: judge::latency::thresholds(&formulas, &observations, known),
         sweeps: sweeps(&candidates, &swept),
     }
 }
@@ -150,20 +149,21 @@ fn judge_all(
     refused: &[(String, String)],
     observations: &[Observation],
     steps: &[Done],
+    work: &JudgingKernels,
 ) -> Vec<Judged> {
     let known: Vec<Observation> = observations
         .iter()
         .filter(|one| {
-            let kernel = one.experiment.kernel.as_str();
-            KNOWN_LINES.contains(&kernel) || one.experiment.place == trust::KernelPlace::Registers
+            work.is(&one.experiment.kernel, Role::knows_lines)
+                || one.experiment.place == trust::KernelPlace::Registers
         })
         .cloned()
         .collect();
     let mut judged: Vec<Judged> = Vec::new();
     for candidate in candidates {
         let mut verdict = match candidate.purpose {
-            Purpose::Stall => judge::stalls::judge(candidate, observations),
-            _ => judge::volume::judge(candidate, &known),
+            Purpose::Stall => judge::stalls::judge(candidate, observations, work),
+            _ => judge::volume::judge(candidate, &known, work),
         };
         let why = refused.iter().find(|(event, _)| candidate.events.contains(event));
         if let Some((_, why)) = why {
@@ -183,9 +183,9 @@ fn judge_all(
         judged.push(verdict);
     }
     let served: Vec<Judged> =
-        differences(candidates, &judged).iter().map(|one| judge::volume::judge(one, &known)).collect();
+        differences(candidates, &judged).iter().map(|one| judge::volume::judge(one, &known, work)).collect();
     judged.extend(served);
-    judged.extend(formulas.iter().map(|formula| judge::latency::judge(formula, observations)));
+    judged.extend(formulas.iter().map(|formula| judge::latency::judge(formula, observations, work)));
     encodings(candidates, &mut judged);
     judged
 }

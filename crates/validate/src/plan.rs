@@ -6,7 +6,7 @@ use trust::KernelPlace;
 
 use super::{
     bench::Machine,
-    judge::stalls::{CHASES, OTHERS},
+    roles::{Between, JudgingKernels, Role},
 };
 
 /// What a step is about.
@@ -44,10 +44,6 @@ impl Step {
     }
 }
 
-/// Kernels of the volume step; the first three also without prefetchers.
-const MOVING: [&str; 4] = ["load", "store", "copy", "store-nt"];
-/// roehl2016 §2.4.
-const STREAMING: [&str; 7] = ["load", "store", "copy", "stream", "triad", "daxpy", "ddot"];
 /// Nops between the reads of the latency step (helm2019 §4.3.1).
 const DELAYS: [u64; 4] = [0, 32, 128, 512];
 
@@ -64,8 +60,8 @@ pub struct Extent {
 }
 
 /// The experiments of a step on a machine.
-pub fn experiments(step: Step, machine: &Machine, extent: Extent) -> Vec<Experiment> {
-    let planner = Planner { machine, extent };
+pub fn experiments(step: Step, machine: &Machine, extent: Extent, known: &JudgingKernels) -> Vec<Experiment> {
+    let planner = Planner { machine, extent, known };
     match step {
         Step::Volume => planner.volume(),
         Step::Prefetch => planner.prefetch(),
@@ -79,6 +75,7 @@ pub fn experiments(step: Step, machine: &Machine, extent: Extent) -> Vec<Experim
 struct Planner<'a> {
     machine: &'a Machine,
     extent: Extent,
+    known: &'a JudgingKernels,
 }
 
 impl Planner<'_> {
@@ -101,14 +98,15 @@ impl Planner<'_> {
     }
 
     /// Every kernel at every level, on one core and on all.
-    fn moving(&self, kernels: &[&str]) -> Vec<Experiment> {
+    fn moving(&self, fits: fn(&Role) -> bool) -> Vec<Experiment> {
         let mut all = Vec::new();
         for cores in self.cores() {
-            for kernel in kernels {
+            for kernel in self.known.which(fits) {
                 let here =
                     self.machine.places().into_iter().filter_map(|place| self.one(kernel, place, cores));
                 // What goes past the caches is the same wherever the data fits.
-                all.extend(here.filter(|one| *kernel != "store-nt" || one.place == KernelPlace::Memory));
+                let past = self.known.is(kernel, Role::goes_past);
+                all.extend(here.filter(|one| !past || one.place == KernelPlace::Memory));
             }
         }
         all
@@ -116,11 +114,13 @@ impl Planner<'_> {
 
     fn volume(&self) -> Vec<Experiment> {
         // What others do meanwhile, and nothing else.
-        let mut all: Vec<Experiment> = self.one("add-chain", KernelPlace::Registers, 1).into_iter().collect();
-        all.extend(self.moving(&MOVING));
+        let idle = self.known.which(|role| *role == Role::Idle);
+        let mut all: Vec<Experiment> =
+            idle.filter_map(|kernel| self.one(kernel, KernelPlace::Registers, 1)).collect();
+        all.extend(self.moving(Role::moves));
         let narrower = self.machine.widths.iter().rev().skip(1);
         for width in narrower.take(if self.extent.quick { 0 } else { 2 }) {
-            for kernel in ["load", "store"] {
+            for kernel in self.known.which(Role::moves_one) {
                 let here = self.machine.places().into_iter().filter_map(|place| self.one(kernel, place, 1));
                 all.extend(here.map(|one| Experiment { width: Some(*width), ..one }));
             }
@@ -132,22 +132,23 @@ impl Planner<'_> {
 
     /// Data in memory of another package, where there is one.
     fn remote(&self, cores: &[usize]) -> Vec<Experiment> {
-        let kernels = ["load", "store"].into_iter().filter(|_| self.machine.remote);
+        let kernels = self.known.which(Role::moves_one).filter(|_| self.machine.remote);
         let all = kernels.flat_map(|kernel| cores.iter().map(move |&cores| (kernel, cores)));
         let there = all.filter_map(|(kernel, cores)| self.one(kernel, KernelPlace::Memory, cores));
         there.map(|one| Experiment { remote: true, ..one }).collect()
     }
 
     /// Lines that one core writes and another reads.
-    fn handing_over(&self) -> Option<Experiment> {
+    fn handing_over(&self) -> Vec<Experiment> {
         let size = Bytes(self.machine.l1.0.max(4096));
-        let one = self.one("producer-consumer", KernelPlace::L1, 2).filter(|_| self.machine.cores > 1)?;
-        Some(Experiment { size, ..one })
+        let kernels = self.known.which(|role| *role == Role::HandsOver).filter(|_| self.machine.cores > 1);
+        let all = kernels.filter_map(|kernel| self.one(kernel, KernelPlace::L1, 2));
+        all.map(|one| Experiment { size, ..one }).collect()
     }
 
     fn prefetch(&self) -> Vec<Experiment> {
-        let kernels = &MOVING[..3];
-        let off = self.moving(kernels).into_iter().chain(self.remote(&[1])).chain(self.handing_over());
+        let through = |role: &Role| role.moves() && !role.goes_past();
+        let off = self.moving(through).into_iter().chain(self.remote(&[1])).chain(self.handing_over());
         let off = off.map(|one| Experiment { prefetch: false, ..one });
         if self.machine.prefetch_switch { off.collect() } else { Vec::new() }
     }
@@ -157,16 +158,18 @@ impl Planner<'_> {
         let runs = if self.extent.quick { self.extent.runs.min(2) } else { self.extent.runs };
         let mut all = Vec::new();
         for run in 1..=runs {
-            for kernel in STREAMING {
+            let through = |role: &Role| matches!(role, Role::Streams(streams) if !streams.past);
+            for kernel in self.known.which(through) {
                 let here = places.iter().skip(1).filter_map(|&place| self.one(kernel, place, 1));
                 all.extend(here.map(|one| Experiment { run, ..one }));
             }
             if self.machine.cores > 1 {
                 // The more rows, the less the end of each weighs.
-                let large = self
-                    .one("triangle", KernelPlace::L3, 2)
-                    .or_else(|| self.one("triangle", KernelPlace::L2, 2));
-                all.extend(large.map(|one| Experiment { run, ..one }));
+                let large = |kernel| {
+                    self.one(kernel, KernelPlace::L3, 2).or_else(|| self.one(kernel, KernelPlace::L2, 2))
+                };
+                let unbalanced = self.known.which(|role| *role == Role::Unbalanced).filter_map(large);
+                all.extend(unbalanced.map(|one| Experiment { run, ..one }));
             }
             all.extend(self.arithmetic().into_iter().map(|one| Experiment { run, ..one }));
         }
@@ -176,21 +179,21 @@ impl Planner<'_> {
     /// Arithmetic in every width (roehl2016 §2.4).
     fn arithmetic(&self) -> Vec<Experiment> {
         let widths = self.machine.widths.iter();
-        let all = widths.flat_map(|width| ["ddot", "daxpy"].map(|kernel| (kernel, *width)));
+        let kernels = self.known.arithmetic();
+        let all = widths.flat_map(|width| kernels.iter().map(move |kernel| (*kernel, *width)));
         let here = all.filter_map(|(kernel, width)| Some((self.one(kernel, KernelPlace::L1, 1)?, width)));
         here.map(|(one, width)| Experiment { width: Some(width), ..one }).collect()
     }
 
     fn stalls(&self) -> Vec<Experiment> {
         let mut all = Vec::new();
-        for kernel in CHASES {
+        for kernel in self.known.which(|role| matches!(role, Role::Chase(_))) {
             let here = self.machine.places().into_iter().filter_map(|place| self.one(kernel, place, 1));
             all.extend(here);
         }
-        all.extend(OTHERS.iter().filter_map(|kernel| match *kernel {
-            "blocked-forward" => self.one(kernel, KernelPlace::L1, 1),
-            _ => self.one(kernel, KernelPlace::Registers, 1),
-        }));
+        for (has_data, kernel) in self.known.waiting_elsewhere() {
+            all.extend(self.one(kernel, if has_data { KernelPlace::L1 } else { KernelPlace::Registers }, 1));
+        }
         all
     }
 
@@ -201,7 +204,7 @@ impl Planner<'_> {
         }
         let largest = self.machine.size(KernelPlace::Memory, 1).map_or(0, |size| size.0);
         let mut all = Vec::new();
-        for kernel in ["load", "store"] {
+        for kernel in self.known.which(Role::moves_one) {
             let sizes = std::iter::successors(Some(self.machine.l1.0 / 2), |size| Some(size * 2));
             for size in sizes.take_while(|&size| size <= largest) {
                 let fits =
@@ -218,10 +221,16 @@ impl Planner<'_> {
         let delays = if self.extent.quick { &DELAYS[..2] } else { &DELAYS[..] };
         let mut counts = vec![1, self.machine.cores.div_ceil(2), self.machine.cores];
         counts.dedup();
-        let mut all: Vec<Experiment> = self.one("chase", KernelPlace::Memory, 1).into_iter().collect();
-        for (cores, &nops) in counts.iter().flat_map(|&cores| delays.iter().map(move |nops| (cores, nops))) {
-            let Some(one) = self.one("delayed-read", KernelPlace::Memory, cores) else { continue };
-            let one = Experiment { parameters: vec![("nops".to_owned(), nops)], ..one };
+        let chases = self.known.which(|role| *role == Role::Chase(Between::Nothing));
+        let mut all: Vec<Experiment> =
+            chases.filter_map(|kernel| self.one(kernel, KernelPlace::Memory, 1)).collect();
+        let paces = counts.iter().flat_map(|&cores| delays.iter().map(move |nops| (cores, *nops)));
+        let readers = self.known.paced_readers();
+        for ((cores, nops), (kernel, parameter)) in
+            paces.flat_map(|pace| readers.iter().map(move |reader| (pace, *reader)))
+        {
+            let Some(one) = self.one(kernel, KernelPlace::Memory, cores) else { continue };
+            let one = Experiment { parameters: vec![(parameter.to_owned(), nops)], ..one };
             all.push(one.clone());
             if self.extent.quick {
                 continue;

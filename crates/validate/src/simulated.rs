@@ -22,7 +22,10 @@ use host::{
     simulated::Simulated,
 };
 
-use super::bench::{Bench, Machine, ObserveError};
+use crate::{
+    bench::{Bench, Machine, ObserveError},
+    roles::Role,
+};
 
 /// Loads from one sample to the next.
 const SAMPLE_PERIOD: u64 = 13;
@@ -131,9 +134,10 @@ impl Bench for SimulatedBench<'_> {
             Where::Box { package, .. } => *package == 0 || !is_link(&resolved[count.event]),
             _ => true,
         });
+        let unbalanced = Role::of(self.kernel(experiment)?.description()) == Some(Role::Unbalanced);
         let counts = names.iter().enumerate().map(|(event, name)| (name.clone(), sum(&at_home, event)));
         let imbalance = names.iter().enumerate().filter_map(|(event, name)| {
-            Some((name.clone(), imbalance(&at_home, event).filter(|_| experiment.kernel == "triangle")?))
+            Some((name.clone(), imbalance(&at_home, event).filter(|_| unbalanced)?))
         });
         Ok(Observation {
             experiment: experiment.clone(),

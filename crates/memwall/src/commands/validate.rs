@@ -1,6 +1,6 @@
 //! `memwall validate`: which indicators can be believed.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, path::PathBuf};
 
 use ::trust::Validation;
 use analysis::{
@@ -8,6 +8,7 @@ use analysis::{
     timer::{TimerOptions, analyse},
 };
 use indicatif::ProgressBar;
+use kernels::KernelCatalogue;
 use machine::{
     model::Model,
     profile::{Clock, Fingerprint},
@@ -18,6 +19,7 @@ use validate::{
     Observer, Request,
     keep::Files,
     native::{self, Waiting},
+    roles::JudgingKernels,
     simulated::SimulatedBench,
 };
 
@@ -51,6 +53,9 @@ pub struct ValidateArgs {
     /// Forget experiments of an interrupted validation
     #[arg(long)]
     restart: bool,
+    /// Also judge with the kernels of a file of your own
+    #[arg(long, value_name = "FILE")]
+    kernel_file: Option<PathBuf>,
     /// Keep this validation even if the one that is kept tried more
     #[arg(long)]
     replace: bool,
@@ -67,6 +72,7 @@ Examples:
   memwall validate --on sim:haswell-ep-e5-2680v3        the machine of molka2017
   memwall validate --explain L1D.REPLACEMENT            why an indicator is trusted or not
 
+  memwall validate --kernel-file mine.toml              with kernels of your own beside those shipped
   memwall validate --html trust.html                    a page with curves over data set sizes
   memwall validate --json | jq '.indicators[] | select(.trust.trust == \"broken\") | .name'
 
@@ -106,10 +112,17 @@ pub fn run(args: &ValidateArgs, machine: &Target) -> Result<(), Failure> {
         simulated,
         fingerprint,
     };
+    let kernels = super::catalogue(args.kernel_file.as_deref())?;
+    let known = JudgingKernels::of(&kernels).map_err(Failure::measurement)?;
+    for kernel in known.unfit() {
+        output::note(&format!(
+            "{kernel} judges nothing: it neither streams, chases, waits nor divides work in a way whose truth is known\n"
+        ));
+    }
     let mut watcher = ValidateWatcher::new(&files);
     let validation = match machine {
-        Target::Simulated(model) => on_model(model, &request, &mut watcher)?,
-        Target::Native => natively(&request, &store, &mut watcher)?,
+        Target::Simulated(model) => on_model(model, &request, kernels, &known, &mut watcher)?,
+        Target::Native => natively(&request, &store, kernels, &known, &mut watcher)?,
     };
     watcher.bar.finish_and_clear();
     if let Some(error) = watcher.failed {
@@ -144,19 +157,22 @@ pub fn run(args: &ValidateArgs, machine: &Target) -> Result<(), Failure> {
 fn on_model(
     model: &Model,
     request: &Request,
+    kernels: KernelCatalogue,
+    known: &JudgingKernels,
     watcher: &mut ValidateWatcher<'_>,
 ) -> Result<Validation, Failure> {
     let pmu = super::count_simulated::instrument(model)?;
     let catalogue = pmu.catalogue();
-    let kernels = super::catalogue(None)?;
     let interrupt = interrupt::flag()?;
     let mut bench = SimulatedBench::new(model, pmu, kernels, 1, host::simulated::Conditions::default());
-    Ok(validate::validate(&mut bench, catalogue, request, watcher, &interrupt))
+    Ok(validate::validate(&mut bench, catalogue, known, request, watcher, &interrupt))
 }
 
 fn natively(
     request: &Request,
     store: &Store,
+    kernels: KernelCatalogue,
+    known: &JudgingKernels,
     watcher: &mut ValidateWatcher<'_>,
 ) -> Result<Validation, Failure> {
     let interrupt = interrupt::flag()?;
@@ -167,7 +183,8 @@ fn natively(
         let Split { loads, stores, atomics, divides, chains, branches, undecided, .. } = split;
         Some(Waiting { loads, stores, atomics, divides, chains, branches, undecided })
     };
-    native::validate(request, clock_hz, &analyse, watcher, &interrupt).map_err(Failure::measurement)
+    native::validate(request, kernels, known, clock_hz, &analyse, watcher, &interrupt)
+        .map_err(Failure::measurement)
 }
 
 fn explain(files: &Files, name: &str, forms: &Forms) -> Result<(), Failure> {

@@ -114,6 +114,32 @@ fn every_indicator_that_is_counted_is_printed() {
 }
 
 #[test]
+fn a_kernel_of_a_file_judges_by_what_it_does() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("mine.toml");
+    let mine = "[[kernel]]\nname = \"two-loads\"\nabout = \"x = A[i]; y = B[i]\"\nsource = \"a test\"\n\
+                streams = [\"A\", \"B\"]\nunroll = 4\nbody = [\"x = load A\", \"y = load B\"]\n\n\
+                [[kernel]]\nname = \"lanes\"\nabout = \"adds\"\nsource = \"a test\"\nconstants = { c = 0.5 }\n\
+                lanes = { s = 0.0 }\nunroll = 4\nbody = [\"s = add s, c\"]\n";
+    fs::write(&file, mine).unwrap();
+    let arguments = [&TINY[..], &["--kernel-file", file.to_str().unwrap()]].concat();
+    let output = memwall(home.path(), &arguments).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && said.contains("lanes judges nothing"), "{said}");
+    let validation: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let lines = verdict(&validation, "L1D.REPLACEMENT");
+    assert_eq!(lines["trust"]["trust"], "trusted");
+    let evidence = lines["evidence"].as_array().unwrap();
+    let judging = |line: &&Value| line["experiment"].as_str().unwrap().starts_with("two-loads in L3");
+    let seen = evidence.iter().find(judging).unwrap_or_else(|| panic!("{lines}"));
+    assert!(seen["truth"].as_f64().unwrap() > 0.0, "{seen}");
+    // It joins the kernels that are there, and changes nothing for them.
+    let (_, before) = tiny();
+    let made = |validation: &Value| validation["steps"][0]["experiments"].as_u64().unwrap();
+    assert!(made(&validation) > made(before));
+}
+
+#[test]
 fn what_was_interrupted_goes_on_where_it_stopped() {
     let home = tempfile::tempdir().unwrap();
     let mut child = memwall(home.path(), &TINY).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

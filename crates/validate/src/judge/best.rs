@@ -7,10 +7,8 @@ use super::points::count;
 use crate::{
     claims::{Candidate, Paper},
     quantity::{KnownQuantity as _, Level},
+    roles::{JudgingKernels, Role},
 };
-
-/// Kernels that move lines as fast as they can.
-const FASTEST: [&str; 4] = ["load", "store", "copy", "store-nt"];
 
 /// Levels and directions, in the order of the tables.
 const LEVELS: [(KernelPlace, bool); 5] = [
@@ -27,6 +25,7 @@ pub fn best(
     judged: &[Judged],
     observations: &[Observation],
     papers: &[(Paper, bool, String)],
+    known: &JudgingKernels,
 ) -> Vec<Best> {
     let mut rows = Vec::new();
     let most_cores = observations.iter().map(|one| one.experiment.cores).max().unwrap_or(1);
@@ -34,7 +33,7 @@ pub fn best(
         for direction in ["read", "write"] {
             let level = Level { place, remote, direction };
             for cores in if most_cores > 1 { vec![1, most_cores] } else { vec![1] } {
-                let here = Here { level, cores, observations };
+                let here = Here { level, cores, observations, known };
                 let paper = papers.iter().find(|(paper, all, _)| {
                     (paper.level, paper.remote) == (place, remote)
                         && paper.direction == direction
@@ -51,6 +50,7 @@ struct Here<'a> {
     level: Level,
     cores: usize,
     observations: &'a [Observation],
+    known: &'a JudgingKernels,
 }
 
 impl Here<'_> {
@@ -62,7 +62,8 @@ impl Here<'_> {
     fn peak(&self, value: impl Fn(&Observation) -> Option<f64>) -> Option<f64> {
         let used = self.observations.iter().filter(|one| {
             let experiment = &one.experiment;
-            FASTEST.contains(&experiment.kernel.as_str())
+            // What computes besides is slower.
+            self.known.is(&experiment.kernel, Role::moves)
                 && (experiment.place, experiment.remote) == (self.level.place, self.level.remote)
                 && experiment.cores == self.cores
                 && experiment.prefetch

@@ -7,6 +7,8 @@
 use record::validate::Observation;
 use trust::{Evidence, Flaw, Indicator, Judged, KernelPlace, Purpose, Threshold, Trust};
 
+use crate::roles::{Between, JudgingKernels, Role};
+
 use super::{
     points::median,
     threshold::{Separation, separate},
@@ -96,8 +98,14 @@ fn same_reader(one: &Observation, other: &Observation) -> bool {
     (&one.kernel, &one.parameters, one.prefetch) == (&other.kernel, &other.parameters, other.prefetch)
 }
 
-fn readings<'a>(formula: &Formula, observations: &'a [Observation], prefetch: bool) -> Vec<Reading<'a>> {
-    let readers = || observations.iter().filter(|one| one.experiment.kernel == "delayed-read");
+fn readings<'a>(
+    formula: &Formula,
+    observations: &'a [Observation],
+    known: &JudgingKernels,
+    prefetch: bool,
+) -> Vec<Reading<'a>> {
+    let paced = |role: &Role| matches!(role, Role::PacedReader { .. });
+    let readers = || observations.iter().filter(|one| known.is(&one.experiment.kernel, paced));
     let most = readers().map(lines_per_ns).fold(0.0, f64::max);
     let mut groups: Vec<(String, Vec<&Observation>)> = Vec::new();
     for one in readers().filter(|one| one.experiment.prefetch == prefetch) {
@@ -149,9 +157,14 @@ fn words(separation: &Separation) -> String {
 }
 
 /// Thresholds of those latencies that have one.
-pub fn thresholds(formulas: &[Formula], observations: &[Observation]) -> Vec<Threshold> {
+pub fn thresholds(
+    formulas: &[Formula],
+    observations: &[Observation],
+    known: &JudgingKernels,
+) -> Vec<Threshold> {
     let threshold = |formula: &Formula| {
-        let separation = separation(&readings(formula, observations, true)).filter(Separation::is_good)?;
+        let separation =
+            separation(&readings(formula, observations, known, true)).filter(Separation::is_good)?;
         Some(Threshold {
             indicator: formula.name.clone(),
             value: separation.threshold,
@@ -164,22 +177,29 @@ pub fn thresholds(formulas: &[Formula], observations: &[Observation]) -> Vec<Thr
 }
 
 /// Judges a latency.
-pub fn judge(formula: &Formula, observations: &[Observation]) -> Judged {
-    let (on, off) = (readings(formula, observations, true), readings(formula, observations, false));
+pub fn judge(formula: &Formula, observations: &[Observation], known: &JudgingKernels) -> Judged {
+    let (on, off) =
+        (readings(formula, observations, known, true), readings(formula, observations, known, false));
     Judged {
         events: formula.above.iter().chain(&formula.below).cloned().collect(),
         without_prefetch: (!off.is_empty()).then(|| Box::new(verdict(&off))),
-        remarks: remarks(observations, &on, &off),
+        remarks: remarks(observations, known, &on, &off),
         evidence: on.iter().chain(&off).map(Reading::evidence).collect(),
         ..Judged::new(formula.name.clone(), Purpose::Latency, PURPOSE, "latency", verdict(&on))
     }
 }
 
-fn remarks(observations: &[Observation], on: &[Reading<'_>], off: &[Reading<'_>]) -> Vec<String> {
+fn remarks(
+    observations: &[Observation],
+    known: &JudgingKernels,
+    on: &[Reading<'_>],
+    off: &[Reading<'_>],
+) -> Vec<String> {
     let mut remarks = Vec::new();
+    let plain = |role: &Role| *role == Role::Chase(Between::Nothing);
     let chases = observations
         .iter()
-        .filter(|one| one.experiment.kernel == "chase" && one.experiment.place == KernelPlace::Memory);
+        .filter(|one| known.is(&one.experiment.kernel, plain) && one.experiment.place == KernelPlace::Memory);
     let idle: Vec<f64> = chases.filter_map(|one| Some(one.truth.cycles? / one.truth.chain)).collect();
     let lowest = on.iter().chain(off).map(|one| one.value).reduce(f64::min);
     if let Some((idle, lowest)) = median(&idle).zip(lowest) {
@@ -250,6 +270,10 @@ mod tests {
         Formula { above: vec!["E".to_owned()], ..LATENCY }
     }
 
+    fn known() -> JudgingKernels {
+        JudgingKernels::of(&kernels::KernelCatalogue::builtin().unwrap()).unwrap()
+    }
+
     /// A reader on `cores` with `nops` that draws so many lines per microsecond, under an indicator of this value.
     fn reader(cores: usize, nops: u64, lines: f64, value: f64, run: u32) -> Observation {
         let experiment = Experiment {
@@ -285,11 +309,11 @@ mod tests {
     fn a_latency_that_rises_with_saturation_has_a_threshold_between() {
         let honest = |cores: usize, nops: u64| if nops == 0 && cores >= 4 { 600.0 } else { 200.0 };
         let observations = machine(&honest);
-        let found = thresholds(&[formula()], &observations);
+        let found = thresholds(&[formula()], &observations, &known());
         assert_eq!(found.len(), 1, "{found:?}");
         assert!((200.0..600.0).contains(&found[0].value), "{found:?}");
         assert!(found[0].how.contains("0 of"), "{}", found[0].how);
-        assert!(matches!(judge(&formula(), &observations).trust, Trust::Qualitative { .. }));
+        assert!(matches!(judge(&formula(), &observations, &known()).trust, Trust::Qualitative { .. }));
     }
 
     #[test]
@@ -297,16 +321,16 @@ mod tests {
         // As sampled latency may be (helm2019 §6.3): highest where the machine is nearly idle.
         let fooled = |cores: usize, _: u64| if cores == 1 { 900.0 } else { 300.0 + 10.0 * cores as f64 };
         let observations = machine(&fooled);
-        assert!(thresholds(&[formula()], &observations).is_empty());
+        assert!(thresholds(&[formula()], &observations, &known()).is_empty());
         let backwards = machine(&|cores, nops| if nops == 0 && cores >= 4 { 100.0 } else { 400.0 });
-        assert!(matches!(judge(&formula(), &backwards).trust, Trust::Broken { .. }));
+        assert!(matches!(judge(&formula(), &backwards, &known()).trust, Trust::Broken { .. }));
     }
 
     #[test]
     fn much_bandwidth_that_slows_nobody_down_is_no_saturation() {
         let mut observations = vec![reader(1, 500, 12.5, 150.0, 0), reader(8, 500, 98.0, 160.0, 0)];
         observations.extend([reader(1, 0, 40.0, 210.0, 0), reader(8, 0, 100.0, 700.0, 0)]);
-        let judged = judge(&formula(), &observations);
+        let judged = judge(&formula(), &observations, &known());
         assert!(matches!(judged.trust, Trust::Qualitative { .. }), "{:?}", judged.trust);
         assert!(judged.evidence.iter().any(|one| one.note.starts_with("not saturated: 98 %")));
     }
@@ -314,7 +338,7 @@ mod tests {
     #[test]
     fn repetitions_give_the_variation_and_too_little_load_gives_no_verdict() {
         let repeated: Vec<_> = [190.0, 200.0, 210.0].map(|value| reader(1, 0, 40.0, value, 1)).to_vec();
-        let judged = judge(&formula(), &repeated);
+        let judged = judge(&formula(), &repeated, &known());
         assert!(matches!(judged.trust, Trust::Untested { .. }));
         assert!(judged.remarks.iter().any(|remark| remark.contains("5.00 %")), "{:?}", judged.remarks);
     }

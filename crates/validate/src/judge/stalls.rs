@@ -9,7 +9,10 @@ use record::validate::Observation;
 use trust::{Evidence, Flaw, Indicator, Judged, KernelPlace, Purpose, Trust};
 
 use super::points::{count, median};
-use crate::claims::Candidate;
+use crate::{
+    claims::Candidate,
+    roles::{Between, JudgingKernels, Role},
+};
 
 /// Of all cycles: less is silence.
 const SILENT: f64 = 0.05;
@@ -20,21 +23,36 @@ const FOLLOWS: f64 = 0.5;
 /// Close enough to be believed as a number.
 const CLOSE: f64 = 0.10;
 
-/// Chases that wait for memory.
-pub const CHASES: [&str; 3] = ["chase", "chase-independent", "chase-dependent"];
-/// Kernels that wait for something else.
-pub const OTHERS: [&str; 4] = ["div-chain", "branch-miss", "blocked-forward", "mul-chain"];
-/// Kernels whose lines stream.
-pub const STREAMS: [&str; 2] = ["load", "store"];
 /// Where there is something to wait for.
 const BEYOND: [KernelPlace; 3] = [KernelPlace::L2, KernelPlace::L3, KernelPlace::Memory];
 
 struct View<'a> {
     candidate: &'a Candidate,
     observations: &'a [Observation],
+    known: &'a JudgingKernels,
 }
 
-impl View<'_> {
+impl<'a> View<'a> {
+    /// Chases that wait for memory.
+    fn chases(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.known.which(|role| matches!(role, Role::Chase(_)))
+    }
+
+    /// The chase with such work between its loads.
+    fn chase(&self, between: Between) -> Option<&'a str> {
+        self.known.which(move |role| *role == Role::Chase(between)).next()
+    }
+
+    /// Kernels that wait for something else.
+    fn others(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.known.which(|role| matches!(role, Role::WaitsElsewhere { .. }))
+    }
+
+    /// Kernels whose lines stream.
+    fn streams(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        self.known.which(Role::moves_one)
+    }
+
     fn of(&self, kernel: &str, place: Option<KernelPlace>) -> Vec<&Observation> {
         let fits = |one: &&Observation| {
             let experiment = &one.experiment;
@@ -82,13 +100,16 @@ impl View<'_> {
 }
 
 /// Judges an event that counts cycles of waiting.
-pub fn judge(candidate: &Candidate, observations: &[Observation]) -> Judged {
-    let view = View { candidate, observations };
+pub fn judge(candidate: &Candidate, observations: &[Observation], known: &JudgingKernels) -> Judged {
+    let view = View { candidate, observations, known };
     let (purpose, trust) = verdict(&view);
     let mut remarks = Vec::new();
     if matches!(trust, Trust::Trusted { .. } | Trust::Qualitative { .. })
         && purpose == WAITING
-        && view.share("chase", Some(KernelPlace::L1)).is_some_and(|share| share < SILENT)
+        && view
+            .chase(Between::Nothing)
+            .and_then(|chase| view.share(chase, Some(KernelPlace::L1)))
+            .is_some_and(|share| share < SILENT)
     {
         remarks.push("Waits for the L1 are not in it.".to_owned());
     }
@@ -105,25 +126,29 @@ const BANDWIDTH: &str = "bandwidth-bound cycles";
 
 fn verdict(view: &View<'_>) -> (&'static str, Trust) {
     let untested = |missing: &str| (WAITING, Trust::Untested { missing: missing.to_owned() });
-    let deepest = BEYOND.iter().rev().find_map(|&place| Some((place, view.waits("chase", place)?)));
-    let Some((place, waits)) = deepest else { return untested("no chase was timed, or no clock is known") };
-    let Some(counted) = view.per_step("chase", place) else {
+    let deepest = view.chase(Between::Nothing).and_then(|chase| {
+        BEYOND.iter().rev().find_map(|&place| Some((chase, place, view.waits(chase, place)?)))
+    });
+    let Some((chase, place, waits)) = deepest else {
+        return untested("no chase was timed, or no clock is known");
+    };
+    let Some(counted) = view.per_step(chase, place) else {
         return untested("it was not counted in the chase");
     };
     if counted >= FOLLOWS * waits {
         return (WAITING, waiting(view));
     }
-    let streaming = STREAMS.iter().flat_map(|kernel| BEYOND.map(|place| (*kernel, place)));
+    let streaming = view.streams().flat_map(|kernel| BEYOND.map(|place| (kernel, place)));
     let shares: Vec<((&str, KernelPlace), f64)> =
         streaming.filter_map(|at| Some((at, view.share(at.0, Some(at.1))?))).collect();
     let most = shares.iter().map(|(_, share)| *share).fold(0.0, f64::max);
-    let latency = counted / view.step("chase", place).unwrap_or(f64::INFINITY);
+    let latency = counted / view.step(chase, place).unwrap_or(f64::INFINITY);
     if most >= CLEAR && latency < SILENT {
         return (BANDWIDTH, bandwidth(&shares));
     }
     if most < SILENT && latency < SILENT {
         let why = "counts nothing in kernels that do nothing but wait for memory".to_owned();
-        let shown_by = format!("chase in {}", place.name());
+        let shown_by = format!("{chase} in {}", place.name());
         return (WAITING, Trust::Broken { flaw: Flaw::Silent, why, shown_by });
     }
     let tells =
@@ -145,10 +170,12 @@ fn waiting(view: &View<'_>) -> Trust {
         };
     }
     let mut worst = (0.0_f64, String::new());
+    let mut worst_kernel = "";
     let mut missed = Vec::new();
     // An event may count all of a load that missed the L1, the lookup there included.
-    let near = view.step("chase", KernelPlace::L1).unwrap_or(0.0);
-    for kernel in CHASES {
+    let chase = view.chase(Between::Nothing);
+    let near = chase.and_then(|chase| view.step(chase, KernelPlace::L1)).unwrap_or(0.0);
+    for kernel in view.chases() {
         for place in BEYOND {
             let (Some(counted), Some(waits)) = (view.per_step(kernel, place), view.waits(kernel, place))
             else {
@@ -164,6 +191,7 @@ fn waiting(view: &View<'_>) -> Trust {
                 missed.push(format!("{kernel} in {}", place.name()));
             } else if error.abs() > worst.0.abs() {
                 worst = (error, format!("{kernel} in {}", place.name()));
+                worst_kernel = kernel;
             }
         }
     }
@@ -171,7 +199,8 @@ fn waiting(view: &View<'_>) -> Trust {
         return Trust::Trusted { error: worst.0.abs() };
     }
     let mut misses = Vec::new();
-    if worst.0 > CLOSE && worst.1.starts_with("chase-independent") {
+    let beside = |role: &Role| *role == Role::Chase(Between::Independent);
+    if worst.0 > CLOSE && view.known.is(worst_kernel, beside) {
         misses.push(format!(
             "cycles lost: work that goes on beside is in it, {:+.0} % in {}",
             worst.0 * 100.0,
@@ -194,12 +223,14 @@ fn beyond(counted: f64, waits: f64, near: f64) -> f64 {
 
 /// The kernel in which it counts most that is no waiting for memory.
 fn other_stalls(view: &View<'_>) -> Option<(String, f64)> {
-    let alone = OTHERS.iter().filter_map(|kernel| Some(((*kernel).to_owned(), view.share(kernel, None)?)));
+    let alone = view.others().filter_map(|kernel| Some((kernel.to_owned(), view.share(kernel, None)?)));
     // Dependent multiplications take their time whatever the load does.
-    let dependent = [KernelPlace::L1, KernelPlace::L2, KernelPlace::L3].into_iter().filter_map(|place| {
-        let excess = view.per_step("chase-dependent", place)? - view.waits("chase-dependent", place)?;
-        let share = excess / view.step("chase-dependent", place)?;
-        Some((format!("chase-dependent in {}", place.name()), share))
+    let chases = view.known.which(|role| *role == Role::Chase(Between::Dependent));
+    let places = |kernel| [KernelPlace::L1, KernelPlace::L2, KernelPlace::L3].map(|place| (kernel, place));
+    let dependent = chases.flat_map(places).filter_map(|(kernel, place)| {
+        let excess = view.per_step(kernel, place)? - view.waits(kernel, place)?;
+        let share = excess / view.step(kernel, place)?;
+        Some((format!("{kernel} in {}", place.name()), share))
     });
     // The kernel of the paper first: it is the one that tells the subtle cases apart.
     dependent.chain(alone).find(|(_, share)| *share > CLEAR)
@@ -225,7 +256,7 @@ fn bandwidth(shares: &[((&str, KernelPlace), f64)]) -> Trust {
 
 fn proof(view: &View<'_>) -> Vec<Evidence> {
     let mut lines = Vec::new();
-    for kernel in CHASES {
+    for kernel in view.chases() {
         for place in [KernelPlace::L1, KernelPlace::L2, KernelPlace::L3, KernelPlace::Memory] {
             let (waits, counted) = (view.waits(kernel, place), view.per_step(kernel, place));
             if counted.is_some() {
@@ -241,8 +272,8 @@ fn proof(view: &View<'_>) -> Vec<Evidence> {
             }
         }
     }
-    let others = OTHERS.iter().map(|kernel| (*kernel, None));
-    let streams = STREAMS.iter().flat_map(|kernel| BEYOND.map(|place| (*kernel, Some(place))));
+    let others = view.others().map(|kernel| (kernel, None));
+    let streams = view.streams().flat_map(|kernel| BEYOND.map(|place| (kernel, Some(place))));
     for (kernel, place) in others.chain(streams) {
         let Some(share) = view.share(kernel, place) else { continue };
         let at = place.map_or(String::new(), |place| format!(" in {}", place.name()));
@@ -257,6 +288,10 @@ mod tests {
     use super::*;
     use machine::Bytes;
     use record::validate::{Experiment, Truth};
+
+    fn known() -> JudgingKernels {
+        JudgingKernels::of(&kernels::KernelCatalogue::builtin().unwrap()).unwrap()
+    }
 
     /// A scripted machine: cycles per step of each kernel and level, and what an event counts of them.
     fn observe(counts: &dyn Fn(&str, KernelPlace, f64) -> f64) -> Vec<Observation> {
@@ -292,13 +327,13 @@ mod tests {
             push("load", place, 10.0);
             push("store", place, 10.0);
         }
-        OTHERS.iter().for_each(|kernel| push(kernel, KernelPlace::Registers, 20.0));
+        known().waiting_elsewhere().iter().for_each(|(_, kernel)| push(kernel, KernelPlace::Registers, 20.0));
         all
     }
 
     fn judged(counts: &dyn Fn(&str, KernelPlace, f64) -> f64) -> Judged {
         let candidate = Candidate::event("E", Purpose::Stall);
-        judge(&candidate, &observe(counts))
+        judge(&candidate, &observe(counts), &known())
     }
 
     /// Cycles that a load beyond the L1 is waited for.

@@ -4,7 +4,11 @@ use record::validate::Observation;
 use trust::{Errors, Flaw, Indicator, Judged, Purpose, Quantity, Trust};
 
 use super::points::{Point, median, points};
-use crate::{claims::Candidate, quantity::KnownQuantity as _};
+use crate::{
+    claims::Candidate,
+    quantity::KnownQuantity as _,
+    roles::{JudgingKernels, Role},
+};
 
 /// Farther than this no single experiment may be off.
 const WORST: f64 = 0.10;
@@ -26,7 +30,7 @@ const FEWEST: usize = 4;
 const PROOF: usize = 40;
 
 /// Judges one candidate by all observations.
-pub fn judge(candidate: &Candidate, observations: &[Observation]) -> Judged {
+pub fn judge(candidate: &Candidate, observations: &[Observation], known: &JudgingKernels) -> Judged {
     let quantity = match candidate.purpose {
         Purpose::Volume(quantity) => Some(quantity),
         _ => None,
@@ -51,7 +55,7 @@ pub fn judge(candidate: &Candidate, observations: &[Observation]) -> Judged {
         judged.without_prefetch = Some(Box::new(Trust::Trusted { error: worst(&off) }));
     }
     if quantity.is_lines() {
-        (judged.sees_owned, judged.sees_out) = sees(candidate, observations);
+        (judged.sees_owned, judged.sees_out) = sees(candidate, observations, known);
         remarks(&mut judged, quantity, &points);
     }
     judged
@@ -269,11 +273,15 @@ fn errors(points: &[Point<'_>]) -> Option<Errors> {
 }
 
 /// Whether it sees reads for ownership, and write-backs: from stores alone and from what they add.
-fn sees(candidate: &Candidate, observations: &[Observation]) -> (Option<bool>, Option<bool>) {
-    let per_line = |kernel: &str| {
+fn sees(
+    candidate: &Candidate,
+    observations: &[Observation],
+    known: &JudgingKernels,
+) -> (Option<bool>, Option<bool>) {
+    let per_line = |fits: &dyn Fn(&Role) -> bool| {
         let found = observations.iter().filter(|one| {
             let experiment = &one.experiment;
-            experiment.kernel == kernel
+            known.is(&experiment.kernel, fits)
                 && experiment.place == trust::KernelPlace::Memory
                 && !experiment.remote
         });
@@ -284,8 +292,9 @@ fn sees(candidate: &Candidate, observations: &[Observation]) -> (Option<bool>, O
             .collect();
         median(&rates)
     };
-    let (Some(load), Some(store)) = (per_line("load"), per_line("store")) else { return (None, None) };
-    let past = per_line("store-nt");
+    let one = |stores: bool| per_line(&move |role| role.moves_one() && role.stores() == stores);
+    let (Some(load), Some(store)) = (one(false), one(true)) else { return (None, None) };
+    let past = per_line(&Role::only_goes_past);
     // A store's line comes in and goes out; one past the caches only goes out.
     let out = past.map(|past| past > 1.0 - BLIND || (store > 2.0 - 2.0 * BLIND && load < 1.0 + BLIND));
     let owned = match out {

@@ -8,22 +8,18 @@ mod timer;
 use std::sync::atomic::AtomicBool;
 
 use events::Catalogue;
-use kernels::parse::KernelFileError;
 use machine::{Source, Topology};
 use trust::{Validation, ValidationStep};
 
 pub use hardware::NativeBench;
 pub use timer::{Analyse, Waiting};
 
-use super::{Observer, Request};
+use super::{Observer, Request, roles::JudgingKernels};
 
 /// Why this machine could not be validated at all.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NativeError {
-    /// The kernels cannot be read.
-    #[error(transparent)]
-    Kernels(#[from] KernelFileError),
     /// Nobody knows the caches.
     #[error(
         "the sizes of the caches are not known here: 'memwall topology' shows what is; known work cannot be placed"
@@ -31,9 +27,11 @@ pub enum NativeError {
     NoCaches,
 }
 
-/// Validates. `clock_hz`: the core clock, from the profile; `analyse`: what the timer instrument makes of a recording.
+/// Validates with these kernels. `clock_hz`: the core clock, from the profile; `analyse`: what the timer instrument makes of a recording.
 pub fn validate(
     request: &Request,
+    kernels: kernels::KernelCatalogue,
+    known: &JudgingKernels,
     clock_hz: Option<f64>,
     analyse: &Analyse<'_>,
     observer: &mut dyn Observer,
@@ -41,14 +39,13 @@ pub fn validate(
 ) -> Result<Validation, NativeError> {
     let source = Source::live();
     let topology = Topology::read(&source);
-    let kernels = kernels::KernelCatalogue::builtin()?;
     let nothing = || Catalogue::parse(NOTHING, "no events").ok();
     let unknown = Catalogue::for_cpu(&topology.cpu).is_none();
     let empty = if unknown { nothing() } else { None };
     let catalogue = Catalogue::for_cpu(&topology.cpu).or(empty.as_ref());
     let mut bench = NativeBench::new(source, &topology, kernels, clock_hz).ok_or(NativeError::NoCaches)?;
     let mut validation = match catalogue {
-        Some(catalogue) => super::validate(&mut bench, catalogue, request, observer, interrupt),
+        Some(catalogue) => super::validate(&mut bench, catalogue, known, request, observer, interrupt),
         None => return Err(NativeError::NoCaches),
     };
     if unknown {

@@ -16,7 +16,7 @@ use validate::{
     validate,
 };
 
-use crate::papers;
+use crate::{known, papers};
 
 /// Fewer of them take less time.
 const CORES: u32 = 2;
@@ -55,7 +55,8 @@ fn what_the_papers_found_on_haswell_is_found_on_its_model() {
     };
     let catalogue = events::Catalogue::named("haswell-ep").unwrap();
     let never = AtomicBool::new(false);
-    let validation = validate(&mut bench(&model, Flaws::On), catalogue, &request, &mut Nobody, &never);
+    let validation =
+        validate(&mut bench(&model, Flaws::On), catalogue, &known(), &request, &mut Nobody, &never);
     for claim in papers::claims(&validation) {
         assert!(claim.holds, "{}\n{}", claim.says, claim.found);
     }
@@ -72,7 +73,7 @@ fn modified_lines_are_qualitative_where_the_erratum_is_on() {
         let off = Experiment { size: Bytes(4096), prefetch: false, ..one };
         let made = bench.observe(&off, &[EVENT.to_owned()], &AtomicBool::new(false)).unwrap();
         let purpose = Purpose::Volume(Quantity::HandedOver);
-        volume::judge(&Candidate::event(EVENT, purpose), &[made]).trust
+        volume::judge(&Candidate::event(EVENT, purpose), &[made], &known()).trust
     };
     match verdict(Flaws::On) {
         Trust::Qualitative { misses, .. } => assert!(misses.contains("60 %"), "{misses}"),

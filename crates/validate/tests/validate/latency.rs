@@ -13,6 +13,8 @@ use validate::{
     simulated::{SimulatedBench, experiment},
 };
 
+use crate::known;
+
 const EVENTS: [&str; 3] =
     ["L1D_PEND_MISS.PENDING", "MEM_LOAD_UOPS_RETIRED.L1_MISS", "MEM_LOAD_UOPS_RETIRED.HIT_LFB"];
 
@@ -43,14 +45,14 @@ fn load_miss_real_latency_rises_only_when_memory_is_saturated() {
     for prefetch in [true, false] {
         let observations = observed(prefetch);
         let real = formula(Indicator::LoadMissRealLatency, &EVENTS[1..]);
-        let judged = judge(&real, &observations);
+        let judged = judge(&real, &observations, &known());
         let verdict = if prefetch { &judged.trust } else { judged.without_prefetch.as_deref().unwrap() };
         match verdict {
             Trust::Qualitative { tells, .. } => assert!(tells.contains("saturated: above"), "{judged:#?}"),
             other => panic!("{other:?}: {judged:#?}"),
         }
         if prefetch {
-            let found = thresholds(&[real], &observations);
+            let found = thresholds(&[real], &observations, &known());
             assert_eq!(found.len(), 1);
             assert!(found[0].value > 50.0 && found[0].how.contains("0 of "), "{found:?}");
         }

@@ -8,7 +8,7 @@ use sim::pmu::{Flaws, Lie, SimulatedPmu};
 use trust::{Flaw, Purpose, Quantity, Trust};
 use validate::{bench::Bench, claims::Candidate, judge::volume, simulated::SimulatedBench};
 
-use crate::{noisy, plan};
+use crate::{known, noisy, plan};
 
 /// An event, what it is claimed to count, and the lie in it.
 struct Planted {
@@ -89,7 +89,7 @@ fn observe(bench: &mut dyn Bench, events: &[String]) -> Vec<Observation> {
 
 fn verdict(observations: &[Observation], planted: &Planted) -> Trust {
     let purpose = Purpose::Volume(planted.claims);
-    volume::judge(&Candidate::event(planted.event, purpose), observations).trust
+    volume::judge(&Candidate::event(planted.event, purpose), observations, &known()).trust
 }
 
 #[test]

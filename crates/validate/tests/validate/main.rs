@@ -14,7 +14,12 @@ use host::simulated::{Conditions, Interruptions};
 use record::validate::Experiment;
 use sim::memory::Disturbance;
 use trust::KernelPlace;
-use validate::{bench::Machine, simulated::experiment};
+use validate::{bench::Machine, roles::JudgingKernels, simulated::experiment};
+
+/// The kernels that judge.
+fn known() -> JudgingKernels {
+    JudgingKernels::of(&kernels::KernelCatalogue::builtin().unwrap()).unwrap()
+}
 
 /// Counted per thread: enough that edges do not matter.
 const INSTRUCTIONS: u64 = 20_000;

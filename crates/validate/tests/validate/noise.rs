@@ -14,7 +14,7 @@ use validate::{
     simulated::SimulatedBench,
 };
 
-use crate::{INSTRUCTIONS, noisy, plan};
+use crate::{INSTRUCTIONS, known, noisy, plan};
 
 /// Every volume candidate of the machine that can be counted on it.
 fn countable(bench: &dyn Bench) -> Vec<Candidate> {
@@ -41,7 +41,7 @@ fn accused(model: &Model, seed: u64, conditions: Conditions) -> Vec<String> {
     let observations: Vec<Observation> = plan.iter().map(observe).collect();
     let broken = candidates
         .iter()
-        .filter(|one| matches!(volume::judge(one, &observations).trust, Trust::Broken { .. }));
+        .filter(|one| matches!(volume::judge(one, &observations, &known()).trust, Trust::Broken { .. }));
     broken.map(|one| one.name.to_string()).collect()
 }
 

@@ -6,11 +6,13 @@ use validate::{
     plan::{Extent, Step, experiments},
 };
 
+use crate::known;
+
 fn listed(machine: &Machine, extent: Extent) -> String {
     let mut out = String::new();
     for step in Step::ALL {
         out += &format!("{}\n", step.name());
-        for one in experiments(step, machine, extent) {
+        for one in experiments(step, machine, extent, &known()) {
             out += &format!("  {}\n", one.key());
         }
     }

@@ -11,7 +11,7 @@ use sim::pmu::{Flaws, SimulatedPmu};
 use trust::{Trust, Validation};
 use validate::{Observer, Request, bench::Bench, simulated::SimulatedBench, validate};
 
-use crate::noisy;
+use crate::{known, noisy};
 
 /// Keeps everything, and interrupts after so many experiments.
 struct Keeper<'a> {
@@ -81,7 +81,7 @@ fn run(bench: &mut dyn Bench, model: &Model, keeper: &mut Keeper<'_>) -> Validat
         fingerprint: Fingerprint::of_model(model),
     };
     let interrupt = keeper.interrupt;
-    validate(bench, events::Catalogue::named("haswell-ep").unwrap(), &request, keeper, interrupt)
+    validate(bench, events::Catalogue::named("haswell-ep").unwrap(), &known(), &request, keeper, interrupt)
 }
 
 #[test]
