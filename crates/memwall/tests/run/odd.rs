@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::place::{
-    Recorded, can_sample, children_of, eventually, example, findings, functions, memwall, signal,
+    Recorded, can_sample, children_of, ended, eventually, example, findings, functions, memwall, signal,
     start_recording,
 };
 
@@ -124,12 +124,13 @@ fn memwall_killed_outright_leaves_the_program_alone_and_a_readable_recording() {
 fn signals_that_the_program_ignores_end_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("a.sqlite");
-    let mut recording = start_recording(&file, "odd/ignores_signals", &["--seconds", "2"]);
+    let recording = start_recording(&file, "odd/ignores_signals", &["--seconds", "2"]);
     sleep(Duration::from_millis(600));
     for name in ["-INT", "-TERM", "-HUP"] {
         signal(name, recording.id());
     }
-    assert_eq!(recording.wait().expect("it ends").code(), Some(0));
+    let (code, said) = ended(recording, &file);
+    assert_eq!(code, Some(0), "{said}");
     assert_eq!(findings(&file)["about"]["ending"]["exited"], 0);
 }
 

@@ -123,11 +123,23 @@ pub fn eventually(mut done: impl FnMut() -> bool) -> bool {
     false
 }
 
+/// Where a recording that was started puts what it says.
+fn said_by(file: &Path) -> PathBuf {
+    file.with_extension("said")
+}
+
+/// Waits for a recording that was started: its exit code, and what it said.
+pub fn ended(mut recording: Child, file: &Path) -> (Option<i32>, String) {
+    let code = recording.wait().expect("it ends").code();
+    (code, fs::read_to_string(said_by(file)).expect("what it said"))
+}
+
 /// A recording of an example that has started.
 pub fn start_recording(file: &Path, program: &str, arguments: &[&str]) -> Child {
+    let said = fs::File::create(said_by(file)).expect("a file");
     let mut command = memwall();
     command.args(["record", "-o"]).arg(file).arg("--").arg(example(program)).args(arguments);
-    let recording = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("memwall");
+    let recording = command.stdout(Stdio::null()).stderr(said).spawn().expect("memwall");
     assert!(eventually(|| children_of(recording.id()).len() == 1), "the program started");
     recording
 }
