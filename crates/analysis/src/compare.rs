@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::findings::{Activity, Findings};
+use crate::findings::{Findings, ThreadActivity};
 
 /// Name and version of the form in which comparisons are written as JSON.
 pub const SCHEMA: &str = "memwall.compare/1";
@@ -23,16 +23,16 @@ pub struct Comparison {
     /// Runs on the second side.
     pub runs_after: usize,
     /// Wall time, user time and waiting, the whole program.
-    pub whole: Vec<Row>,
+    pub whole: Vec<CompareRow>,
     /// User time of each function, the largest change first.
-    pub functions: Vec<Row>,
+    pub functions: Vec<CompareRow>,
     /// What limits the comparison, in plain sentences.
     pub remarks: Vec<String>,
 }
 
 /// One quantity on both sides.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct CompareRow {
     /// `wall time`, `waiting on loads`, or a function's name.
     pub name: String,
     /// Mean before; none if no run has it.
@@ -40,12 +40,12 @@ pub struct Row {
     /// Mean after; none if no run has it.
     pub after_ns: Option<f64>,
     /// The difference; none unless both sides have it.
-    pub change: Option<Change>,
+    pub change: Option<ComparedChange>,
 }
 
 /// A difference with its 95 % interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Change {
+pub struct ComparedChange {
     /// After minus before.
     pub ns: f64,
     /// Half the interval; none if nothing is known of the noise.
@@ -54,7 +54,7 @@ pub struct Change {
     pub ratio: Option<f64>,
 }
 
-impl Change {
+impl ComparedChange {
     /// The interval leaves out zero; none if nothing is known of the noise.
     pub fn is_beyond_noise(&self) -> Option<bool> {
         self.uncertainty_ns.map(|half| self.ns.abs() > half)
@@ -63,8 +63,8 @@ impl Change {
 
 impl Comparison {
     /// Wall and user time, where they grew by more than `share` and not within the noise that is known.
-    pub fn regressions(&self, share: f64) -> Vec<&Row> {
-        let grew = |row: &&Row| {
+    pub fn regressions(&self, share: f64) -> Vec<&CompareRow> {
+        let grew = |row: &&CompareRow| {
             row.change.is_some_and(|change| {
                 change.ratio.is_some_and(|ratio| ratio > share) && change.is_beyond_noise() != Some(false)
             })
@@ -75,7 +75,7 @@ impl Comparison {
 
 /// A quantity of one run: its value, and the samples behind it where it is made of samples.
 #[derive(Clone, Copy)]
-struct Measured {
+struct ComparedSide {
     ns: f64,
     /// Standard deviation by the number of samples; none for what a clock measured.
     sampling_ns: Option<f64>,
@@ -88,12 +88,12 @@ pub fn compare(before: &[Findings], after: &[Findings]) -> Comparison {
         row("wall time", both.map(|side| side.iter().filter_map(wall).collect())),
         row("user time", both.map(|side| side.iter().filter_map(user).collect())),
     ];
-    whole.extend(Activity::ALL.map(|activity| {
+    whole.extend(ThreadActivity::ALL.map(|activity| {
         row(activity.label(), both.map(|side| side.iter().filter_map(|run| spent(run, activity)).collect()))
     }));
     whole.retain(|row| row.before_ns.unwrap_or(0.0) > 0.0 || row.after_ns.unwrap_or(0.0) > 0.0);
     let mut functions = functions(both);
-    let size = |row: &Row| (row.after_ns.unwrap_or(0.0) - row.before_ns.unwrap_or(0.0)).abs();
+    let size = |row: &CompareRow| (row.after_ns.unwrap_or(0.0) - row.before_ns.unwrap_or(0.0)).abs();
     functions.sort_by(|a, b| size(b).total_cmp(&size(a)).then_with(|| a.name.cmp(&b.name)));
     Comparison {
         schema: SCHEMA.to_owned(),
@@ -105,31 +105,31 @@ pub fn compare(before: &[Findings], after: &[Findings]) -> Comparison {
     }
 }
 
-fn wall(run: &Findings) -> Option<Measured> {
-    run.about.elapsed_ns.value().map(|&ns| Measured { ns: ns as f64, sampling_ns: None })
+fn wall(run: &Findings) -> Option<ComparedSide> {
+    run.about.elapsed_ns.value().map(|&ns| ComparedSide { ns: ns as f64, sampling_ns: None })
 }
 
 /// The kernel's own account where there is one; samples otherwise.
-fn user(run: &Findings) -> Option<Measured> {
+fn user(run: &Findings) -> Option<ComparedSide> {
     match run.about.usage.value() {
-        Some(usage) => Some(Measured { ns: usage.user_ns as f64, sampling_ns: None }),
+        Some(usage) => Some(ComparedSide { ns: usage.user_ns as f64, sampling_ns: None }),
         None => run.overall.as_ref().map(|split| sampled(run, split.samples as f64)),
     }
 }
 
-fn spent(run: &Findings, activity: Activity) -> Option<Measured> {
+fn spent(run: &Findings, activity: ThreadActivity) -> Option<ComparedSide> {
     run.overall.as_ref().map(|split| sampled(run, split.samples as f64 * split.share(activity)))
 }
 
-fn sampled(run: &Findings, samples: f64) -> Measured {
+fn sampled(run: &Findings, samples: f64) -> ComparedSide {
     let period = run.about.period_ns;
     // One more: seeing no sample does not mean that there was nothing.
-    Measured { ns: samples * period, sampling_ns: Some((samples + 1.0).sqrt() * period) }
+    ComparedSide { ns: samples * period, sampling_ns: Some((samples + 1.0).sqrt() * period) }
 }
 
 /// Functions by name and module; one that a run did not see took no sample there, which is known as well as others.
-fn functions(both: [&[Findings]; 2]) -> Vec<Row> {
-    let mut names: BTreeMap<(String, String), [Vec<Measured>; 2]> = BTreeMap::new();
+fn functions(both: [&[Findings]; 2]) -> Vec<CompareRow> {
+    let mut names: BTreeMap<(String, String), [Vec<ComparedSide>; 2]> = BTreeMap::new();
     for (side, runs) in both.iter().enumerate() {
         for run in runs.iter() {
             let mut of_run: BTreeMap<(String, String), f64> = BTreeMap::new();
@@ -156,7 +156,7 @@ fn functions(both: [&[Findings]; 2]) -> Vec<Row> {
     rows.collect()
 }
 
-fn row(name: &str, [before, after]: [Vec<Measured>; 2]) -> Row {
+fn row(name: &str, [before, after]: [Vec<ComparedSide>; 2]) -> CompareRow {
     let [a, b] = [mean(&before), mean(&after)];
     let change = a.zip(b).map(|(a, b)| {
         let variance = [variance_of_mean(&before), variance_of_mean(&after)];
@@ -164,17 +164,17 @@ fn row(name: &str, [before, after]: [Vec<Measured>; 2]) -> Row {
             let freedom = before.len().max(1) + after.len().max(1) - 2;
             quantile(freedom) * (a + b).sqrt()
         });
-        Change { ns: b - a, uncertainty_ns: uncertainty, ratio: (a > 0.0).then(|| (b - a) / a) }
+        ComparedChange { ns: b - a, uncertainty_ns: uncertainty, ratio: (a > 0.0).then(|| (b - a) / a) }
     });
-    Row { name: name.to_owned(), before_ns: a, after_ns: b, change }
+    CompareRow { name: name.to_owned(), before_ns: a, after_ns: b, change }
 }
 
-fn mean(values: &[Measured]) -> Option<f64> {
+fn mean(values: &[ComparedSide]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().map(|value| value.ns).sum::<f64>() / values.len() as f64)
 }
 
 /// How uncertain the mean is: by the spread of the runs if there are several, at least by their samples.
-fn variance_of_mean(values: &[Measured]) -> Option<f64> {
+fn variance_of_mean(values: &[ComparedSide]) -> Option<f64> {
     let count = values.len() as f64;
     let middle = mean(values)?;
     let between = (values.len() > 1)

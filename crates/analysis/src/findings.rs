@@ -6,17 +6,25 @@
 mod flagged;
 mod instruction;
 mod limits;
+mod loads;
 mod objects;
 mod timeline;
 mod verdict;
 
-use record::run::{Ending, ModuleKind, Usage};
+use record::{
+    ids::{FunctionId, ModuleId, ThreadId},
+    run::{Ending, ModuleKind, Usage},
+};
 use serde::{Deserialize, Serialize};
 
 pub use flagged::{Flagged, FlaggedPart};
 pub use instruction::{AccessPattern, InstructionFinding, Pattern, SourceLine};
-pub use limits::{LevelLimit, Limits, Rate, StreamLimit};
-pub use objects::{LineUse, ObjectFinding, ObjectKind, ObjectUse, Objects, Pages, SharedLine, Sharing, Site};
+pub use limits::{LevelLimit, LimitFindings, Rate, StreamLimit};
+pub use loads::{LoadFindings, LoadSummary, LoadsOf};
+pub use objects::{
+    LineUse, ObjectFinding, ObjectKind, ObjectPages, ObjectSharing, ObjectSite, ObjectUse, Objects,
+    SharedLine,
+};
 pub use timeline::{Timeline, TimelineInterval};
 pub use verdict::{Confidence, HeldBack, Nature, Verdict};
 
@@ -29,7 +37,7 @@ pub struct Findings {
     /// [`SCHEMA`].
     pub schema: String,
     /// What was run, and how much was seen of it.
-    pub about: Subject,
+    pub about: FindingSubject,
     /// Is it held back by memory, how much, and how sure is that.
     pub verdict: Verdict,
     /// User time of all threads by what the core did; none if no sample was taken.
@@ -45,24 +53,39 @@ pub struct Findings {
     /// The same over time.
     pub timeline: Timeline,
     /// How far the program is from what this machine was measured to give.
-    pub limits: Limits,
+    pub limits: LimitFindings,
+    /// Loads that the processor sampled itself, or why there are none.
+    #[serde(default = "no_loads")]
+    pub loads: KnownLimits<LoadFindings>,
     /// What to try next, the most promising first, in plain sentences.
     pub advice: Vec<String>,
     /// What spoils or limits these findings, in plain sentences.
     pub remarks: Vec<String>,
 }
 
+impl Findings {
+    /// A thread of the recording; none if it has no such thread.
+    pub fn thread(&self, id: ThreadId) -> Option<&ThreadFinding> {
+        self.threads.iter().find(|thread| thread.id == id)
+    }
+}
+
+/// Findings that were written before loads could be sampled have none.
+fn no_loads() -> KnownLimits<LoadFindings> {
+    KnownLimits::Missing("nobody asked for them".to_owned())
+}
+
 /// A value, or why there is none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Known<T> {
+pub enum KnownLimits<T> {
     /// It was measured, or follows from what was.
     Value(T),
     /// It is not known, for this reason.
     Missing(String),
 }
 
-impl<T> Known<T> {
+impl<T> KnownLimits<T> {
     /// The value, if there is one.
     pub fn value(&self) -> Option<&T> {
         match self {
@@ -82,7 +105,7 @@ impl<T> Known<T> {
 
 /// What was run, and how much was seen of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Subject {
+pub struct FindingSubject {
     /// The version of memwall that recorded.
     pub memwall: String,
     /// Program and arguments.
@@ -94,15 +117,15 @@ pub struct Subject {
     /// Short hash that identifies the machine.
     pub machine: String,
     /// Wall time recorded; missing if memwall itself was killed.
-    pub elapsed_ns: Known<u64>,
+    pub elapsed_ns: KnownLimits<u64>,
     /// How it ended.
     pub ending: Ending,
     /// Processor time and faults as the kernel counts them; missing if attached.
-    pub usage: Known<Usage>,
+    pub usage: KnownLimits<Usage>,
     /// Samples taken.
     pub samples: u64,
     /// Samples the kernel could not store; missing if it was never asked.
-    pub lost_samples: Known<u64>,
+    pub lost_samples: KnownLimits<u64>,
     /// User time one sample stands for.
     pub period_ns: f64,
     /// Processes seen.
@@ -114,7 +137,7 @@ pub struct Subject {
 /// What a core was doing in user mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Activity {
+pub enum ThreadActivity {
     /// Waiting for loaded data.
     Loads,
     /// Waiting to store: the store buffer is full, or a string instruction writes.
@@ -133,7 +156,7 @@ pub enum Activity {
     Undecided,
 }
 
-impl Activity {
+impl ThreadActivity {
     /// All of them, in the order reports show them.
     pub const ALL: [Self; 8] = [
         Self::Loads,
@@ -176,7 +199,7 @@ impl Activity {
 pub struct Split {
     /// Samples behind it, at least one.
     pub samples: u64,
-    /// Share of [`Activity::Loads`], and so on.
+    /// Share of [`ThreadActivity::Loads`], and so on.
     pub loads: f64,
     /// Waiting on stores.
     pub stores: f64,
@@ -196,16 +219,16 @@ pub struct Split {
 
 impl Split {
     /// The share of one activity.
-    pub const fn share(&self, activity: Activity) -> f64 {
+    pub const fn share(&self, activity: ThreadActivity) -> f64 {
         match activity {
-            Activity::Loads => self.loads,
-            Activity::Stores => self.stores,
-            Activity::Atomics => self.atomics,
-            Activity::Divides => self.divides,
-            Activity::Chains => self.chains,
-            Activity::Branches => self.branches,
-            Activity::Executing => self.executing,
-            Activity::Undecided => self.undecided,
+            ThreadActivity::Loads => self.loads,
+            ThreadActivity::Stores => self.stores,
+            ThreadActivity::Atomics => self.atomics,
+            ThreadActivity::Divides => self.divides,
+            ThreadActivity::Chains => self.chains,
+            ThreadActivity::Branches => self.branches,
+            ThreadActivity::Executing => self.executing,
+            ThreadActivity::Undecided => self.undecided,
         }
     }
 
@@ -216,7 +239,7 @@ impl Split {
 
     /// Waiting on anything.
     pub fn waiting(&self) -> f64 {
-        Activity::ALL
+        ThreadActivity::ALL
             .iter()
             .filter(|activity| activity.is_waiting())
             .map(|&activity| self.share(activity))
@@ -224,8 +247,8 @@ impl Split {
     }
 
     /// What the core waited for most, with its share; none if it did not wait.
-    pub fn largest_wait(&self) -> Option<(Activity, f64)> {
-        Activity::ALL
+    pub fn largest_wait(&self) -> Option<(ThreadActivity, f64)> {
+        ThreadActivity::ALL
             .into_iter()
             .filter(|activity| activity.is_waiting())
             .map(|activity| (activity, self.share(activity)))
@@ -236,7 +259,7 @@ impl Split {
 
 /// A share with its 95 % confidence interval, by the number of samples (Wilson's score interval).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Share {
+pub struct TimeShare {
     /// The share, 0 to 1.
     pub value: f64,
     /// Lower end.
@@ -251,11 +274,11 @@ pub struct Account {
     /// In user mode: samples times period.
     pub user_ns: f64,
     /// In the kernel on behalf of the program.
-    pub kernel_ns: Known<f64>,
+    pub kernel_ns: KnownLimits<f64>,
     /// Off the CPU because it waited for something.
-    pub blocked_ns: Known<f64>,
+    pub blocked_ns: KnownLimits<f64>,
     /// Off the CPU because another ran there.
-    pub preempted_ns: Known<f64>,
+    pub preempted_ns: KnownLimits<f64>,
 }
 
 impl Account {
@@ -268,6 +291,8 @@ impl Account {
 /// One thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ThreadFinding {
+    /// Which one it is in the recording: a number may have been used again.
+    pub id: ThreadId,
     /// Its number.
     pub tid: u32,
     /// The number of its process.
@@ -287,14 +312,18 @@ pub struct ThreadFinding {
 pub struct SymbolFinding {
     /// The name for people: demangled, `unnamed at 0x…`, or `unknown code`.
     pub name: String,
+    /// Which function of the recording it is; none of code that belongs to no known function.
+    pub function: Option<FunctionId>,
     /// As linked, if it has a name there.
     pub symbol: Option<String>,
     /// Path of the file it is in, or what the kernel calls the memory.
     pub module: String,
+    /// Which module of the recording that is: a file may have been built anew.
+    pub module_id: ModuleId,
     /// What the module is.
     pub module_kind: ModuleKind,
     /// Share of the samples of all threads.
-    pub user_share: Share,
+    pub user_share: TimeShare,
     /// Its user time.
     pub split: Split,
     /// Share of its samples inside intervals flagged in the time line.

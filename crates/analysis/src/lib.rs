@@ -7,9 +7,9 @@
 pub mod compare;
 pub mod findings;
 pub mod listing;
+mod loads;
+pub mod marking;
 pub mod objects;
 pub mod reading;
-pub mod seen;
 mod statistics;
 pub mod timer;
-pub mod trust;

@@ -2,10 +2,13 @@
 
 use std::collections::HashMap;
 
-use code::{decode_range, disassemble};
-use record::run::{Function, LineRange, Run};
+use code::{Block, disassemble};
+use record::run::{Function, Run};
 
-use crate::findings::{Activity, Findings, InstructionFinding, SourceLine};
+use crate::{
+    findings::{Findings, InstructionFinding, SourceLine, ThreadActivity},
+    timer::Blamed,
+};
 
 /// A function's instructions from its first to its last.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,21 +33,23 @@ pub struct AnnotatedLine {
     /// Those of them that waited.
     pub waiting: f64,
     /// What for.
-    pub activity: Activity,
+    pub activity: ThreadActivity,
 }
 
 /// The `most` functions with most samples, as far as their code is known.
-pub fn functions(run: &Run, findings: &Findings, most: usize) -> Vec<AnnotatedFunction> {
-    let mut sampled: HashMap<(usize, u64), &InstructionFinding> = HashMap::new();
-    for found in &findings.instructions {
-        sampled.insert((found.symbol, found.address), found);
-    }
+pub(crate) fn functions(
+    run: &Run,
+    findings: &Findings,
+    blamed: &Blamed,
+    most: usize,
+) -> Vec<AnnotatedFunction> {
+    let sampled: HashMap<(usize, u64), &InstructionFinding> =
+        findings.instructions.iter().map(|found| ((found.symbol, found.address), found)).collect();
     let annotated = findings.symbols.iter().enumerate().filter_map(|(symbol, finding)| {
-        let function = run.functions.iter().find(|function| {
-            let module = run.modules.get(function.module as usize);
-            function.name == finding.name && module.is_some_and(|module| module.path == finding.module)
-        })?;
-        let lines = lines(run, function, |address| sampled.get(&(symbol, address)).copied())?;
+        let id = finding.function?;
+        let (function, blocks) = (run.function(id)?, blamed.blocks_of(id)?);
+        let lines =
+            lines(run, function, blocks, |address| sampled.get(&(symbol, address)).copied()).collect();
         Some(AnnotatedFunction { symbol, lines })
     });
     annotated.take(most).collect()
@@ -53,38 +58,24 @@ pub fn functions(run: &Run, findings: &Findings, most: usize) -> Vec<AnnotatedFu
 fn lines<'a>(
     run: &Run,
     function: &Function,
+    blocks: &[Block],
     sampled: impl Fn(u64) -> Option<&'a InstructionFinding>,
-) -> Option<Vec<AnnotatedLine>> {
-    let code = function.code.as_deref().filter(|code| !code.is_empty())?;
-    let decoded = decode_range(code, function.start, &[]);
-    let instructions = decoded.blocks.iter().flat_map(|block| block.instructions());
-    let line = |address: u64, next: u64| {
+) -> impl Iterator<Item = AnnotatedLine> {
+    let text = |address: u64| {
+        let from = usize::try_from(address.wrapping_sub(function.start)).ok()?;
+        disassemble(function.code.as_deref()?.get(from..)?, address).ok()
+    };
+    let instructions = blocks.iter().flat_map(|block| block.instructions());
+    instructions.map(move |instruction| {
+        let address = instruction.address();
         let found = sampled(address);
-        let bytes = usize::try_from(address.wrapping_sub(function.start))
-            .ok()
-            .zip(usize::try_from(next - address).ok());
-        let text = bytes
-            .and_then(|(from, length)| code.get(from..from + length))
-            .and_then(|bytes| disassemble(bytes, address).ok());
         AnnotatedLine {
             address,
-            text: found.and_then(|found| found.text.clone()).or(text).unwrap_or_default(),
-            source: found
-                .and_then(|found| found.source.clone())
-                .or_else(|| source(run, function.module, address)),
+            text: found.and_then(|found| found.text.clone()).or_else(|| text(address)).unwrap_or_default(),
+            source: SourceLine::at(run, function.module, address),
             samples: found.map_or(0.0, InstructionFinding::samples),
             waiting: found.map_or(0.0, |found| found.waiting_samples),
-            activity: found.map_or(Activity::Executing, |found| found.activity),
+            activity: found.map_or(ThreadActivity::Executing, |found| found.activity),
         }
-    };
-    Some(instructions.map(|instruction| line(instruction.address(), instruction.next_address())).collect())
-}
-
-fn source(run: &Run, module: u32, address: u64) -> Option<SourceLine> {
-    let after = run.lines.partition_point(|line: &LineRange| (line.module, line.start) <= (module, address));
-    let line = run.lines.get(after.checked_sub(1)?)?;
-    if line.module != module || address >= line.end {
-        return None;
-    }
-    Some(SourceLine { file: run.files.get(line.file as usize)?.clone(), line: line.line })
+    })
 }

@@ -13,26 +13,27 @@ mod tally;
 use std::collections::HashMap;
 
 use code::blame::AddressBehind;
-use record::run::Run;
+use record::{ids::ThreadId, run::Run};
 
 use crate::{
-    findings::{Findings, ObjectFinding, ObjectUse, Objects, Share, SharedLine, Sharing},
+    findings::{Findings, ObjectFinding, ObjectSharing, ObjectUse, Objects, SharedLine, TimeShare},
     statistics,
     timer::Blamed,
 };
 use flagged::FlaggedTally;
-use space::Spaces;
-use tally::{ObjectTally, Touch};
+use tally::{ObjectTally, ObjectTouch};
 
-pub(crate) use space::Key;
+pub(crate) use name::of as name_of;
+pub(crate) use space::{SpaceKey, Spaces};
 
 /// Which data a run waited for, and for each sample the index of its object, if its address is known. `findings` are
 /// those of the same run: objects refer to its symbols.
-pub fn assign(run: &Run, blamed: &Blamed, findings: &Findings) -> (Objects, Vec<Option<u32>>) {
+pub(crate) fn assign(run: &Run, blamed: &Blamed, findings: &Findings) -> (Objects, Vec<Option<u32>>) {
     let mut sorted = Sorted::new(run, blamed, findings);
-    let keys: Vec<Option<Key>> = (0..run.samples.time_ns.len()).map(|index| sorted.sample(index)).collect();
+    let keys: Vec<Option<SpaceKey>> =
+        (0..run.samples.time_ns.len()).map(|index| sorted.sample(index)).collect();
     let Sorted { spaces, tally, flagged, operands, addressed, .. } = sorted;
-    let ranks: HashMap<Key, u32> =
+    let ranks: HashMap<SpaceKey, u32> =
         tally.ranked().iter().zip(0..).map(|((key, _), rank)| (**key, rank)).collect();
     let assigned = keys.iter().map(|key| key.as_ref().and_then(|key| ranks.get(key).copied())).collect();
     let objects = Objects {
@@ -50,8 +51,6 @@ struct Sorted<'a> {
     run: &'a Run,
     blamed: &'a Blamed,
     findings: &'a Findings,
-    /// By function of the run.
-    symbols: Vec<Option<usize>>,
     spaces: Spaces<'a>,
     tally: ObjectTally,
     flagged: FlaggedTally,
@@ -66,7 +65,6 @@ impl<'a> Sorted<'a> {
             run,
             blamed,
             findings,
-            symbols: symbols_of(run, findings),
             spaces: Spaces::new(run),
             tally: ObjectTally::default(),
             flagged: FlaggedTally::default(),
@@ -76,12 +74,12 @@ impl<'a> Sorted<'a> {
     }
 
     /// Counts a sample; gives its object, if its address is known.
-    fn sample(&mut self, index: usize) -> Option<Key> {
+    fn sample(&mut self, index: usize) -> Option<SpaceKey> {
         let (run, samples) = (self.run, &self.run.samples);
         let (place, thread, time_ns) = (samples.place[index], samples.thread[index], samples.time_ns[index]);
         let waits = self.blamed.waits(place);
-        let function = run.places.get(place as usize).and_then(|place| place.function);
-        let symbol = function.and_then(|function| *self.symbols.get(function as usize)?);
+        let function = run.place(place).and_then(|place| place.function);
+        let symbol = function.and_then(|function| self.blamed.symbol(function));
         let is_flagged = self.findings.timeline.is_flagged(time_ns);
         if is_flagged {
             self.flagged.code(symbol, waits.loads);
@@ -91,13 +89,13 @@ impl<'a> Sorted<'a> {
         self.tally.waited(waits);
         let address = samples.address[index].filter(|_| access.behind != AddressBehind::Lost)?.get();
         self.addressed += 1;
-        let process = run.threads.get(thread as usize).map_or(0, |thread| thread.process);
+        let process = run.thread(thread).map_or(0, |thread| thread.process);
         let key = self.spaces.find(process, address, time_ns);
         if is_flagged {
             self.flagged.data(key, waits.loads);
         }
         let pattern = self.blamed.pattern(place);
-        self.tally.add(&key, Touch { process, thread, address, access, waits, symbol, pattern });
+        self.tally.add(&key, ObjectTouch { process, thread, address, access, waits, symbol, pattern });
         Some(key)
     }
 }
@@ -108,8 +106,9 @@ const WORTH_A_WORD: f64 = 0.1;
 /// What to try next about data, in plain sentences: lines that threads share without need.
 pub fn advice(findings: &Findings, objects: &Objects) -> Vec<String> {
     let all = findings.about.samples.max(1) as f64;
-    let is_worth =
-        |line: &&SharedLine| line.sharing == Sharing::False && line.samples as f64 / all >= WORTH_A_WORD;
+    let is_worth = |line: &&SharedLine| {
+        line.sharing == ObjectSharing::False && line.samples as f64 / all >= WORTH_A_WORD
+    };
     let sentence = |line: &SharedLine| {
         let mut names: Vec<&str> = Vec::new();
         for symbol in line.uses.iter().filter_map(|found| findings.symbols.get(found.symbol)) {
@@ -128,25 +127,11 @@ pub fn advice(findings: &Findings, objects: &Objects) -> Vec<String> {
     objects.shared_lines.iter().filter(is_worth).take(3).map(sentence).collect()
 }
 
-/// The symbol among the findings of each function of the run.
-fn symbols_of(run: &Run, findings: &Findings) -> Vec<Option<usize>> {
-    run.functions
-        .iter()
-        .map(|function| {
-            let module = run.modules.get(function.module as usize).map(|module| module.path.as_str());
-            findings
-                .symbols
-                .iter()
-                .position(|symbol| symbol.name == function.name && Some(symbol.module.as_str()) == module)
-        })
-        .collect()
-}
-
 fn findings_of(run: &Run, spaces: &Spaces<'_>, tally: &ObjectTally) -> Vec<ObjectFinding> {
     let all_loads = tally.loads;
     let all_other = tally.other;
     let share = |part: f64, all: f64| if all > 0.0 { part / all } else { 0.0 };
-    let tid = |thread: u32| run.threads.get(thread as usize).map_or(0, |thread| thread.tid);
+    let tid = |thread: ThreadId| run.thread(thread).map_or(0, |thread| thread.tid);
     tally
         .ranked()
         .into_iter()
@@ -164,7 +149,7 @@ fn findings_of(run: &Run, spaces: &Spaces<'_>, tally: &ObjectTally) -> Vec<Objec
             symbols.sort_by(|a, b| {
                 b.waiting_on_loads.total_cmp(&a.waiting_on_loads).then(b.samples.cmp(&a.samples))
             });
-            let nothing = Share { value: 0.0, low: 0.0, high: 0.0 };
+            let nothing = TimeShare { value: 0.0, low: 0.0, high: 0.0 };
             let load_waiting = statistics::share(sum.loads, all_loads).unwrap_or(nothing);
             ObjectFinding {
                 name: name::of(run, key),
@@ -179,6 +164,8 @@ fn findings_of(run: &Run, spaces: &Spaces<'_>, tally: &ObjectTally) -> Vec<Objec
                 pattern: sum.pattern(),
                 readers: sum.readers.iter().map(|&thread| tid(thread)).collect(),
                 writers: sum.writers.iter().map(|&thread| tid(thread)).collect(),
+                reader_ids: sum.readers.iter().copied().collect(),
+                writer_ids: sum.writers.iter().copied().collect(),
                 pages: spaces.pages(key),
                 symbols,
             }

@@ -4,9 +4,10 @@ use machine::profile::Profile;
 use record::run::Run;
 
 use crate::{
-    findings::{Confidence, Findings, HeldBack, Objects},
+    findings::{Confidence, Findings, HeldBack, Objects, ThreadActivity},
+    listing::{self, AnnotatedFunction},
     objects,
-    timer::{self, Blamed, Options},
+    timer::{self, Blamed, TimerOptions},
 };
 
 /// All that is made of a recording.
@@ -16,19 +17,57 @@ pub struct Reading {
     /// What it says about data.
     pub objects: Objects,
     /// The object of each sample, if its address is known.
-    pub assigned: Vec<Option<u32>>,
+    assigned: Vec<Option<u32>>,
     /// What each sample means.
-    pub blamed: Blamed,
+    blamed: Blamed,
+}
+
+/// A sample, or the part of one that is blamed on one instruction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SamplePart {
+    /// Since the start of the recording.
+    pub time_ns: u64,
+    /// Index among [`Findings::threads`].
+    pub thread: usize,
+    /// Index among [`Findings::instructions`].
+    pub instruction: usize,
+    /// Index among [`Objects::objects`], if the address came back.
+    pub object: Option<usize>,
+    /// What it means, in the order of [`ThreadActivity::ALL`]; sums to 1 over all parts of a sample.
+    pub parts: [f32; ThreadActivity::ALL.len()],
 }
 
 impl Reading {
     /// Reads a run, beside the machine's profile if there is one.
-    pub fn of(run: &Run, profile: Option<&Profile>, options: &Options) -> Self {
+    pub fn of(run: &Run, profile: Option<&Profile>, options: &TimerOptions) -> Self {
         let (mut findings, blamed) = timer::analyse_and_blame(run, profile, options);
         let (objects, assigned) = objects::assign(run, &blamed, &findings);
         findings.advice = timer::advice(&findings, objects::advice(&findings, &objects));
         doubt_where_lines_are_shared(&mut findings, &objects);
         Self { findings, objects, assigned, blamed }
+    }
+
+    /// The samples of the same run one by one, in terms of the findings.
+    pub fn samples<'a>(&'a self, run: &'a Run) -> impl Iterator<Item = SamplePart> + 'a {
+        let mut threads = vec![None; run.threads.len()];
+        for (rank, thread) in self.findings.threads.iter().enumerate() {
+            threads[thread.id.index()] = Some(rank);
+        }
+        let columns = run.samples.time_ns.iter().zip(&run.samples.thread).zip(&run.samples.place);
+        let columns = columns.zip(&self.assigned);
+        columns.flat_map(move |(((&time_ns, thread), &place), object)| {
+            let thread = threads.get(thread.index()).copied().flatten();
+            let object = object.map(|object| object as usize);
+            let parts = self.blamed.parts(place).iter();
+            parts.filter_map(move |&(instruction, parts)| {
+                Some(SamplePart { time_ns, thread: thread?, instruction, object, parts })
+            })
+        })
+    }
+
+    /// The `most` functions with most samples instruction by instruction, as far as their code is known.
+    pub fn listing(&self, run: &Run, most: usize) -> Vec<AnnotatedFunction> {
+        listing::functions(run, &self.findings, &self.blamed, most)
     }
 }
 
@@ -49,5 +88,7 @@ fn doubt_where_lines_are_shared(findings: &mut Findings, objects: &Objects) {
     }
 }
 
+#[cfg(test)]
+mod identity;
 #[cfg(test)]
 mod tests;

@@ -25,24 +25,21 @@ mod verdict;
 mod views;
 
 use machine::profile::{LevelName, Profile};
-use record::{
-    run::Run,
-    trust::{Basis, Standing},
-};
+use record::run::Run;
+use trust::{Basis, Indicator, Standing, TrustCatalogue};
 
 use crate::{
-    findings::{Findings, Known, SCHEMA, Subject},
-    trust::Catalogue,
+    findings::{FindingSubject, Findings, KnownLimits, SCHEMA},
+    loads,
 };
 pub(crate) use advice::advice;
-use blame::Core;
-pub use blamed::Blamed;
-pub(crate) use blamed::{Access, Waits};
+use blame::BlameCore;
+pub(crate) use blamed::{AccessKind, Blamed, BlamedWaits};
 use tally::Tally;
 
 /// What to find out.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Options {
+pub struct TimerOptions {
     /// Intervals of the time line, at most.
     pub intervals: usize,
     /// Length of an interval, instead of dividing the run into `intervals`.
@@ -52,12 +49,12 @@ pub struct Options {
     /// The threshold was measured on the machine of the recording.
     pub measured_here: bool,
     /// How far shares of waiting can be believed on that machine, or why that is not known.
-    pub trust: Known<Standing>,
+    pub trust: KnownLimits<Standing>,
     /// Hottest instructions listed with each function.
     pub top: usize,
 }
 
-impl Default for Options {
+impl Default for TimerOptions {
     /// The threshold is where half the time of a chase with some work beside it goes to misses in the second cache
     /// or beyond; a machine's own comes from validating it.
     fn default() -> Self {
@@ -66,25 +63,25 @@ impl Default for Options {
             interval_ns: None,
             threshold: 0.4,
             measured_here: false,
-            trust: Known::Missing("no validation was consulted".to_owned()),
+            trust: KnownLimits::Missing("no validation was consulted".to_owned()),
             top: 5,
         }
     }
 }
 
-impl Options {
+impl TimerOptions {
     /// The indicator whose trust and threshold count.
-    pub const INDICATOR: &str = "timer: share of waiting";
+    pub const INDICATOR: Indicator = Indicator::ShareOfWaiting;
 
     /// With the trust and the threshold that validation gave a machine.
-    pub fn on(catalogue: &Catalogue) -> Self {
+    pub fn on(catalogue: &TrustCatalogue) -> Self {
         let general = Self::default();
-        let own = catalogue.threshold(Self::INDICATOR);
-        let trust = match (catalogue.indicator(Self::INDICATOR), catalogue.basis()) {
-            (Some(standing), _) => Known::Value(standing),
-            (None, Basis::Missing { reason }) => Known::Missing(reason.clone()),
+        let own = catalogue.threshold(&Self::INDICATOR);
+        let trust = match (catalogue.indicator(&Self::INDICATOR), catalogue.basis()) {
+            (Some(standing), _) => KnownLimits::Value(standing),
+            (None, Basis::Missing { reason }) => KnownLimits::Missing(reason.clone()),
             (None, Basis::Validated { .. }) => {
-                Known::Missing("the last validation did not try clock samples".to_owned())
+                KnownLimits::Missing("the last validation did not try clock samples".to_owned())
             }
         };
         Self {
@@ -97,7 +94,7 @@ impl Options {
 }
 
 /// What a run says; beside the machine's profile, if there is one.
-pub fn analyse(run: &Run, profile: Option<&Profile>, options: &Options) -> Findings {
+pub fn analyse(run: &Run, profile: Option<&Profile>, options: &TimerOptions) -> Findings {
     analyse_and_blame(run, profile, options).0
 }
 
@@ -105,12 +102,12 @@ pub fn analyse(run: &Run, profile: Option<&Profile>, options: &Options) -> Findi
 pub(crate) fn analyse_and_blame(
     run: &Run,
     profile: Option<&Profile>,
-    options: &Options,
+    options: &TimerOptions,
 ) -> (Findings, Blamed) {
     let tally = Tally::new(run, &core(profile));
     let overall = tally.split_of(run.samples.place.iter().copied());
     let timeline = timeline::timeline(run, &tally, options);
-    let (symbols, instructions) = views::symbols(run, &tally, &timeline, options);
+    let (symbols, instructions, ranks) = views::symbols(run, &tally, &timeline, options);
     let account = account::overall(run);
     let limits = limits::limits(run, &tally, profile);
     let verdict = verdict::verdict(run, overall.as_ref(), &instructions, &limits, &options.trust);
@@ -125,15 +122,16 @@ pub(crate) fn analyse_and_blame(
         instructions,
         timeline,
         limits,
+        loads: loads::loads(run),
         advice: Vec::new(),
         remarks: remarks::remarks(run, &tally, overall.as_ref(), &options.trust),
     };
     findings.advice = advice(&findings, Vec::new());
-    (findings, Blamed::new(run, &tally))
+    (findings, Blamed::new(tally, ranks))
 }
 
 /// The core by its profile, or much like others.
-fn core(profile: Option<&Profile>) -> Core {
+fn core(profile: Option<&Profile>) -> BlameCore {
     const FIRST_CACHE_BYTES: f64 = 32768.0;
     const CLOCK_HZ: f64 = 3e9;
     let first =
@@ -142,7 +140,7 @@ fn core(profile: Option<&Profile>) -> Core {
     let usable = first.and_then(|level| level.usable.map(|usable| usable.value));
     let clock = profile.and_then(|profile| profile.clock).map(|clock| clock.add_hz);
     let or = |value: Option<f64>, default| value.filter(|value| *value > 0.0).unwrap_or(default);
-    Core {
+    BlameCore {
         first_cache_bytes: or(claimed.or(usable), FIRST_CACHE_BYTES),
         clock_hz: or(clock, CLOCK_HZ),
         latencies: profile.map_or_else(Vec::new, |profile| {
@@ -151,28 +149,28 @@ fn core(profile: Option<&Profile>) -> Core {
     }
 }
 
-fn subject(run: &Run) -> Subject {
+fn subject(run: &Run) -> FindingSubject {
     let about = &run.about;
     let missing = |reason: &str| reason.to_owned();
-    Subject {
+    FindingSubject {
         memwall: about.memwall.clone(),
         command: about.command.clone(),
         attached: about.attached,
         started_at: about.started_at,
         machine: about.fingerprint.id.clone(),
         elapsed_ns: about.elapsed_ns.map_or_else(
-            || Known::Missing(missing("the recording was cut off before its end")),
-            Known::Value,
+            || KnownLimits::Missing(missing("the recording was cut off before its end")),
+            KnownLimits::Value,
         ),
         ending: about.ending,
         usage: about.usage.map_or_else(
-            || Known::Missing(missing("only a program that memwall itself started is accounted to it")),
-            Known::Value,
+            || KnownLimits::Missing(missing("only a program that memwall itself started is accounted to it")),
+            KnownLimits::Value,
         ),
         samples: run.samples.place.len() as u64,
         lost_samples: about.lost_samples.map_or_else(
-            || Known::Missing(missing("the kernel did not say how many were lost")),
-            Known::Value,
+            || KnownLimits::Missing(missing("the kernel did not say how many were lost")),
+            KnownLimits::Value,
         ),
         period_ns: about.period_ns,
         processes: run.processes.len() as u64,

@@ -5,18 +5,18 @@ use iced_x86::{ConditionCode, FlowControl, Instruction as Iced, Mnemonic, OpKind
 use crate::{
     block::{Block, Ending, Totals},
     instruction::{Class, Flow, Instruction, Traits},
-    memory::{Access, MemoryOperand},
-    operands::Operands,
-    operation::{Kind, Operation, operation_of},
+    memory::{MemoryAccess, MemoryOperand},
+    operands::DecodedOperands,
+    operation::{CodeOperation, UopKind, operation_of},
     register::Reg,
-    split::{Parts, is_locked, split},
+    split::{SplitParts, is_locked, split},
     unit::width_bytes,
     uop::{Uop, UopClass},
 };
 
 /// Grows a block. Reused from block to block, so that its tables and buffers are made once.
 pub(crate) struct Builder {
-    operands: Operands,
+    operands: DecodedOperands,
     instructions: Vec<Instruction>,
     uops: Vec<Uop>,
     memory: Vec<MemoryOperand>,
@@ -28,7 +28,7 @@ pub(crate) struct Builder {
 impl Builder {
     pub(crate) fn new() -> Self {
         Self {
-            operands: Operands::new(),
+            operands: DecodedOperands::new(),
             instructions: Vec::new(),
             uops: Vec::new(),
             memory: Vec::new(),
@@ -49,7 +49,7 @@ impl Builder {
         self.memory.extend_from_slice(self.operands.memory(iced, operation));
         let memory = &self.memory[first_memory..];
         let registers = self.operands.registers(iced, operation, !memory.is_empty());
-        let parts = Parts { iced, operation, registers, memory, first_memory: first_memory as u32 };
+        let parts = SplitParts { iced, operation, registers, memory, first_memory: first_memory as u32 };
         let main = split(&parts, &mut self.uops);
         let uops = &self.uops[first_uop..];
         let flow = flow(iced, operation);
@@ -107,8 +107,8 @@ pub(crate) fn near_target(iced: &Iced) -> Option<u64> {
 }
 
 /// Where control goes after an instruction.
-fn flow(iced: &Iced, operation: Operation) -> Flow {
-    let is_system = operation.kind == Kind::System;
+fn flow(iced: &Iced, operation: CodeOperation) -> Flow {
+    let is_system = operation.kind == UopKind::System;
     match iced.flow_control() {
         FlowControl::Next => Flow::Sequential,
         FlowControl::Exception => Flow::Trap,
@@ -125,8 +125,8 @@ fn flow(iced: &Iced, operation: Operation) -> Flow {
     }
 }
 
-fn flops(parts: &Parts<'_>) -> u16 {
-    let Operation { flops, element_bytes, is_scalar, .. } = parts.operation;
+fn flops(parts: &SplitParts<'_>) -> u16 {
+    let CodeOperation { flops, element_bytes, is_scalar, .. } = parts.operation;
     let lanes = match (element_bytes, is_scalar) {
         (0, _) => return 0,
         (_, true) => 1,
@@ -135,7 +135,7 @@ fn flops(parts: &Parts<'_>) -> u16 {
     lanes * u16::from(flops)
 }
 
-fn traits(iced: &Iced, operation: Operation) -> Traits {
+fn traits(iced: &Iced, operation: CodeOperation) -> Traits {
     let repeated = iced.has_rep_prefix() || iced.has_repe_prefix() || iced.has_repne_prefix();
     let mut traits = Traits::default();
     traits.set(Traits::LOCKED, is_locked(iced, operation));
@@ -167,15 +167,15 @@ fn has_length_changing_prefix(iced: &Iced) -> bool {
     immediate || (absolute && iced.memory_displ_size() == 4)
 }
 
-fn class(parts: &Parts<'_>, uops: &[Uop], main: UopClass, flow: Flow) -> Class {
+fn class(parts: &SplitParts<'_>, uops: &[Uop], main: UopClass, flow: Flow) -> Class {
     let writes = |access| parts.memory.iter().any(|operand| operand.access() == access);
     match parts.operation.kind {
-        Kind::Nop => return Class::Nop,
-        Kind::Pause => return Class::Pause,
-        Kind::Prefetch => return Class::Prefetch,
-        Kind::Fence => return Class::AtomicOrFence,
-        Kind::System => return Class::System,
-        Kind::Flush => return Class::Other,
+        UopKind::Nop => return Class::Nop,
+        UopKind::Pause => return Class::Pause,
+        UopKind::Prefetch => return Class::Prefetch,
+        UopKind::Fence => return Class::AtomicOrFence,
+        UopKind::System => return Class::System,
+        UopKind::Flush => return Class::Other,
         _ if is_locked(parts.iced, parts.operation) => return Class::AtomicOrFence,
         _ => {}
     }
@@ -189,8 +189,8 @@ fn class(parts: &Parts<'_>, uops: &[Uop], main: UopClass, flow: Flow) -> Class {
         && uops.iter().all(|uop| matches!(uop.class(), UopClass::Load | UopClass::StackPointer));
     match main {
         UopClass::IntDiv | UopClass::FpDiv | UopClass::FpSqrt => Class::DivideOrSqrt,
-        _ if writes(Access::ReadWrite) => Class::ReadModifyWrite,
-        _ if writes(Access::Write) => Class::Store,
+        _ if writes(MemoryAccess::ReadWrite) => Class::ReadModifyWrite,
+        _ if writes(MemoryAccess::Write) => Class::Store,
         _ if only_loads || is_load(parts, main) => Class::Load,
         UopClass::IntMul | UopClass::VectorMul => Class::Multiply,
         UopClass::FpAdd | UopClass::FpMul | UopClass::FpFma | UopClass::FpConvert => Class::FpArithmetic,
@@ -201,19 +201,20 @@ fn class(parts: &Parts<'_>, uops: &[Uop], main: UopClass, flow: Flow) -> Class {
     }
 }
 
-fn is_x87(parts: &Parts<'_>) -> bool {
+fn is_x87(parts: &SplitParts<'_>) -> bool {
     parts.registers.reads.contains(Reg::X87)
 }
 
 /// Loads that need a second µop to put the value in place (partial registers, merging masks, gathers, the x87
 /// stack).
-fn is_load(parts: &Parts<'_>, main: UopClass) -> bool {
-    let is_move = matches!(parts.operation.kind, Kind::Move | Kind::MoveFromMemory) || parts.iced.is_vsib();
+fn is_load(parts: &SplitParts<'_>, main: UopClass) -> bool {
+    let is_move =
+        matches!(parts.operation.kind, UopKind::Move | UopKind::MoveFromMemory) || parts.iced.is_vsib();
     let is_leave = parts.iced.mnemonic() == Mnemonic::Leave;
     !parts.memory.is_empty() && (is_move || is_leave || main == UopClass::Move)
 }
 
-fn is_vector(parts: &Parts<'_>) -> bool {
+fn is_vector(parts: &SplitParts<'_>) -> bool {
     let all = parts.registers.reads.union(parts.registers.writes);
     all.iter().any(|reg| reg.is_vector_like() || reg.is_mask())
 }

@@ -90,7 +90,7 @@ pub fn decode_block(bytes: &[u8], address: u64) -> Result<Block, DecodeError> {
 /// that lies in the range, and at each of `leaders`, the addresses the caller knows to be entered (they need not
 /// be sorted, nor lie in the range). A leader within an instruction is ignored.
 pub fn decode_range(bytes: &[u8], address: u64, leaders: &[u64]) -> Decoded {
-    let sweep = Sweep::over(bytes, address, leaders);
+    let sweep = LinearSweep::over(bytes, address, leaders);
     let mut leaders = sweep.leaders.iter().copied().peekable();
     let mut builder = Builder::new();
     let mut blocks = Vec::new();
@@ -165,7 +165,7 @@ fn next(decoder: &mut Decoder<'_>, iced: &mut Iced, bytes: &[u8], address: u64) 
 }
 
 /// The first pass over a range: which stretches are code, and where blocks begin.
-struct Sweep<'a> {
+struct LinearSweep<'a> {
     bytes: &'a [u8],
     address: u64,
     stretches: Vec<Range<usize>>,
@@ -174,7 +174,7 @@ struct Sweep<'a> {
     leaders: BTreeSet<u64>,
 }
 
-impl<'a> Sweep<'a> {
+impl<'a> LinearSweep<'a> {
     fn over(bytes: &'a [u8], address: u64, leaders: &[u64]) -> Self {
         let (stretches, gaps) = (Vec::new(), Vec::new());
         let mut sweep = Self { bytes, address, stretches, gaps, leaders: BTreeSet::new() };

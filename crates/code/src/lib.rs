@@ -49,6 +49,6 @@ mod uop;
 pub use block::{Block, Ending, Totals};
 pub use decode::{DecodeError, Decoded, decode_block, decode_range, disassemble};
 pub use instruction::{Class, Flow, Instruction};
-pub use memory::{Access, MemoryOperand};
+pub use memory::{MemoryAccess, MemoryOperand};
 pub use register::Reg;
 pub use uop::{Uop, UopClass};

@@ -7,7 +7,7 @@ use crate::register::{Reg, RegSet};
 /// What an instruction does to the memory an operand names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Access {
+pub enum MemoryAccess {
     /// Only reads it.
     Read,
     /// Only writes it.
@@ -20,7 +20,7 @@ pub enum Access {
     Flush,
 }
 
-impl Access {
+impl MemoryAccess {
     /// Whether data is read.
     pub const fn reads(self) -> bool {
         matches!(self, Self::Read | Self::ReadWrite)
@@ -34,7 +34,7 @@ impl Access {
 
 /// How base, index and displacement make an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum AddressForm {
     /// Their sum, in 64 bits.
     Bits64,
     /// Their sum, cut to 32 bits (address-size prefix).
@@ -60,13 +60,13 @@ pub struct MemoryOperand {
     pub(crate) segment: Option<Reg>,
     pub(crate) scale: u8,
     pub(crate) lane: u8,
-    pub(crate) access: Access,
-    pub(crate) form: Form,
+    pub(crate) access: MemoryAccess,
+    pub(crate) form: AddressForm,
 }
 
 impl MemoryOperand {
     /// What the instruction does to it.
-    pub const fn access(&self) -> Access {
+    pub const fn access(&self) -> MemoryAccess {
         self.access
     }
 
@@ -111,7 +111,7 @@ impl MemoryOperand {
         self.base.is_none()
             && self.index.is_none()
             && self.segment.is_none()
-            && !matches!(self.form, Form::BitOffset)
+            && !matches!(self.form, AddressForm::BitOffset)
     }
 
     /// The address, given the registers as they were before the instruction.
@@ -121,14 +121,14 @@ impl MemoryOperand {
     pub fn effective_address(&self, value_of: impl Fn(Reg) -> Option<u64>) -> Option<u64> {
         let part = |reg: Option<Reg>| reg.map_or(Some(0), &value_of);
         let index = match self.form {
-            Form::VectorIndex | Form::BitOffset => return None,
-            Form::ByteIndex => part(self.index)? & 0xff,
-            Form::Bits64 | Form::Bits32 => part(self.index)?,
+            AddressForm::VectorIndex | AddressForm::BitOffset => return None,
+            AddressForm::ByteIndex => part(self.index)? & 0xff,
+            AddressForm::Bits64 | AddressForm::Bits32 => part(self.index)?,
         };
         let mut offset = part(self.base)?
             .wrapping_add(index.wrapping_mul(u64::from(self.scale)))
             .wrapping_add_signed(self.displacement);
-        if self.form == Form::Bits32 {
+        if self.form == AddressForm::Bits32 {
             offset &= 0xffff_ffff;
         }
         Some(offset.wrapping_add(part(self.segment)?))

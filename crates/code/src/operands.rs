@@ -7,8 +7,8 @@ use iced_x86::{
 
 use crate::{
     idiom::breaks_dependency,
-    memory::{Access, Form, MemoryOperand},
-    operation::{Kind, Operation, is_bit_string},
+    memory::{AddressForm, MemoryAccess, MemoryOperand},
+    operation::{CodeOperation, UopKind, is_bit_string},
     register::{Reg, RegSet},
 };
 
@@ -17,29 +17,29 @@ const OTHER_FLAGS: u32 = RflagsBits::OF | RflagsBits::SF | RflagsBits::ZF | Rfla
 
 /// Registers of an instruction, those that only form an address left out.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Registers {
+pub(crate) struct RegisterUse {
     pub(crate) reads: RegSet,
     pub(crate) writes: RegSet,
 }
 
 /// Reads the operands of one instruction at a time, without allocating once warm.
-pub(crate) struct Operands {
+pub(crate) struct DecodedOperands {
     factory: InstructionInfoFactory,
     memory: Vec<MemoryOperand>,
 }
 
-impl Operands {
+impl DecodedOperands {
     pub(crate) fn new() -> Self {
         Self { factory: InstructionInfoFactory::new(), memory: Vec::with_capacity(16) }
     }
 
     /// The memory operands in program order: reads before writes, lanes of a gather in order.
-    pub(crate) fn memory(&mut self, iced: &Iced, operation: Operation) -> &[MemoryOperand] {
+    pub(crate) fn memory(&mut self, iced: &Iced, operation: CodeOperation) -> &[MemoryOperand] {
         self.memory.clear();
         match operation.kind {
-            Kind::Nop | Kind::Pause | Kind::Fence => {}
-            Kind::Prefetch => self.push_explicit(iced, Access::Prefetch),
-            Kind::Flush => self.push_explicit(iced, Access::Flush),
+            UopKind::Nop | UopKind::Pause | UopKind::Fence => {}
+            UopKind::Prefetch => self.push_explicit(iced, MemoryAccess::Prefetch),
+            UopKind::Flush => self.push_explicit(iced, MemoryAccess::Flush),
             _ => self.push_used(iced),
         }
         &self.memory
@@ -62,7 +62,7 @@ impl Operands {
     }
 
     /// Accesses that iced does not count as such: nothing is read or written.
-    fn push_explicit(&mut self, iced: &Iced, access: Access) {
+    fn push_explicit(&mut self, iced: &Iced, access: MemoryAccess) {
         if !iced.op_kinds().any(|kind| kind == OpKind::Memory) {
             return;
         }
@@ -87,9 +87,14 @@ impl Operands {
     }
 
     /// The registers read and written, apart from the addresses of memory operands.
-    pub(crate) fn registers(&mut self, iced: &Iced, operation: Operation, has_memory: bool) -> Registers {
-        if matches!(operation.kind, Kind::Nop | Kind::Pause | Kind::Prefetch | Kind::Flush) {
-            return Registers::default();
+    pub(crate) fn registers(
+        &mut self,
+        iced: &Iced,
+        operation: CodeOperation,
+        has_memory: bool,
+    ) -> RegisterUse {
+        if matches!(operation.kind, UopKind::Nop | UopKind::Pause | UopKind::Prefetch | UopKind::Flush) {
+            return RegisterUse::default();
         }
         let mut bare = *iced;
         // The index of a tile load is the distance of its rows, which its operand does not show.
@@ -99,7 +104,7 @@ impl Operands {
             bare.set_segment_prefix(Register::None);
         }
         let used = self.factory.info_options(&bare, InstructionInfoOptions::NO_MEMORY_USAGE).used_registers();
-        let mut registers = Registers::default();
+        let mut registers = RegisterUse::default();
         let implicit_stack = moves_stack_pointer(iced);
         for used in used {
             if implicit_stack && used.register() == Register::RSP && used.access() == OpAccess::ReadWrite {
@@ -142,26 +147,26 @@ pub(crate) fn moves_stack_pointer(iced: &Iced) -> bool {
     matches!(iced.mnemonic(), Push | Pop | Call | Ret | Pushfq | Popfq) && iced.stack_pointer_increment() != 0
 }
 
-fn access(access: OpAccess) -> Option<Access> {
+fn access(access: OpAccess) -> Option<MemoryAccess> {
     match access {
-        OpAccess::Read | OpAccess::CondRead => Some(Access::Read),
-        OpAccess::Write | OpAccess::CondWrite => Some(Access::Write),
-        OpAccess::ReadWrite | OpAccess::ReadCondWrite => Some(Access::ReadWrite),
+        OpAccess::Read | OpAccess::CondRead => Some(MemoryAccess::Read),
+        OpAccess::Write | OpAccess::CondWrite => Some(MemoryAccess::Write),
+        OpAccess::ReadWrite | OpAccess::ReadCondWrite => Some(MemoryAccess::ReadWrite),
         OpAccess::None | OpAccess::NoMemAccess => None,
     }
 }
 
-fn operand(iced: &Iced, used: &UsedMemory, access: Access, lane: u8) -> MemoryOperand {
+fn operand(iced: &Iced, used: &UsedMemory, access: MemoryAccess, lane: u8) -> MemoryOperand {
     let form = if used.index().is_vector_register() {
-        Form::VectorIndex
+        AddressForm::VectorIndex
     } else if is_bit_string(iced) {
-        Form::BitOffset
+        AddressForm::BitOffset
     } else if used.index().is_gpr8() {
-        Form::ByteIndex
+        AddressForm::ByteIndex
     } else if used.address_size() == CodeSize::Code32 {
-        Form::Bits32
+        AddressForm::Bits32
     } else {
-        Form::Bits64
+        AddressForm::Bits64
     };
     MemoryOperand {
         displacement: used.displacement() as i64,
@@ -188,7 +193,7 @@ fn vsib_lanes(iced: &Iced) -> u8 {
     indices.min(data.unwrap_or(indices)).min(16) as u8
 }
 
-fn add_register(registers: &mut Registers, used: &UsedRegister) {
+fn add_register(registers: &mut RegisterUse, used: &UsedRegister) {
     let Some(reg) = Reg::from_iced(used.register()) else {
         return;
     };
@@ -210,7 +215,7 @@ fn add_register(registers: &mut Registers, used: &UsedRegister) {
     }
 }
 
-fn add_flags(registers: &mut Registers, iced: &Iced) {
+fn add_flags(registers: &mut RegisterUse, iced: &Iced) {
     let (read, changed) = (iced.rflags_read(), iced.rflags_modified());
     let written = iced.rflags_written() | iced.rflags_cleared() | iced.rflags_set();
     if read & RflagsBits::CF != 0 {

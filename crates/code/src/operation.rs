@@ -11,10 +11,10 @@ use crate::uop::UopClass::{self, *};
 
 /// What an instruction is, apart from its operands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Operation {
+pub(crate) struct CodeOperation {
     /// The unit that computes; none where the registers decide (integer, vector or mask).
     pub(crate) class: Option<UopClass>,
-    pub(crate) kind: Kind,
+    pub(crate) kind: UopKind,
     /// Floating-point operations per lane.
     pub(crate) flops: u8,
     /// Bytes of one element; 0 where it is not floating-point arithmetic.
@@ -29,7 +29,7 @@ pub(crate) struct Operation {
 
 /// How the splitter treats an operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum UopKind {
     /// Registers and loaded values in, registers and stored values out.
     #[default]
     Compute,
@@ -51,18 +51,18 @@ pub(crate) enum Kind {
     Atomic,
 }
 
-impl Operation {
+impl CodeOperation {
     const fn compute(class: UopClass) -> Self {
         Self { class: Some(class), ..Self::AUTO }
     }
 
-    const fn of_kind(kind: Kind) -> Self {
+    const fn of_kind(kind: UopKind) -> Self {
         Self { kind, ..Self::AUTO }
     }
 
     const AUTO: Self = Self {
         class: None,
-        kind: Kind::Compute,
+        kind: UopKind::Compute,
         flops: 0,
         element_bytes: 0,
         is_scalar: false,
@@ -77,22 +77,22 @@ impl Operation {
 }
 
 /// What `mnemonic` computes.
-pub(crate) fn operation(mnemonic: Mnemonic) -> Operation {
-    static TABLE: LazyLock<Vec<Operation>> = LazyLock::new(|| {
+pub(crate) fn operation(mnemonic: Mnemonic) -> CodeOperation {
+    static TABLE: LazyLock<Vec<CodeOperation>> = LazyLock::new(|| {
         Mnemonic::values().map(|mnemonic| classify(&format!("{mnemonic:?}").to_ascii_lowercase())).collect()
     });
     TABLE.get(mnemonic as usize).copied().unwrap_or_default()
 }
 
 /// The same for one instruction: string instructions share names with vector ones (`movsd`, `cmpsd`).
-pub(crate) fn operation_of(iced: &Iced) -> Operation {
+pub(crate) fn operation_of(iced: &Iced) -> CodeOperation {
     let operation = operation(iced.mnemonic());
     if iced.is_string_instruction() {
-        return Operation { kind: operation.kind, ..Operation::compute(IntAlu).microcoded() };
+        return CodeOperation { kind: operation.kind, ..CodeOperation::compute(IntAlu).microcoded() };
     }
     let is_microcoded = operation.is_microcoded || iced.is_privileged() || is_bit_string(iced);
-    let kind = if iced.is_privileged() { Kind::System } else { operation.kind };
-    Operation { is_microcoded, kind, ..operation }
+    let kind = if iced.is_privileged() { UopKind::System } else { operation.kind };
+    CodeOperation { is_microcoded, kind, ..operation }
 }
 
 /// Bit tests with a register offset reach beyond their operand.
@@ -103,7 +103,7 @@ pub(crate) fn is_bit_string(iced: &Iced) -> bool {
         && iced.op1_kind() == OpKind::Register
 }
 
-fn classify(name: &str) -> Operation {
+fn classify(name: &str) -> CodeOperation {
     let stem = name.strip_prefix('v').unwrap_or(name);
     control(name)
         .or_else(|| integer(name))
@@ -124,32 +124,32 @@ fn any_prefix(name: &str, list: &str) -> bool {
 }
 
 /// Everything that is not a computation.
-fn control(name: &str) -> Option<Operation> {
+fn control(name: &str) -> Option<CodeOperation> {
     const SYSTEM: &str = "cpuid rdpmc rdrand rdseed rdpid rdpru rdpkru wrpkru xgetbv syscall sysenter int uiret \
         rdfsbase rdgsbase wrfsbase wrgsbase xbegin xend xabort xtest umwait tpause umonitor monitorx \
         mwaitx vmcall vmfunc vmmcall enclu ud0 ud1 ud2 ptwrite senduipi clui stui testui ldtilecfg \
         sttilecfg in out insb insw insd outsb outsw outsd sgdt sidt sldt smsw str enqcmd xsusldtrk xresldtrk";
     const SYSTEM_FAMILIES: &str = "rdtsc xsave xrstor fxsave fxrstor int1 int3 iret";
     let kind = match name {
-        "nop" | "reservednop" | "fnop" | "endbr64" | "endbr32" | "wait" => Kind::Nop,
-        "pause" => return Some(Operation::of_kind(Kind::Pause).microcoded()),
+        "nop" | "reservednop" | "fnop" | "endbr64" | "endbr32" | "wait" => UopKind::Nop,
+        "pause" => return Some(CodeOperation::of_kind(UopKind::Pause).microcoded()),
         // Done when registers are renamed; the upper halves it clears carry no dependency worth following.
-        "vzeroupper" => Kind::Nop,
-        "mfence" | "lfence" | "sfence" | "serialize" => Kind::Fence,
-        "clflush" | "clflushopt" | "clwb" | "cldemote" => Kind::Flush,
-        "aadd" | "aand" | "aor" | "axor" => Kind::Atomic,
-        _ if name.starts_with("cmp") && name.ends_with("xadd") => Kind::Atomic,
+        "vzeroupper" => UopKind::Nop,
+        "mfence" | "lfence" | "sfence" | "serialize" => UopKind::Fence,
+        "clflush" | "clflushopt" | "clwb" | "cldemote" => UopKind::Flush,
+        "aadd" | "aand" | "aor" | "axor" => UopKind::Atomic,
+        _ if name.starts_with("cmp") && name.ends_with("xadd") => UopKind::Atomic,
         _ if name.starts_with("prefetch") || name.contains("gatherpf") || name.contains("scatterpf") => {
-            Kind::Prefetch
+            UopKind::Prefetch
         }
-        _ if any_prefix(name, SYSTEM_FAMILIES) || is_one_of(name, SYSTEM) => Kind::System,
+        _ if any_prefix(name, SYSTEM_FAMILIES) || is_one_of(name, SYSTEM) => UopKind::System,
         _ => return None,
     };
-    let operation = Operation::of_kind(kind);
-    Some(if kind == Kind::System { operation.microcoded() } else { operation })
+    let operation = CodeOperation::of_kind(kind);
+    Some(if kind == UopKind::System { operation.microcoded() } else { operation })
 }
 
-fn integer(name: &str) -> Option<Operation> {
+fn integer(name: &str) -> Option<CodeOperation> {
     const MULTIPLY: &str = "imul mul mulx popcnt lzcnt tzcnt bsf bsr pdep pext crc32";
     const MOVES: &str =
         "mov movzx push pop movsb movsw movsq stosb stosw stosd stosq lodsb lodsw lodsd lodsq";
@@ -157,61 +157,72 @@ fn integer(name: &str) -> Option<Operation> {
         pushfq popfq pushf popf lar lsl \
         verr verw cld std";
     Some(match name {
-        "div" | "idiv" => Operation::compute(IntDiv),
-        "movsx" | "movsxd" => Operation { class: Some(IntAlu), ..Operation::of_kind(Kind::MoveFromMemory) },
-        "movnti" | "movdiri" | "movdir64b" => {
-            Operation { is_non_temporal: true, ..Operation::of_kind(Kind::Move) }
+        "div" | "idiv" => CodeOperation::compute(IntDiv),
+        "movsx" | "movsxd" => {
+            CodeOperation { class: Some(IntAlu), ..CodeOperation::of_kind(UopKind::MoveFromMemory) }
         }
-        _ if is_one_of(name, MULTIPLY) => Operation::compute(IntMul),
-        _ if is_one_of(name, MOVES) => Operation::of_kind(Kind::Move),
-        _ if is_one_of(name, MICROCODED) => Operation::compute(IntAlu).microcoded(),
+        "movnti" | "movdiri" | "movdir64b" => {
+            CodeOperation { is_non_temporal: true, ..CodeOperation::of_kind(UopKind::Move) }
+        }
+        _ if is_one_of(name, MULTIPLY) => CodeOperation::compute(IntMul),
+        _ if is_one_of(name, MOVES) => CodeOperation::of_kind(UopKind::Move),
+        _ if is_one_of(name, MICROCODED) => CodeOperation::compute(IntAlu).microcoded(),
         _ => return None,
     })
 }
 
 /// x87 arithmetic counts one operation of an 80-bit element. What no rule names is a microcode routine.
-fn x87(name: &str) -> Option<Operation> {
+fn x87(name: &str) -> Option<CodeOperation> {
     const COMPARE: &str = "com ucom tst abs chs xam rndint";
     const MOVES: &str = "ld st stp xch ld1 ldz free freep ncstp decstp";
-    let arithmetic =
-        |class| Operation { flops: 1, element_bytes: 10, is_scalar: true, ..Operation::compute(class) };
+    let arithmetic = |class| CodeOperation {
+        flops: 1,
+        element_bytes: 10,
+        is_scalar: true,
+        ..CodeOperation::compute(class)
+    };
     let stem = name.strip_prefix("fi").or_else(|| name.strip_prefix('f'))?;
     Some(match stem {
         "add" | "addp" | "sub" | "subp" | "subr" | "subrp" => arithmetic(FpAdd),
         "mul" | "mulp" => arithmetic(FpMul),
         "div" | "divp" | "divr" | "divrp" => arithmetic(FpDiv),
         "sqrt" => arithmetic(FpSqrt),
-        "sttp" => Operation::compute(FpConvert),
-        _ if any_prefix(stem, COMPARE) => Operation::compute(FpAdd),
-        _ if is_one_of(stem, MOVES) || stem.starts_with("cmov") => Operation::compute(Move),
-        _ => Operation::compute(Microcode).microcoded(),
+        "sttp" => CodeOperation::compute(FpConvert),
+        _ if any_prefix(stem, COMPARE) => CodeOperation::compute(FpAdd),
+        _ if is_one_of(stem, MOVES) || stem.starts_with("cmov") => CodeOperation::compute(Move),
+        _ => CodeOperation::compute(Microcode).microcoded(),
     })
 }
 
 /// Vector and mask moves. `stem` is the name without its `v`.
-fn moves(stem: &str) -> Option<Operation> {
+fn moves(stem: &str) -> Option<CodeOperation> {
     const WHOLE: &str = "lddqu movdq2q movq2dq movap movup movdqa movdqu kmov maskmovp pmaskmov";
-    let shuffles = |kind| Operation { class: Some(VectorShuffle), ..Operation::of_kind(kind) };
-    let scalar =
-        |element_bytes| Operation { element_bytes, is_scalar: true, ..Operation::of_kind(Kind::Move) };
-    let non_temporal = Operation { is_non_temporal: true, ..Operation::of_kind(Kind::Move) };
+    let shuffles = |kind| CodeOperation { class: Some(VectorShuffle), ..CodeOperation::of_kind(kind) };
+    let scalar = |element_bytes| CodeOperation {
+        element_bytes,
+        is_scalar: true,
+        ..CodeOperation::of_kind(UopKind::Move)
+    };
+    let non_temporal = CodeOperation { is_non_temporal: true, ..CodeOperation::of_kind(UopKind::Move) };
     Some(match stem {
         "movq" | "movsd" => scalar(8),
         "movd" | "movss" => scalar(4),
         "movw" | "movsh" => scalar(2),
-        "movddup" | "movsldup" | "movshdup" | "pbroadcastd" | "pbroadcastq" => shuffles(Kind::MoveFromMemory),
-        "movlps" | "movlpd" | "movhps" | "movhpd" => shuffles(Kind::MoveToMemory),
+        "movddup" | "movsldup" | "movshdup" | "pbroadcastd" | "pbroadcastq" => {
+            shuffles(UopKind::MoveFromMemory)
+        }
+        "movlps" | "movlpd" | "movhps" | "movhpd" => shuffles(UopKind::MoveToMemory),
         "maskmovdqu" | "maskmovq" => non_temporal.microcoded(),
-        _ if any_prefix(stem, "extractf extracti") => shuffles(Kind::MoveToMemory),
-        _ if stem.starts_with("broadcast") => shuffles(Kind::MoveFromMemory),
+        _ if any_prefix(stem, "extractf extracti") => shuffles(UopKind::MoveToMemory),
+        _ if stem.starts_with("broadcast") => shuffles(UopKind::MoveFromMemory),
         _ if stem.starts_with("movnt") => non_temporal,
-        _ if any_prefix(stem, WHOLE) => Operation::of_kind(Kind::Move),
+        _ if any_prefix(stem, WHOLE) => CodeOperation::of_kind(UopKind::Move),
         _ => return None,
     })
 }
 
 /// Floating-point operations: a base and an element suffix.
-fn floating(stem: &str) -> Option<Operation> {
+fn floating(stem: &str) -> Option<CodeOperation> {
     let (base, suffix) = stem.split_at_checked(stem.len().checked_sub(2)?)?;
     let element = |suffix| {
         Some(match suffix {
@@ -228,17 +239,17 @@ fn floating(stem: &str) -> Option<Operation> {
         let scalar_source = ["sd", "ss", "sh"].into_iter().find(|name| stem.contains(&format!("{name}2")));
         let scalar = element(suffix).filter(|element| element.1).or_else(|| element(scalar_source?));
         let (element_bytes, is_scalar) = scalar.unwrap_or_default();
-        return Some(Operation { element_bytes, is_scalar, ..Operation::compute(FpConvert) });
+        return Some(CodeOperation { element_bytes, is_scalar, ..CodeOperation::compute(FpConvert) });
     }
     let (element_bytes, is_scalar) = element(suffix)?;
     let (class, flops) = floating_base(base, is_scalar)?;
     let counts_lanes = !matches!(class, VectorLogic | VectorShuffle | Transfer);
     let element_bytes = if counts_lanes { element_bytes } else { 0 };
-    Some(Operation {
+    Some(CodeOperation {
         flops,
         element_bytes,
         is_scalar: is_scalar && counts_lanes,
-        ..Operation::compute(class)
+        ..CodeOperation::compute(class)
     })
 }
 
@@ -268,24 +279,24 @@ fn floating_base(base: &str, is_scalar: bool) -> Option<(UopClass, u8)> {
 }
 
 /// Vector integer operations; what no rule names is left to the registers.
-fn vector(stem: &str) -> Option<Operation> {
+fn vector(stem: &str) -> Option<CodeOperation> {
     const LOGIC: &str = "pand por pxor pternlog ptest pblend pcmov";
     const MULTIPLY: &str = "pmul pmadd pmac pdp psadbw dbpsadbw mpsadbw pclmul gf2p8 aes sha sm3 sm4 tdp";
     const SHUFFLE: &str = "pshuf punpck perm pperm palignr align insert extract pinsr pextr pbroadcast pack pexpand \
         pcompress pmovsx pmovzx pslldq psrldq movhlps movlhps shuf";
     const STRINGS: &str = "pcmpestr pcmpistr";
     Some(match stem {
-        "zeroall" => Operation::compute(Zero).microcoded(),
-        "emms" | "femms" | "ldmxcsr" | "stmxcsr" => Operation::compute(Microcode).microcoded(),
-        "pmovmskb" => Operation::compute(Transfer),
-        _ if any_prefix(stem, STRINGS) => Operation::compute(VectorMul).microcoded(),
-        _ if any_prefix(stem, LOGIC) => Operation::compute(VectorLogic),
+        "zeroall" => CodeOperation::compute(Zero).microcoded(),
+        "emms" | "femms" | "ldmxcsr" | "stmxcsr" => CodeOperation::compute(Microcode).microcoded(),
+        "pmovmskb" => CodeOperation::compute(Transfer),
+        _ if any_prefix(stem, STRINGS) => CodeOperation::compute(VectorMul).microcoded(),
+        _ if any_prefix(stem, LOGIC) => CodeOperation::compute(VectorLogic),
         // Mask to vector and back stay with the vector units.
-        _ if stem.starts_with("pmovm2") || stem.ends_with("2m") => Operation::compute(VectorInt),
-        _ if any_prefix(stem, MULTIPLY) => Operation::compute(VectorMul),
-        _ if any_prefix(stem, SHUFFLE) || stem.starts_with("pmov") => Operation::compute(VectorShuffle),
+        _ if stem.starts_with("pmovm2") || stem.ends_with("2m") => CodeOperation::compute(VectorInt),
+        _ if any_prefix(stem, MULTIPLY) => CodeOperation::compute(VectorMul),
+        _ if any_prefix(stem, SHUFFLE) || stem.starts_with("pmov") => CodeOperation::compute(VectorShuffle),
         _ if any_prefix(stem, "gather pgather scatter pscatter") => {
-            Operation::compute(VectorShuffle).microcoded()
+            CodeOperation::compute(VectorShuffle).microcoded()
         }
         _ => return None,
     })
@@ -314,7 +325,7 @@ mod tests {
             (Mnemonic::Vdpps, FpMul, 2, 4, false),
         ];
         for (mnemonic, class, flops, element_bytes, is_scalar) in cases {
-            let expected = Operation { flops, element_bytes, is_scalar, ..Operation::compute(class) };
+            let expected = CodeOperation { flops, element_bytes, is_scalar, ..CodeOperation::compute(class) };
             assert_eq!(operation(mnemonic), expected, "{mnemonic:?}");
         }
     }
@@ -334,12 +345,12 @@ mod tests {
         assert_eq!(class(Mnemonic::Vcvtps2pd), Some(FpConvert));
         assert_eq!(
             operation(Mnemonic::Vmovntpd),
-            Operation { is_non_temporal: true, ..Operation::of_kind(Kind::Move) }
+            CodeOperation { is_non_temporal: true, ..CodeOperation::of_kind(UopKind::Move) }
         );
-        assert_eq!(operation(Mnemonic::Inc).kind, Kind::Compute);
-        assert_eq!(operation(Mnemonic::Int).kind, Kind::System);
-        assert_eq!(operation(Mnemonic::Test), Operation::AUTO);
-        assert_eq!(operation(Mnemonic::Cmpxchg).kind, Kind::Compute);
-        assert_eq!(operation(Mnemonic::Cmpzxadd).kind, Kind::Atomic);
+        assert_eq!(operation(Mnemonic::Inc).kind, UopKind::Compute);
+        assert_eq!(operation(Mnemonic::Int).kind, UopKind::System);
+        assert_eq!(operation(Mnemonic::Test), CodeOperation::AUTO);
+        assert_eq!(operation(Mnemonic::Cmpxchg).kind, UopKind::Compute);
+        assert_eq!(operation(Mnemonic::Cmpzxadd).kind, UopKind::Atomic);
     }
 }

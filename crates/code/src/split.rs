@@ -8,24 +8,24 @@ use iced_x86::{Instruction as Iced, Mnemonic, OpKind};
 
 use crate::{
     memory::MemoryOperand,
-    operands::{Registers, moves_stack_pointer},
-    operation::{Kind, Operation},
+    operands::{RegisterUse, moves_stack_pointer},
+    operation::{CodeOperation, UopKind},
     register::{Reg, RegSet},
     unit::{unit, width_bytes},
     uop::{Marks, Uop, UopClass},
 };
 
 /// What is known of an instruction before it is split.
-pub(crate) struct Parts<'a> {
+pub(crate) struct SplitParts<'a> {
     pub(crate) iced: &'a Iced,
-    pub(crate) operation: Operation,
-    pub(crate) registers: Registers,
+    pub(crate) operation: CodeOperation,
+    pub(crate) registers: RegisterUse,
     pub(crate) memory: &'a [MemoryOperand],
     /// Index of `memory[0]` in the block.
     pub(crate) first_memory: u32,
 }
 
-impl<'a> Parts<'a> {
+impl<'a> SplitParts<'a> {
     /// The memory operands with their indices in the block.
     fn operands(&self) -> impl Iterator<Item = (u32, &'a MemoryOperand)> + use<'a> {
         (self.first_memory..).zip(self.memory)
@@ -42,14 +42,14 @@ fn temporary(number: u8) -> RegSet {
 }
 
 /// Appends the µops of one instruction to `uops` and returns the class of its main operation.
-pub(crate) fn split(parts: &Parts<'_>, uops: &mut Vec<Uop>) -> UopClass {
+pub(crate) fn split(parts: &SplitParts<'_>, uops: &mut Vec<Uop>) -> UopClass {
     let first = uops.len();
     let mut splitter = Splitter { parts, uops, class: unit(parts) };
     match parts.operation.kind {
-        Kind::Nop => splitter.emit(UopClass::Nop, 0, RegSet::EMPTY, RegSet::EMPTY),
-        Kind::Pause => splitter.emit(UopClass::Microcode, 0, RegSet::EMPTY, RegSet::EMPTY),
-        Kind::Prefetch => splitter.touch(UopClass::Prefetch),
-        Kind::Flush => splitter.touch(UopClass::Flush),
+        UopKind::Nop => splitter.emit(UopClass::Nop, 0, RegSet::EMPTY, RegSet::EMPTY),
+        UopKind::Pause => splitter.emit(UopClass::Microcode, 0, RegSet::EMPTY, RegSet::EMPTY),
+        UopKind::Prefetch => splitter.touch(UopClass::Prefetch),
+        UopKind::Flush => splitter.touch(UopClass::Flush),
         _ if parts.iced.mnemonic() == Mnemonic::Leave => splitter.leave(),
         _ if parts.iced.is_vsib() => splitter.vector_indexed(),
         _ => splitter.general(),
@@ -59,7 +59,7 @@ pub(crate) fn split(parts: &Parts<'_>, uops: &mut Vec<Uop>) -> UopClass {
     class
 }
 
-fn mark(parts: &Parts<'_>, uops: &mut [Uop]) {
+fn mark(parts: &SplitParts<'_>, uops: &mut [Uop]) {
     let locked = is_locked(parts.iced, parts.operation);
     for uop in uops.iter_mut() {
         if locked {
@@ -79,21 +79,21 @@ fn mark(parts: &Parts<'_>, uops: &mut [Uop]) {
 }
 
 /// Whether the instruction is an atomic read-modify-write.
-pub(crate) fn is_locked(iced: &Iced, operation: Operation) -> bool {
+pub(crate) fn is_locked(iced: &Iced, operation: CodeOperation) -> bool {
     let exchanges_memory =
         iced.mnemonic() == Mnemonic::Xchg && iced.op_kinds().any(|kind| kind == OpKind::Memory);
-    iced.has_lock_prefix() || exchanges_memory || operation.kind == Kind::Atomic
+    iced.has_lock_prefix() || exchanges_memory || operation.kind == UopKind::Atomic
 }
 
 struct Splitter<'a> {
-    parts: &'a Parts<'a>,
+    parts: &'a SplitParts<'a>,
     uops: &'a mut Vec<Uop>,
     class: UopClass,
 }
 
 impl Splitter<'_> {
     fn general(&mut self) {
-        let Registers { mut reads, mut writes } = self.parts.registers;
+        let RegisterUse { mut reads, mut writes } = self.parts.registers;
         let pointers = self.string_pointers(writes);
         reads = reads.without(pointers);
         writes = writes.without(pointers);
@@ -134,14 +134,14 @@ impl Splitter<'_> {
 
     /// Whether the load µop alone does the job. A zeroing mask only selects; anything else that is read merges.
     fn is_plain_load(&self, reads: RegSet, stores: bool) -> bool {
-        let is_move = matches!(self.parts.operation.kind, Kind::Move | Kind::MoveFromMemory);
+        let is_move = matches!(self.parts.operation.kind, UopKind::Move | UopKind::MoveFromMemory);
         let loads = self.parts.memory.iter().filter(|operand| operand.access().reads()).count();
         let is_selecting = reads.iter().all(Reg::is_mask) || is_masked_move(self.parts.iced);
         is_move && loads == 1 && !stores && is_selecting
     }
 
     fn is_move_to_memory(&self, writes: RegSet) -> bool {
-        matches!(self.parts.operation.kind, Kind::Move | Kind::MoveToMemory) && writes.is_empty()
+        matches!(self.parts.operation.kind, UopKind::Move | UopKind::MoveToMemory) && writes.is_empty()
     }
 
     /// Emits the loads and returns where their values are.
@@ -188,7 +188,7 @@ impl Splitter<'_> {
 
     /// Gathers: all element loads, then their merge. Scatters: all element stores, then the mask.
     fn vector_indexed(&mut self) {
-        let Registers { reads, writes } = self.parts.registers;
+        let RegisterUse { reads, writes } = self.parts.registers;
         let selectors = gather_mask(self.parts.iced);
         if self.parts.memory.iter().any(|operand| operand.access().writes()) {
             self.stores(reads.without(selectors), selectors);

@@ -4,15 +4,15 @@ use iced_x86::{FlowControl, Instruction as Iced, Mnemonic, OpKind, Register};
 
 use crate::{
     idiom::is_zero_idiom,
-    operation::{Kind, Operation},
+    operation::{CodeOperation, UopKind},
     register::Reg,
-    split::Parts,
+    split::SplitParts,
     uop::UopClass,
 };
 
 /// The unit of the operation itself, loads and stores apart.
-pub(crate) fn unit(parts: &Parts<'_>) -> UopClass {
-    let Parts { iced, operation, .. } = parts;
+pub(crate) fn unit(parts: &SplitParts<'_>) -> UopClass {
+    let SplitParts { iced, operation, .. } = parts;
     if iced.is_string_instruction() {
         return UopClass::IntAlu;
     }
@@ -20,8 +20,8 @@ pub(crate) fn unit(parts: &Parts<'_>) -> UopClass {
         return UopClass::Branch;
     }
     match operation.kind {
-        Kind::Fence => return UopClass::Fence,
-        Kind::System => return UopClass::Microcode,
+        UopKind::Fence => return UopClass::Fence,
+        UopKind::System => return UopClass::Microcode,
         _ => {}
     }
     if is_zero_idiom(iced) {
@@ -33,10 +33,10 @@ pub(crate) fn unit(parts: &Parts<'_>) -> UopClass {
     operation.class.unwrap_or_else(|| unit_by_registers(parts))
 }
 
-fn unit_by_registers(parts: &Parts<'_>) -> UopClass {
-    let Parts { operation, registers, memory, .. } = parts;
+fn unit_by_registers(parts: &SplitParts<'_>) -> UopClass {
+    let SplitParts { operation, registers, memory, .. } = parts;
     let all = registers.reads.union(registers.writes);
-    let is_move = operation.kind == Kind::Move;
+    let is_move = operation.kind == UopKind::Move;
     if is_move && memory.is_empty() && registers.reads.len() == 1 && !registers.writes.is_empty() {
         let mut files = all.iter().map(register_file);
         let first = files.next();
@@ -53,7 +53,7 @@ fn unit_by_registers(parts: &Parts<'_>) -> UopClass {
 }
 
 /// A loaded half or quarter needs no shuffle unit: it is loaded into place and blended.
-fn is_insert_from_memory(parts: &Parts<'_>) -> bool {
+fn is_insert_from_memory(parts: &SplitParts<'_>) -> bool {
     use Mnemonic::{Vinsertf32x4, Vinsertf32x8, Vinsertf64x2, Vinsertf64x4, Vinsertf128};
     use Mnemonic::{Vinserti32x4, Vinserti32x8, Vinserti64x2, Vinserti64x4, Vinserti128};
     let is_float = matches!(
@@ -67,33 +67,33 @@ fn is_insert_from_memory(parts: &Parts<'_>) -> bool {
     (is_float || is_integer) && !parts.memory.is_empty()
 }
 
-fn is_branch(iced: &Iced, operation: Operation) -> bool {
+fn is_branch(iced: &Iced, operation: CodeOperation) -> bool {
     use FlowControl::{Exception, Interrupt, Next, XbeginXabortXend};
     let stays = matches!(iced.flow_control(), Next | Interrupt | Exception | XbeginXabortXend);
-    !stays && operation.kind != Kind::System
+    !stays && operation.kind != UopKind::System
 }
 
 /// Where a register is renamed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum File {
+enum RegisterFile {
     General,
     Vector,
     Mask,
 }
 
-fn register_file(reg: Reg) -> File {
+fn register_file(reg: Reg) -> RegisterFile {
     if reg.is_mask() {
-        File::Mask
+        RegisterFile::Mask
     } else if reg.is_vector_like() {
-        File::Vector
+        RegisterFile::Vector
     } else {
-        File::General
+        RegisterFile::General
     }
 }
 
 /// Bytes the operation works on.
-pub(crate) fn width_bytes(parts: &Parts<'_>) -> u16 {
-    let Parts { iced, operation, .. } = parts;
+pub(crate) fn width_bytes(parts: &SplitParts<'_>) -> u16 {
+    let SplitParts { iced, operation, .. } = parts;
     if operation.is_scalar {
         return u16::from(operation.element_bytes);
     }

@@ -1,7 +1,7 @@
 //! What is said of instructions beside their class: prefixes, locks, fusion, gathers.
 #![allow(clippy::unwrap_used)]
 
-use code::{Access, Block, Reg, UopClass, decode_block};
+use code::{Block, MemoryAccess, Reg, UopClass, decode_block};
 use iced_x86::{IcedError, code_asm::*};
 
 fn block(build: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>) -> Block {
@@ -35,7 +35,7 @@ fn locked_whether_or_not_it_says_so() {
     for atomic in [locked, implicit] {
         assert!(atomic.instructions()[0].is_locked());
         assert!(atomic.uops().iter().all(|uop| uop.is_locked()));
-        assert_eq!(atomic.memory()[0].access(), Access::ReadWrite);
+        assert_eq!(atomic.memory()[0].access(), MemoryAccess::ReadWrite);
     }
     assert!(!block(|a| a.xchg(rbx, rax)).instructions()[0].is_locked());
     assert!(!block(|a| a.add(qword_ptr(rbx), 1)).instructions()[0].is_locked());
@@ -51,7 +51,7 @@ fn non_temporal_and_prefetch() {
     let prefetch = block(|a| a.prefetchnta(byte_ptr(rbx + 64)));
     let instruction = prefetch.instructions()[0];
     assert_eq!((instruction.loads(), instruction.stores()), (0, 0));
-    assert_eq!((prefetch.memory()[0].access(), prefetch.memory()[0].bytes()), (Access::Prefetch, None));
+    assert_eq!((prefetch.memory()[0].access(), prefetch.memory()[0].bytes()), (MemoryAccess::Prefetch, None));
     assert_eq!(prefetch.memory()[0].effective_address(|_| Some(0x100)), Some(0x140));
     assert_eq!(prefetch.uops()[0].class(), UopClass::Prefetch);
 }

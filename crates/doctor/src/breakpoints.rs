@@ -5,16 +5,16 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use pmu::{Event, Reading, Target};
+use pmu::{CounterReading, EventTarget, KernelEvent};
 use record::doctor::Capability;
 
 use super::{
     Patient,
     refusal::{Need, Trouble},
-    row::Subject,
+    row::RowSubject,
 };
 
-const SUBJECT: Subject = Subject {
+const SUBJECT: RowSubject = RowSubject {
     key: "breakpoint_events",
     name: "Breakpoint events",
     tried: "opened a breakpoint on a variable of this thread, wrote to it 100 times, and read the count",
@@ -38,9 +38,9 @@ pub(super) fn breakpoint_events(patient: Patient<'_>) -> Capability {
     }
 }
 
-fn count_writes(patient: Patient<'_>) -> Result<Reading, Trouble> {
+fn count_writes(patient: Patient<'_>) -> Result<CounterReading, Trouble> {
     let cell = AtomicU64::new(0);
-    let counter = patient.open(&Event::writes_to(&raw const cell as u64), Target::ThisThread)?;
+    let counter = patient.open(&KernelEvent::writes_to(&raw const cell as u64), EventTarget::ThisThread)?;
     counter.start().map_err(Trouble::using)?;
     for value in 0..WRITES {
         // The address escapes each time, so that no store is merged with the next.
@@ -55,16 +55,16 @@ mod tests {
     use super::*;
     use crate::script::{Script, live_or_refused};
     use pmu::scripted::Behaviour;
-    use record::doctor::State;
+    use record::doctor::CapabilityState;
 
     #[test]
     fn only_the_right_count_is_found() {
         let mut script = Script::new();
         for (behaviour, state) in [
-            (Behaviour::counts(100), State::Found),
-            (Behaviour::counts(99), State::Missing),
-            (Behaviour::counts(0), State::Missing),
-            (Behaviour::never_runs(), State::Missing),
+            (Behaviour::counts(100), CapabilityState::Found),
+            (Behaviour::counts(99), CapabilityState::Missing),
+            (Behaviour::counts(0), CapabilityState::Missing),
+            (Behaviour::never_runs(), CapabilityState::Missing),
         ] {
             script.kernel(move |_| Ok(behaviour.clone()));
             assert_eq!(breakpoint_events(script.patient()).state, state);
@@ -75,10 +75,10 @@ mod tests {
     fn refusals() {
         let mut script = Script::new();
         for (errno, state) in [
-            (libc::ENOSPC, State::Blocked),
-            (libc::EACCES, State::Blocked),
-            (libc::EMFILE, State::Blocked),
-            (libc::ENOENT, State::Missing),
+            (libc::ENOSPC, CapabilityState::Blocked),
+            (libc::EACCES, CapabilityState::Blocked),
+            (libc::EMFILE, CapabilityState::Blocked),
+            (libc::ENOENT, CapabilityState::Missing),
         ] {
             script.refuse_everything(errno);
             assert_eq!(breakpoint_events(script.patient()).state, state);
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn here_n_writes_count_n_or_the_kernel_refuses() {
         let cell = AtomicU64::new(0);
-        let event = Event::writes_to(&raw const cell as u64);
+        let event = KernelEvent::writes_to(&raw const cell as u64);
         live_or_refused(&event, breakpoint_events, |row| {
             assert_eq!(row.detail, "100 writes to a variable, 100 counted")
         });

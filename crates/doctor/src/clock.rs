@@ -1,22 +1,22 @@
 //! Samples of the software clock, with and without user registers.
 
-use pmu::{Errno, Event, Target, bindings, event::Sampling, record::Records};
+use pmu::{Errno, EventTarget, KernelEvent, bindings, event::Sampling, record::Records};
 use record::doctor::Capability;
 
 use super::{
     Patient,
     refusal::{Need, Trouble},
-    row::{Subject, counted},
+    row::{RowSubject, counted},
 };
 
-const CLOCK: Subject = Subject {
+const CLOCK: RowSubject = RowSubject {
     key: "clock_sampling",
     name: "Clock sampling",
     tried: "sampled the cpu-clock event every 0.2 ms into a ring while this thread computed",
     unlocks: "where a program spends its time, without a PMU",
 };
 
-const REGISTERS: Subject = Subject {
+const REGISTERS: RowSubject = RowSubject {
     key: "user_registers",
     name: "User registers",
     tried: "sampled the cpu-clock event with the user registers, and compared their instruction pointer with the \
@@ -77,8 +77,8 @@ fn sample(patient: Patient<'_>, user_registers: u64) -> Result<Records, Trouble>
     let registers = if user_registers == 0 { 0 } else { bindings::PERF_SAMPLE_REGS_USER };
     let fields = u64::from(bindings::PERF_SAMPLE_IP | registers);
     let sampling = Sampling { period: PERIOD_NS, precise: 0, fields, user_registers };
-    let event = Event::software(bindings::PERF_COUNT_SW_CPU_CLOCK).sampled(sampling);
-    patient.sample(&event, Target::ThisThread)
+    let event = KernelEvent::software(bindings::PERF_COUNT_SW_CPU_CLOCK).sampled(sampling);
+    patient.sample(&event, EventTarget::ThisThread)
 }
 
 /// Whether a sample of instruction pointer, register format and registers agrees with itself.
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
     use crate::script::{Script, live_or_refused};
     use pmu::{record::encode, scripted::Behaviour};
-    use record::doctor::State;
+    use record::doctor::CapabilityState;
 
     fn record(words: &[u64]) -> Vec<u8> {
         let body: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
@@ -117,21 +117,24 @@ mod tests {
         let mut script = Script::new();
         script.kernel(|_| Ok(Behaviour::samples(&[record(&[1]), record(&[2])].concat())));
         let row = clock_sampling(script.patient());
-        assert_eq!((row.state, row.detail.as_str()), (State::Found, "2 samples of our own thread arrived"));
+        assert_eq!(
+            (row.state, row.detail.as_str()),
+            (CapabilityState::Found, "2 samples of our own thread arrived")
+        );
         script.kernel(|_| Ok(Behaviour::samples(&encode(bindings::PERF_RECORD_LOST, 0, &[0; 16]))));
-        assert_eq!(clock_sampling(script.patient()).state, State::Missing);
+        assert_eq!(clock_sampling(script.patient()).state, CapabilityState::Missing);
     }
 
     #[test]
     fn registers_must_agree_with_the_sample() {
         let mut script = Script::new();
         for (bytes, state) in [
-            (registers(2, 0x40_1000), State::Found),
-            (registers(2, 0x40_2000), State::Missing),
-            (registers(0, 0x40_1000), State::Missing),
-            (record(&[0x40_1000, 2]), State::Missing),
-            (record(&[]), State::Missing),
-            (Vec::new(), State::Missing),
+            (registers(2, 0x40_1000), CapabilityState::Found),
+            (registers(2, 0x40_2000), CapabilityState::Missing),
+            (registers(0, 0x40_1000), CapabilityState::Missing),
+            (record(&[0x40_1000, 2]), CapabilityState::Missing),
+            (record(&[]), CapabilityState::Missing),
+            (Vec::new(), CapabilityState::Missing),
         ] {
             script.kernel(move |_| Ok(Behaviour::samples(&bytes)));
             assert_eq!(user_registers(script.patient()).state, state);
@@ -141,7 +144,9 @@ mod tests {
     #[test]
     fn refusals() {
         let mut script = Script::new();
-        for (errno, state) in [(libc::EACCES, State::Blocked), (libc::EMFILE, State::Blocked)] {
+        for (errno, state) in
+            [(libc::EACCES, CapabilityState::Blocked), (libc::EMFILE, CapabilityState::Blocked)]
+        {
             script.refuse_everything(errno);
             assert_eq!(clock_sampling(script.patient()).state, state);
             assert_eq!(user_registers(script.patient()).state, state);
@@ -150,13 +155,13 @@ mod tests {
         assert!(user_registers(script.patient()).detail.contains("samples no user registers"));
         script.kernel(|_| Ok(Behaviour { map: Err(Errno(libc::EPERM)), ..Behaviour::counts(1) }));
         let row = clock_sampling(script.patient());
-        assert_eq!(row.state, State::Blocked);
+        assert_eq!(row.state, CapabilityState::Blocked);
         assert!(row.unlock_with.unwrap().contains("perf_event_mlock_kb"));
     }
 
     #[test]
     fn here_the_clock_samples_or_the_kernel_refuses() {
-        let event = Event::software(bindings::PERF_COUNT_SW_CPU_CLOCK);
+        let event = KernelEvent::software(bindings::PERF_COUNT_SW_CPU_CLOCK);
         live_or_refused(&event, clock_sampling, |row| assert!(row.detail.contains("of our own thread")));
         live_or_refused(&event, user_registers, |row| assert!(row.detail.contains("registers arrive")));
     }

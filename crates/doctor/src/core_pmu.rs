@@ -3,17 +3,17 @@
 use std::time::Duration;
 
 use machine::CpuSet;
-use pmu::{Counter, Errno, Event, Pmu, Target, bindings};
-use record::doctor::{Capability, State};
+use pmu::{Errno, EventTarget, KernelEvent, OpenCounter, Pmu, bindings};
+use record::doctor::{Capability, CapabilityState};
 
 use super::{
     Patient,
     refusal::{Need, Trouble},
-    row::{Subject, counted},
+    row::{RowSubject, counted},
     trial::burn,
 };
 
-const SUBJECT: Subject = Subject {
+const SUBJECT: RowSubject = RowSubject {
     key: "core_pmu",
     name: "Core PMU",
     tried: "counted cycles of a short loop on each kind of core; where they count, added branch misses to a group \
@@ -26,7 +26,7 @@ const MOST_COUNTERS: usize = 64;
 
 /// One kind of core and how its events are addressed.
 #[derive(Clone, Debug)]
-pub(super) struct Core {
+pub(super) struct CoreKind {
     /// The PMU's name in sysfs.
     pub name: String,
     /// The PMU's type where generic events must name it: on machines with several core PMUs.
@@ -39,13 +39,13 @@ pub(super) struct Core {
 
 impl Patient<'_> {
     /// The kinds of cores to try. One nameless kind where sysfs lists none: only trying tells.
-    pub(super) fn cores(&self) -> Vec<Core> {
+    pub(super) fn cores(&self) -> Vec<CoreKind> {
         let listed: Vec<_> = Pmu::list(self.root).into_iter().filter(Pmu::is_core).collect();
         if listed.is_empty() {
-            return vec![Core { name: "cpu".to_owned(), kind: None, cpus: None, listed: None }];
+            return vec![CoreKind { name: "cpu".to_owned(), kind: None, cpus: None, listed: None }];
         }
         let several = listed.len() > 1;
-        let core = |pmu: Pmu| Core {
+        let core = |pmu: Pmu| CoreKind {
             name: pmu.name.clone(),
             kind: several.then_some(pmu.kind),
             cpus: pmu.cpus.clone().filter(|_| several),
@@ -57,8 +57,8 @@ impl Patient<'_> {
 
 /// What one core PMU can do.
 #[derive(Debug)]
-enum Outcome {
-    Counts(Counters),
+enum CorePmuOutcome {
+    Counts(CoreCounters),
     /// Opened, started, never on a counter.
     NeverRan,
     /// On a counter, and cycles did not pass.
@@ -69,7 +69,7 @@ enum Outcome {
 }
 
 #[derive(Debug)]
-struct Counters {
+struct CoreCounters {
     general: usize,
     fixed: usize,
     /// What ended the search.
@@ -81,7 +81,7 @@ pub(super) fn core_pmu(patient: Patient<'_>) -> Capability {
     let cores = patient.cores();
     let outcomes: Vec<_> = cores.iter().map(|core| (core, examine(patient, core))).collect();
     let working: Vec<_> =
-        outcomes.iter().filter(|(_, outcome)| matches!(outcome, Outcome::Counts(_))).collect();
+        outcomes.iter().filter(|(_, outcome)| matches!(outcome, CorePmuOutcome::Counts(_))).collect();
     if working.is_empty() {
         return without(patient, &outcomes);
     }
@@ -91,16 +91,16 @@ pub(super) fn core_pmu(patient: Patient<'_>) -> Capability {
 }
 
 /// The row of a machine on which no core counts: the most telling reason decides.
-fn without(patient: Patient<'_>, outcomes: &[(&Core, Outcome)]) -> Capability {
+fn without(patient: Patient<'_>, outcomes: &[(&CoreKind, CorePmuOutcome)]) -> Capability {
     let troubles = outcomes.iter().filter_map(|(core, outcome)| match outcome {
-        Outcome::Refused(trouble) => Some((core, *trouble)),
+        CorePmuOutcome::Refused(trouble) => Some((core, *trouble)),
         _ => None,
     });
     if let Some((core, trouble)) = troubles.max_by_key(|(_, trouble)| trouble.weight()) {
         let mut refusal = patient.refusal(trouble, Need::User);
         match (&core.listed, refusal.state) {
-            (None, State::Blocked) => refusal.words += "; sysfs lists no core PMU either",
-            (Some(pmu), State::Missing) => {
+            (None, CapabilityState::Blocked) => refusal.words += "; sysfs lists no core PMU either",
+            (Some(pmu), CapabilityState::Missing) => {
                 refusal.words = format!("sysfs lists {}, but it fails: {}", pmu.name, refusal.words);
             }
             (None, _) if patient.topology.hypervisor.is_some() => {
@@ -112,42 +112,42 @@ fn without(patient: Patient<'_>, outcomes: &[(&Core, Outcome)]) -> Capability {
     }
     let words: Vec<_> =
         outcomes.iter().map(|(core, outcome)| describe(core, outcome, outcomes.len() > 1)).collect();
-    let stuck = outcomes.iter().all(|(_, outcome)| matches!(outcome, Outcome::Stuck));
+    let stuck = outcomes.iter().all(|(_, outcome)| matches!(outcome, CorePmuOutcome::Stuck));
     if stuck { SUBJECT.missing(words.join("; ")) } else { SUBJECT.blocked(words.join("; "), None) }
 }
 
-fn describe(core: &Core, outcome: &Outcome, several: bool) -> String {
+fn describe(core: &CoreKind, outcome: &CorePmuOutcome, several: bool) -> String {
     let words = match outcome {
-        Outcome::Counts(Counters { general, fixed, end }) => {
+        CorePmuOutcome::Counts(CoreCounters { general, fixed, end }) => {
             let fixed = if *fixed > 0 { format!(" + {fixed} fixed") } else { String::new() };
             format!("{}{fixed} ({end})", counted(*general, "counter"))
         }
-        Outcome::NeverRan => "opens, but never gets a counter: others hold them all".to_owned(),
-        Outcome::Stuck => "opens, but counts no cycles: an empty virtual PMU".to_owned(),
-        Outcome::Refused(trouble) => trouble.errno.to_string(),
-        Outcome::Unreachable(errno) => format!("not tried, none of its CPUs is ours ({errno})"),
+        CorePmuOutcome::NeverRan => "opens, but never gets a counter: others hold them all".to_owned(),
+        CorePmuOutcome::Stuck => "opens, but counts no cycles: an empty virtual PMU".to_owned(),
+        CorePmuOutcome::Refused(trouble) => trouble.errno.to_string(),
+        CorePmuOutcome::Unreachable(errno) => format!("not tried, none of its CPUs is ours ({errno})"),
     };
     if several { format!("{}: {words}", core.name) } else { words }
 }
 
-fn examine(patient: Patient<'_>, core: &Core) -> Outcome {
+fn examine(patient: Patient<'_>, core: &CoreKind) -> CorePmuOutcome {
     let tried = patient.on_one_of(core.cpus.as_ref(), || {
-        let cycles = Event::hardware(bindings::PERF_COUNT_HW_CPU_CYCLES, core.kind);
+        let cycles = KernelEvent::hardware(bindings::PERF_COUNT_HW_CPU_CYCLES, core.kind);
         match patient.count(&cycles).map(|reading| reading.counted()) {
-            Err(trouble) => Outcome::Refused(trouble),
-            Ok(None) => Outcome::NeverRan,
-            Ok(Some(0)) => Outcome::Stuck,
-            Ok(Some(_)) => Outcome::Counts(counters(patient, core)),
+            Err(trouble) => CorePmuOutcome::Refused(trouble),
+            Ok(None) => CorePmuOutcome::NeverRan,
+            Ok(Some(0)) => CorePmuOutcome::Stuck,
+            Ok(Some(_)) => CorePmuOutcome::Counts(counters(patient, core)),
         }
     });
-    tried.unwrap_or_else(Outcome::Unreachable)
+    tried.unwrap_or_else(CorePmuOutcome::Unreachable)
 }
 
 /// Grows a group until it no longer counts. Branch misses fit every general counter and no fixed one.
-fn counters(patient: Patient<'_>, core: &Core) -> Counters {
-    let event = |id| Event::hardware(id, core.kind);
+fn counters(patient: Patient<'_>, core: &CoreKind) -> CoreCounters {
+    let event = |id| KernelEvent::hardware(id, core.kind);
     let misses = event(bindings::PERF_COUNT_HW_BRANCH_MISSES);
-    let mut group: Vec<Counter<'_>> = Vec::new();
+    let mut group: Vec<OpenCounter<'_>> = Vec::new();
     let end = loop {
         if group.len() == MOST_COUNTERS {
             break format!("a group of {MOST_COUNTERS} still counts");
@@ -171,18 +171,18 @@ fn counters(patient: Patient<'_>, core: &Core) -> Counters {
             group.push(member);
         }
     }
-    Counters { general, fixed: group.len() - general, end }
+    CoreCounters { general, fixed: group.len() - general, end }
 }
 
 /// Adds an event to a group led by its first member; `None` if the whole then gets no counters.
 fn grow<'a>(
     patient: Patient<'a>,
-    group: &[Counter<'a>],
-    event: &Event,
-) -> Result<Option<Counter<'a>>, Errno> {
+    group: &[OpenCounter<'a>],
+    event: &KernelEvent,
+) -> Result<Option<OpenCounter<'a>>, Errno> {
     let member = match group.first() {
-        None => Counter::open(patient.kernel, event, Target::ThisThread)?,
-        Some(leader) => leader.join(event, Target::ThisThread)?,
+        None => OpenCounter::open(patient.kernel, event, EventTarget::ThisThread)?,
+        Some(leader) => leader.join(event, EventTarget::ThisThread)?,
     };
     let leader = group.first().unwrap_or(&member);
     leader.start()?;
@@ -196,10 +196,13 @@ fn grow<'a>(
 mod tests {
     use super::*;
     use crate::script::Script;
-    use pmu::scripted::{Behaviour, Request};
+    use pmu::scripted::{Behaviour, ScriptedRequest};
 
     /// A core with this many general counters and fixed counters for cycles, instructions and reference cycles.
-    fn core(general: usize, fixed: bool) -> impl Fn(Request<'_>) -> Result<Behaviour, Errno> + Send + Sync {
+    fn core(
+        general: usize,
+        fixed: bool,
+    ) -> impl Fn(ScriptedRequest<'_>) -> Result<Behaviour, Errno> + Send + Sync {
         move |request| {
             let misses =
                 request.event.config & 0xffff_ffff == u64::from(bindings::PERF_COUNT_HW_BRANCH_MISSES);
@@ -215,7 +218,7 @@ mod tests {
         let row = core_pmu(script.patient());
         assert_eq!(
             (row.state, row.detail.as_str()),
-            (State::Found, "4 counters + 3 fixed (a group of 5 gives EINVAL)")
+            (CapabilityState::Found, "4 counters + 3 fixed (a group of 5 gives EINVAL)")
         );
         script.kernel(core(6, false));
         assert_eq!(core_pmu(script.patient()).detail, "6 counters (a group of 7 gives EINVAL)");
@@ -238,11 +241,11 @@ mod tests {
         let mut script = Script::new();
         script.kernel(|_| Ok(Behaviour::never_runs()));
         let row = core_pmu(script.patient());
-        assert_eq!(row.state, State::Blocked);
+        assert_eq!(row.state, CapabilityState::Blocked);
         assert!(row.detail.contains("never gets a counter"), "{}", row.detail);
         script.kernel(|_| Ok(Behaviour::counts(0)));
         let row = core_pmu(script.patient());
-        assert_eq!(row.state, State::Missing);
+        assert_eq!(row.state, CapabilityState::Missing);
         assert!(row.detail.contains("counts no cycles"), "{}", row.detail);
     }
 
@@ -251,21 +254,21 @@ mod tests {
         let mut script = Script::new();
         script.refuse_everything(libc::ENOENT);
         let row = core_pmu(script.patient());
-        assert_eq!((row.state, row.unlock_with), (State::Missing, None));
+        assert_eq!((row.state, row.unlock_with), (CapabilityState::Missing, None));
         script.topology.hypervisor = Some("KVM".to_owned());
         assert_eq!(core_pmu(script.patient()).detail, "ENOENT: the hypervisor passes no counters through");
 
         script.write("proc/sys/kernel/perf_event_paranoid", "3");
         script.refuse_everything(libc::EACCES);
         let row = core_pmu(script.patient());
-        assert_eq!(row.state, State::Blocked);
+        assert_eq!(row.state, CapabilityState::Blocked);
         assert!(row.detail.contains("sysfs lists no core PMU either"), "{}", row.detail);
         assert_eq!(row.unlock_with.as_deref(), Some("sudo sysctl kernel.perf_event_paranoid=2"));
 
         script.pmu("cpu", 4, &[]);
         script.refuse_everything(libc::ENODEV);
         let row = core_pmu(script.patient());
-        assert_eq!(row.state, State::Missing);
+        assert_eq!(row.state, CapabilityState::Missing);
         assert!(row.detail.starts_with("sysfs lists cpu, but it fails: ENODEV"), "{}", row.detail);
     }
 
@@ -281,7 +284,7 @@ mod tests {
             _ => Err(Errno(libc::ENOENT)),
         });
         let row = core_pmu(script.patient());
-        assert_eq!(row.state, State::Found);
+        assert_eq!(row.state, CapabilityState::Found);
         assert!(row.detail.contains("cpu_core: 8 counters + 3 fixed"), "{}", row.detail);
         assert!(row.detail.contains("cpu_atom: 6 counters ("), "{}", row.detail);
         assert_eq!(script.system.pinned(), [2, 0]);

@@ -5,16 +5,16 @@ use std::fs::File;
 use pmu::Errno;
 use record::doctor::Capability;
 
-use super::{Patient, row::Subject};
+use super::{Patient, row::RowSubject};
 
-const SMT: Subject = Subject {
+const SMT: RowSubject = RowSubject {
     key: "smt",
     name: "SMT",
     tried: "compared the siblings of every CPU with the kernel's smt control",
     unlocks: "what two programs on one core take from each other",
 };
 
-const FREQUENCY: Subject = Subject {
+const FREQUENCY: RowSubject = RowSubject {
     key: "frequency_control",
     name: "Frequency control",
     tried: "read the frequency governor; where there is one, opened it for writing without writing",
@@ -78,18 +78,18 @@ pub(super) fn frequency_control(patient: Patient<'_>) -> Capability {
 mod tests {
     use super::*;
     use crate::script::{Script, as_nobody};
-    use record::doctor::State;
+    use record::doctor::CapabilityState;
 
     #[test]
     fn smt_on_off_and_absent() {
         let mut script = Script::new();
         script.cpus(2);
-        assert_eq!(smt(script.patient()).state, State::Missing);
+        assert_eq!(smt(script.patient()).state, CapabilityState::Missing);
         for (control, state) in [
-            ("on", State::Missing),
-            ("off", State::Blocked),
-            ("forceoff", State::Missing),
-            ("notsupported", State::Missing),
+            ("on", CapabilityState::Missing),
+            ("off", CapabilityState::Blocked),
+            ("forceoff", CapabilityState::Missing),
+            ("notsupported", CapabilityState::Missing),
         ] {
             script.write("sys/devices/system/cpu/smt/control", control);
             assert_eq!(smt(script.patient()).state, state, "{control}");
@@ -114,11 +114,11 @@ mod tests {
         let row = frequency_control(script.patient());
         assert_eq!(
             (row.state, row.detail.as_str()),
-            (State::Found, "governor powersave of intel_pstate, can be set")
+            (CapabilityState::Found, "governor powersave of intel_pstate, can be set")
         );
         script.forbid_writing(governor);
         let row = as_nobody(|| frequency_control(script.patient()));
-        assert_eq!(row.state, State::Blocked);
+        assert_eq!(row.state, CapabilityState::Blocked);
         assert!(row.detail.ends_with("read only: EACCES"), "{}", row.detail);
         assert_eq!(std::fs::read_to_string(script.path(governor)).unwrap(), "powersave\n", "left alone");
     }

@@ -2,16 +2,16 @@
 
 use record::doctor::Capability;
 
-use super::{Patient, row::Subject};
+use super::{Patient, row::RowSubject};
 
-const HYPERVISOR: Subject = Subject {
+const HYPERVISOR: RowSubject = RowSubject {
     key: "hypervisor",
     name: "Hypervisor",
     tried: "asked CPUID and the kernel whether this is a guest, as shown by `memwall topology`",
     unlocks: "knowing which claims (cache sizes, SMT, clock) may be the host's fiction",
 };
 
-const STEAL: Subject = Subject {
+const STEAL: RowSubject = RowSubject {
     key: "steal_time",
     name: "Steal time",
     tried: "read the time stolen from all CPUs since boot in /proc/stat",
@@ -65,18 +65,18 @@ pub(super) fn steal_time(patient: Patient<'_>) -> Capability {
 mod tests {
     use super::*;
     use crate::script::Script;
-    use record::doctor::State;
+    use record::doctor::CapabilityState;
 
     #[test]
     fn guests_and_containers() {
         let mut script = Script::new();
-        assert_eq!(hypervisor(script.patient()).state, State::Missing);
+        assert_eq!(hypervisor(script.patient()).state, CapabilityState::Missing);
         script.topology.hypervisor = Some("KVM".to_owned());
         script.write(".dockerenv", "");
         let row = hypervisor(script.patient());
         assert_eq!(
             (row.state, row.detail.as_str()),
-            (State::Found, "guest of KVM, in a container: its claims need measuring")
+            (CapabilityState::Found, "guest of KVM, in a container: its claims need measuring")
         );
     }
 
@@ -87,13 +87,16 @@ mod tests {
             let row = steal_time(script.patient());
             (row.state, row.detail)
         };
-        assert_eq!(steal(&script).0, State::Missing);
+        assert_eq!(steal(&script).0, CapabilityState::Missing);
         script.write("proc/stat", "cpu  800 0 0 0 0 0 0 0 0 0\ncpu0 800 0 0\n");
         assert!(steal(&script).1.contains("nobody to steal"));
         script.topology.hypervisor = Some("KVM".to_owned());
         assert!(steal(&script).1.contains("nothing here decides"));
         script.write("proc/stat", "cpu  700 0 100 100 0 0 50 50 10 0\n");
-        assert_eq!(steal(&script), (State::Found, "0.50 s since boot, 5.000 % of all CPU time".to_owned()));
+        assert_eq!(
+            steal(&script),
+            (CapabilityState::Found, "0.50 s since boot, 5.000 % of all CPU time".to_owned())
+        );
         for text in ["", "cpu\n", "cpu  1 2 3\n", "cpu  a b\n"] {
             script.write("proc/stat", text);
             assert!(steal(&script).1.contains("no steal field"), "{text}");

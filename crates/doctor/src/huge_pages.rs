@@ -3,9 +3,9 @@
 use machine::Bytes;
 use record::doctor::Capability;
 
-use super::{Patient, row::Subject};
+use super::{Patient, row::RowSubject};
 
-const SUBJECT: Subject = Subject {
+const SUBJECT: RowSubject = RowSubject {
     key: "huge_pages",
     name: "Huge pages",
     tried: "mapped memory, asked for huge pages, touched it and looked in smaps; reserved a page of the hugetlb pool",
@@ -52,26 +52,26 @@ mod tests {
     use super::*;
     use crate::script::Script;
     use pmu::Errno;
-    use record::doctor::State;
+    use record::doctor::CapabilityState;
 
     #[test]
     fn given_refused_and_absent() {
         let mut script = Script::new();
         script.system.transparent = Ok(Bytes::mib(2));
         let row = huge_pages(script.patient());
-        assert_eq!(row.state, State::Found);
+        assert_eq!(row.state, CapabilityState::Found);
         assert_eq!(row.detail, "transparent pages of 2 MiB; hugetlb pool empty");
 
         script.system.transparent = Ok(Bytes(0));
         assert!(huge_pages(script.patient()).unlock_with.unwrap().contains("compact_memory"));
         script.write("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n");
         let row = huge_pages(script.patient());
-        assert_eq!(row.state, State::Blocked);
+        assert_eq!(row.state, CapabilityState::Blocked);
         assert!(row.unlock_with.unwrap().starts_with("echo madvise | sudo tee /sys/kernel/mm"));
 
         script.system.transparent = Err(Errno(libc::EINVAL));
-        assert_eq!(huge_pages(script.patient()).state, State::Missing);
+        assert_eq!(huge_pages(script.patient()).state, CapabilityState::Missing);
         script.system.pooled = Ok(());
-        assert_eq!(huge_pages(script.patient()).state, State::Found);
+        assert_eq!(huge_pages(script.patient()).state, CapabilityState::Found);
     }
 }

@@ -1,7 +1,7 @@
 //! What can be measured here: every capability is tried, not read off.
 //!
 //! Each row opens the event, makes the call or writes the cell it speaks of, and undoes what it did. Files are read
-//! under a root path, events go through [`pmu::Kernel`], other system calls through [`System`]: a test can script
+//! under a root path, events go through [`pmu::LinuxKernel`], other system calls through [`System`]: a test can script
 //! all three.
 #![deny(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -34,7 +34,7 @@ mod verdict;
 use std::{fs, path::Path};
 
 use machine::Topology;
-use pmu::{Errno, Kernel};
+use pmu::{Errno, LinuxKernel};
 use record::doctor::{Capability, Checkup};
 
 pub use live::LiveSystem;
@@ -48,7 +48,7 @@ pub struct Patient<'a> {
     /// What it claims to be.
     pub topology: &'a Topology,
     /// Opens events.
-    pub kernel: &'a dyn Kernel,
+    pub kernel: &'a dyn LinuxKernel,
     /// Makes the other system calls.
     pub system: &'a dyn System,
 }
@@ -61,7 +61,7 @@ pub fn examine_here(topology: &Topology) -> Checkup {
 /// Tries every capability, then names the best instrument and what stays unknown.
 pub fn examine(patient: Patient<'_>) -> Checkup {
     let rows: Vec<Capability> = ROWS.iter().map(|row| row(patient)).collect();
-    let verdict = verdict::Verdict::of(&rows);
+    let verdict = verdict::CheckupVerdict::of(&rows);
     Checkup {
         schema: "memwall.doctor/1".to_owned(),
         rows,
@@ -111,7 +111,7 @@ impl Patient<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use record::doctor::{Instrument, State};
+    use record::doctor::{BestInstrument, CapabilityState};
     use script::Script;
 
     #[test]
@@ -127,7 +127,7 @@ mod tests {
         for row in &checkup.rows {
             assert!(!row.name.is_empty() && !row.detail.is_empty(), "{row:?}");
             assert!(!row.tried.is_empty() && !row.unlocks.is_empty(), "{row:?}");
-            assert!(row.state != State::Found || row.unlock_with.is_none(), "{row:?}");
+            assert!(row.state != CapabilityState::Found || row.unlock_with.is_none(), "{row:?}");
         }
         assert_eq!(script.kernel.open_events(), 0, "nothing stays open");
     }
@@ -138,7 +138,7 @@ mod tests {
             let mut script = Script::new();
             script.refuse_everything(errno);
             let checkup = examine(script.patient());
-            assert_eq!(checkup.instrument, Instrument::Squeeze, "{}", Errno(errno));
+            assert_eq!(checkup.instrument, BestInstrument::Squeeze, "{}", Errno(errno));
             assert!(!checkup.cannot_tell.is_empty());
         }
     }

@@ -1,7 +1,7 @@
 //! The operating system this process runs on.
 //!
 //! # Safety
-//! Pages tried are mapped by [`Pages`], which owns them: nothing else points into them, and they are unmapped
+//! Pages tried are mapped by [`TrialPages`], which owns them: nothing else points into them, and they are unmapped
 //! when the trial ends. Calls that take masks are given local arrays with their true length in bits.
 #![allow(unsafe_code)]
 
@@ -35,7 +35,7 @@ impl System for LiveSystem {
     fn transparent_huge_pages(&self, page: Bytes) -> Result<Bytes, Errno> {
         let size = usize::try_from(page.0).map_err(|_| Errno(libc::EINVAL))?;
         // Twice the size holds one aligned page wherever the mapping starts.
-        let pages = Pages::map(size.checked_mul(2).ok_or(Errno(libc::EINVAL))?, MapFlags::empty())?;
+        let pages = TrialPages::map(size.checked_mul(2).ok_or(Errno(libc::EINVAL))?, MapFlags::empty())?;
         pages.advise_huge()?;
         pages.touch();
         let smaps = fs::read_to_string("/proc/self/smaps")?;
@@ -44,11 +44,11 @@ impl System for LiveSystem {
 
     fn pooled_huge_page(&self) -> Result<(), Errno> {
         // Mapping reserves the page; touching it could kill us where a cgroup limits the pool.
-        Pages::map(default_huge_page()?, MapFlags::HUGETLB).map(drop)
+        TrialPages::map(default_huge_page()?, MapFlags::HUGETLB).map(drop)
     }
 
     fn bind_page(&self, node: u32) -> Result<u32, Errno> {
-        let pages = Pages::map(rustix::param::page_size(), MapFlags::empty())?;
+        let pages = TrialPages::map(rustix::param::page_size(), MapFlags::empty())?;
         pages.bind(node)?;
         pages.touch();
         pages.node()
@@ -91,12 +91,12 @@ fn anonymous_huge(smaps: &str, address: u64) -> Option<Bytes> {
 }
 
 /// Anonymous memory of our own; unmapped when dropped.
-struct Pages {
+struct TrialPages {
     start: *mut u8,
     length: usize,
 }
 
-impl Pages {
+impl TrialPages {
     fn map(length: usize, flags: MapFlags) -> Result<Self, Errno> {
         let access = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: a new mapping at an address of the kernel's choosing overlaps nothing of ours.
@@ -152,7 +152,7 @@ impl Pages {
     }
 }
 
-impl Drop for Pages {
+impl Drop for TrialPages {
     fn drop(&mut self) {
         // SAFETY: we own this mapping, and nothing borrows from it. Failing to unmap can only leak it.
         let _ = unsafe { rustix::mm::munmap(self.start.cast(), self.length) };

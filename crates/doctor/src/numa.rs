@@ -5,10 +5,10 @@ use record::doctor::Capability;
 
 use super::{
     Patient,
-    row::{Subject, counted, named},
+    row::{RowSubject, counted, named},
 };
 
-const SUBJECT: Subject = Subject {
+const SUBJECT: RowSubject = RowSubject {
     key: "numa_binding",
     name: "NUMA binding",
     tried: "bound a fresh page to each node that has memory, touched it, and asked which node it lies on",
@@ -47,7 +47,7 @@ pub(super) fn binding(patient: Patient<'_>) -> Capability {
 fn nodes(patient: Patient<'_>) -> Vec<u32> {
     let topology = patient.topology;
     let allowed = |node: u32| topology.limits.nodes.as_ref().is_none_or(|nodes| nodes.contains(node));
-    let has_memory = |node: &&machine::topology::Node| node.memory.is_none_or(|memory| memory.0 > 0);
+    let has_memory = |node: &&machine::topology::MemoryNode| node.memory.is_none_or(|memory| memory.0 > 0);
     let nodes: Vec<_> =
         topology.nodes.iter().filter(has_memory).map(|node| node.id).filter(|&node| allowed(node)).collect();
     if nodes.is_empty() { vec![0] } else { nodes }
@@ -69,7 +69,7 @@ fn refusal(errno: Errno) -> Capability {
 mod tests {
     use super::*;
     use crate::script::Script;
-    use record::doctor::State;
+    use record::doctor::CapabilityState;
 
     #[test]
     fn every_node_is_tried() {
@@ -81,7 +81,7 @@ mod tests {
         let row = binding(script.patient());
         assert_eq!(
             (row.state, row.detail.as_str()),
-            (State::Found, "works on 3 of 4 nodes, not on 3 (landed on 0)")
+            (CapabilityState::Found, "works on 3 of 4 nodes, not on 3 (landed on 0)")
         );
         script.topology.limits.nodes = Some("0-1".parse().unwrap());
         assert_eq!(binding(script.patient()).detail, "works on 2 nodes");
@@ -94,11 +94,11 @@ mod tests {
         let row = binding(script.patient());
         assert_eq!(
             (row.state, row.unlock_with.as_deref()),
-            (State::Blocked, Some("docker run --cap-add SYS_NICE IMAGE"))
+            (CapabilityState::Blocked, Some("docker run --cap-add SYS_NICE IMAGE"))
         );
         script.system.bind = |_| Err(Errno(libc::ENOSYS));
-        assert_eq!(binding(script.patient()).state, State::Missing);
+        assert_eq!(binding(script.patient()).state, CapabilityState::Missing);
         script.system.bind = |_| Ok(9);
-        assert_eq!(binding(script.patient()).state, State::Missing);
+        assert_eq!(binding(script.patient()).state, CapabilityState::Missing);
     }
 }

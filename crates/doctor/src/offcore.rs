@@ -1,16 +1,16 @@
 //! Filters on what leaves the core.
 
-use pmu::{Event, Pmu};
+use pmu::{KernelEvent, Pmu};
 use record::doctor::Capability;
 
 use super::{
     Patient,
-    core_pmu::Core,
+    core_pmu::CoreKind,
     refusal::{Need, Trouble},
-    row::Subject,
+    row::RowSubject,
 };
 
-const SUBJECT: Subject = Subject {
+const SUBJECT: RowSubject = RowSubject {
     key: "offcore_filters",
     name: "Offcore filters",
     tried: "counted demand data reads through an offcore-response filter on each core PMU whose format has one",
@@ -50,9 +50,9 @@ pub(super) fn offcore_filters(patient: Patient<'_>) -> Capability {
 }
 
 /// The first encoding that gets a counter.
-fn accepts(patient: Patient<'_>, core: &Core, pmu: &Pmu) -> Result<u64, Trouble> {
+fn accepts(patient: Patient<'_>, core: &CoreKind, pmu: &Pmu) -> Result<u64, Trouble> {
     let attempt = |encoding| {
-        let mut event = Event::new(pmu.kind, encoding);
+        let mut event = KernelEvent::new(pmu.kind, encoding);
         pmu.fields["offcore_rsp"].put(&mut event, FILTER);
         let reading = patient.count(&event)?;
         reading.counted().map(|_| encoding).ok_or(Trouble::using(pmu::Errno(libc::EBUSY)))
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use crate::script::Script;
     use pmu::{Errno, scripted::Behaviour};
-    use record::doctor::State;
+    use record::doctor::CapabilityState;
 
     fn intel() -> Script {
         let script = Script::new();
@@ -87,23 +87,23 @@ mod tests {
             _ => Err(Errno(libc::EINVAL)),
         });
         let row = offcore_filters(script.patient());
-        assert_eq!((row.state, row.detail.as_str()), (State::Found, "cpu accepts event 0x012a"));
+        assert_eq!((row.state, row.detail.as_str()), (CapabilityState::Found, "cpu accepts event 0x012a"));
     }
 
     #[test]
     fn refused_never_run_and_absent() {
         let mut script = intel();
         script.refuse_everything(libc::EINVAL);
-        assert_eq!(offcore_filters(script.patient()).state, State::Missing);
+        assert_eq!(offcore_filters(script.patient()).state, CapabilityState::Missing);
         script.refuse_everything(libc::EACCES);
-        assert_eq!(offcore_filters(script.patient()).state, State::Blocked);
+        assert_eq!(offcore_filters(script.patient()).state, CapabilityState::Blocked);
         script.kernel(|_| Ok(Behaviour::never_runs()));
-        assert_eq!(offcore_filters(script.patient()).state, State::Blocked);
+        assert_eq!(offcore_filters(script.patient()).state, CapabilityState::Blocked);
 
         let amd = Script::new();
         amd.pmu("cpu", 4, &[("format/event", "config:0-7,32-35")]);
         let row = offcore_filters(amd.patient());
-        assert_eq!(row.state, State::Missing);
+        assert_eq!(row.state, CapabilityState::Missing);
         assert!(row.detail.contains("offcore_rsp"));
     }
 }

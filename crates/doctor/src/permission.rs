@@ -1,18 +1,18 @@
 //! What the kernel's settings let us do with events.
 
-use pmu::{Errno, Event, Target, bindings};
+use pmu::{Errno, EventTarget, KernelEvent, bindings};
 use record::doctor::Capability;
 
-use super::{Patient, refusal::Need, row::Subject};
+use super::{Patient, refusal::Need, row::RowSubject};
 
-const PARANOID: Subject = Subject {
+const PARANOID: RowSubject = RowSubject {
     key: "perf_event_paranoid",
     name: "perf_event_paranoid",
     tried: "opened a software event for our own thread in user mode, in all modes, and for a whole CPU",
     unlocks: "events in the kernel and on whole CPUs, memory controllers and energy among them",
 };
 
-const WATCHDOG: Subject = Subject {
+const WATCHDOG: RowSubject = RowSubject {
     key: "nmi_watchdog",
     name: "NMI watchdog",
     tried: "read kernel.nmi_watchdog",
@@ -25,13 +25,13 @@ pub(super) fn perf_event_paranoid(patient: Patient<'_>) -> Capability {
         Some(level) => level.to_string(),
         None => return without_level(patient),
     };
-    let cpu = Target::Cpu(patient.topology.usable_cpus().first().unwrap_or(0));
-    let event = Event::software(bindings::PERF_COUNT_SW_CPU_CLOCK);
+    let cpu = EventTarget::Cpu(patient.topology.usable_cpus().first().unwrap_or(0));
+    let event = KernelEvent::software(bindings::PERF_COUNT_SW_CPU_CLOCK);
     let steps = [
-        (event.clone(), Target::ThisThread, Need::User, "we may open no event"),
+        (event.clone(), EventTarget::ThisThread, Need::User, "we may open no event"),
         (
             event.clone().in_all_modes(),
-            Target::ThisThread,
+            EventTarget::ThisThread,
             Need::Kernel,
             "our own programs, in user mode only",
         ),
@@ -53,8 +53,8 @@ pub(super) fn perf_event_paranoid(patient: Patient<'_>) -> Capability {
 
 /// The row of a kernel that hides or lacks the setting: whether events open decides.
 fn without_level(patient: Patient<'_>) -> Capability {
-    let event = Event::software(bindings::PERF_COUNT_SW_CPU_CLOCK);
-    match patient.open(&event, Target::ThisThread) {
+    let event = KernelEvent::software(bindings::PERF_COUNT_SW_CPU_CLOCK);
+    match patient.open(&event, EventTarget::ThisThread) {
         Ok(_) => PARANOID.found("the setting cannot be read, but events of our own open"),
         Err(trouble) => patient.refusal(trouble, Need::User).row(&PARANOID),
     }
@@ -79,15 +79,15 @@ mod tests {
     use crate::script::{Script, live, this_machine};
     use pmu::{
         event::Modes,
-        scripted::{Behaviour, Request},
+        scripted::{Behaviour, ScriptedRequest},
     };
-    use record::doctor::State;
+    use record::doctor::CapabilityState;
 
     /// What an unpatched kernel answers an ordinary user at this level; Debian and Ubuntu add 3 and 4.
-    fn at(level: i64) -> impl Fn(Request<'_>) -> Result<Behaviour, Errno> + Send + Sync {
+    fn at(level: i64) -> impl Fn(ScriptedRequest<'_>) -> Result<Behaviour, Errno> + Send + Sync {
         move |request| {
             let limit = match (request.target, request.event.modes) {
-                (Target::Cpu(_), _) => 0,
+                (EventTarget::Cpu(_), _) => 0,
                 (_, Modes::All | Modes::Kernel) => 1,
                 (_, Modes::User) => 2,
             };
@@ -113,7 +113,7 @@ mod tests {
             assert_eq!(row.detail, format!("{level}: {words}"));
             let command = (level > 0).then_some("sudo sysctl kernel.perf_event_paranoid=0");
             assert_eq!(row.unlock_with.as_deref(), command);
-            assert_eq!(row.state, if level > 0 { State::Blocked } else { State::Found });
+            assert_eq!(row.state, if level > 0 { CapabilityState::Blocked } else { CapabilityState::Found });
         }
     }
 
@@ -122,7 +122,7 @@ mod tests {
         let mut script = Script::new();
         script.write("proc/sys/kernel/perf_event_paranoid", "4");
         script.kernel(at(-1));
-        assert_eq!(perf_event_paranoid(script.patient()).state, State::Found);
+        assert_eq!(perf_event_paranoid(script.patient()).state, CapabilityState::Found);
     }
 
     #[test]
@@ -131,36 +131,36 @@ mod tests {
         script.write("proc/self/status", "Seccomp:\t2\n");
         script.refuse_everything(libc::EPERM);
         let row = perf_event_paranoid(script.patient());
-        assert_eq!(row.state, State::Blocked);
+        assert_eq!(row.state, CapabilityState::Blocked);
         assert!(row.unlock_with.unwrap().contains("--cap-add PERFMON"));
         script.remove("proc/sys/kernel/perf_event_paranoid");
         script.refuse_everything(libc::ENOSYS);
-        assert_eq!(perf_event_paranoid(script.patient()).state, State::Missing);
+        assert_eq!(perf_event_paranoid(script.patient()).state, CapabilityState::Missing);
         script.kernel(at(-1));
-        assert_eq!(perf_event_paranoid(script.patient()).state, State::Found);
+        assert_eq!(perf_event_paranoid(script.patient()).state, CapabilityState::Found);
     }
 
     #[test]
     fn here_the_row_says_what_opening_says() {
         let topology = this_machine();
-        let whole_cpu = Event::software(bindings::PERF_COUNT_SW_CPU_CLOCK).in_all_modes();
-        let cpu = Target::Cpu(topology.usable_cpus().first().unwrap());
-        let may = pmu::Counter::open(&pmu::Live, &whole_cpu, cpu).is_ok();
+        let whole_cpu = KernelEvent::software(bindings::PERF_COUNT_SW_CPU_CLOCK).in_all_modes();
+        let cpu = EventTarget::Cpu(topology.usable_cpus().first().unwrap());
+        let may = pmu::OpenCounter::open(&pmu::Live, &whole_cpu, cpu).is_ok();
         let row = perf_event_paranoid(live(&topology));
-        assert_eq!(row.state == State::Found, may, "{row:?}");
+        assert_eq!(row.state == CapabilityState::Found, may, "{row:?}");
     }
 
     #[test]
     fn the_watchdog() {
         let script = Script::new();
-        assert_eq!(nmi_watchdog(script.patient()).state, State::Missing);
+        assert_eq!(nmi_watchdog(script.patient()).state, CapabilityState::Missing);
         script.write("proc/sys/kernel/nmi_watchdog", "0\n");
-        assert_eq!(nmi_watchdog(script.patient()).state, State::Found);
+        assert_eq!(nmi_watchdog(script.patient()).state, CapabilityState::Found);
         script.write("proc/sys/kernel/nmi_watchdog", "1\n");
         let row = nmi_watchdog(script.patient());
         assert_eq!(
             (row.state, row.unlock_with.as_deref()),
-            (State::Blocked, Some("sudo sysctl kernel.nmi_watchdog=0"))
+            (CapabilityState::Blocked, Some("sudo sysctl kernel.nmi_watchdog=0"))
         );
     }
 }

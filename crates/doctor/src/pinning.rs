@@ -5,10 +5,10 @@ use record::doctor::Capability;
 
 use super::{
     Patient,
-    row::{Subject, counted, named},
+    row::{RowSubject, counted, named},
 };
 
-const SUBJECT: Subject = Subject {
+const SUBJECT: RowSubject = RowSubject {
     key: "pinning",
     name: "Pinning",
     tried: "pinned a throwaway thread to each CPU our cpuset allows, and asked where it ran",
@@ -48,7 +48,7 @@ pub(super) fn pinning(patient: Patient<'_>) -> Capability {
 mod tests {
     use super::*;
     use crate::script::{Script, live, this_machine};
-    use record::doctor::State;
+    use record::doctor::CapabilityState;
 
     #[test]
     fn every_allowed_cpu_is_tried() {
@@ -71,18 +71,18 @@ mod tests {
     fn refusals() {
         let mut script = Script::new();
         script.system.run = |_| Err(Errno(libc::EPERM));
-        assert_eq!(pinning(script.patient()).state, State::Blocked);
+        assert_eq!(pinning(script.patient()).state, CapabilityState::Blocked);
         script.system.run = |cpu| Ok(cpu + 1);
-        assert_eq!(pinning(script.patient()).state, State::Missing);
+        assert_eq!(pinning(script.patient()).state, CapabilityState::Missing);
         script.cpus(0);
-        assert_eq!(pinning(script.patient()).state, State::Missing);
+        assert_eq!(pinning(script.patient()).state, CapabilityState::Missing);
     }
 
     #[test]
     fn here_our_own_cpus_take_a_pinned_thread() {
         let topology = this_machine();
         let row = pinning(live(&topology));
-        assert_eq!(row.state, State::Found, "{}", row.detail);
+        assert_eq!(row.state, CapabilityState::Found, "{}", row.detail);
         assert!(!row.detail.contains("except"), "{}", row.detail);
     }
 }

@@ -1,16 +1,16 @@
 //! Samples that name the very instruction.
 
-use pmu::{Errno, Event, Pmu, Target, bindings, event::Sampling, record::Records};
+use pmu::{Errno, EventTarget, KernelEvent, Pmu, bindings, event::Sampling, record::Records};
 use record::doctor::Capability;
 
 use super::{
     Patient,
-    core_pmu::Core,
+    core_pmu::CoreKind,
     refusal::{Need, Trouble},
-    row::Subject,
+    row::RowSubject,
 };
 
-const SUBJECT: Subject = Subject {
+const SUBJECT: RowSubject = RowSubject {
     key: "precise_sampling",
     name: "Precise sampling",
     tried: "sampled cycles with precise_ip 3, 2 and 1, then ibs_op where sysfs lists it, until exact samples arrived",
@@ -51,13 +51,13 @@ fn heavier(a: Option<(Trouble, Need)>, b: (Trouble, Need)) -> Option<(Trouble, N
 }
 
 /// The highest precise level at which the core PMU delivers exact samples.
-fn by_core(patient: Patient<'_>, core: &Core) -> Result<u8, Trouble> {
+fn by_core(patient: Patient<'_>, core: &CoreKind) -> Result<u8, Trouble> {
     let tried = patient.on_one_of(core.cpus.as_ref(), || {
         let mut refused = Trouble::open(Errno(libc::EOPNOTSUPP));
         for level in [3, 2, 1] {
             let event =
-                Event::hardware(bindings::PERF_COUNT_HW_CPU_CYCLES, core.kind).sampled(sampling(level));
-            match patient.sample(&event, Target::ThisThread) {
+                KernelEvent::hardware(bindings::PERF_COUNT_HW_CPU_CYCLES, core.kind).sampled(sampling(level));
+            match patient.sample(&event, EventTarget::ThisThread) {
                 Ok(records) if is_exact(&records) => return Ok(level),
                 Ok(_) => refused = Trouble::using(Errno(libc::ENODATA)),
                 Err(trouble) => refused = trouble,
@@ -70,16 +70,16 @@ fn by_core(patient: Patient<'_>, core: &Core) -> Result<u8, Trouble> {
 
 /// How IBS can be had here. Older kernels know it only for whole CPUs, and with no mode excluded.
 fn by_ibs(patient: Patient<'_>, pmu: &Pmu) -> Result<&'static str, (Trouble, Need)> {
-    let event = Event::new(pmu.kind, 0).sampled(sampling(0));
+    let event = KernelEvent::new(pmu.kind, 0).sampled(sampling(0));
     let mut filtered = event.clone();
     if let Some(field) = pmu.fields.get("swfilt") {
         field.put(&mut filtered, 1);
     }
     let all = event.in_all_modes();
-    let cpu = Target::Cpu(patient.topology.usable_cpus().first().unwrap_or(0));
+    let cpu = EventTarget::Cpu(patient.topology.usable_cpus().first().unwrap_or(0));
     let attempts = [
-        (filtered, Target::ThisThread, Need::User, "one program in user mode"),
-        (all.clone(), Target::ThisThread, Need::Kernel, "one program in all modes"),
+        (filtered, EventTarget::ThisThread, Need::User, "one program in user mode"),
+        (all.clone(), EventTarget::ThisThread, Need::Kernel, "one program in all modes"),
         (all, cpu, Need::WholeCpu, "whole CPUs only"),
     ];
     let mut worst = None;
@@ -108,15 +108,15 @@ mod tests {
     use pmu::{
         event::Modes,
         record::encode,
-        scripted::{Behaviour, Request},
+        scripted::{Behaviour, ScriptedRequest},
     };
-    use record::doctor::State;
+    use record::doctor::CapabilityState;
 
     fn one_sample(misc: u32) -> Behaviour {
         Behaviour::samples(&encode(bindings::PERF_RECORD_SAMPLE, misc as u16, &0x40_1000u64.to_ne_bytes()))
     }
 
-    fn precise(request: &Request<'_>) -> u8 {
+    fn precise(request: &ScriptedRequest<'_>) -> u8 {
         request.event.sampling.unwrap().precise
     }
 
@@ -128,7 +128,10 @@ mod tests {
             _ => Ok(one_sample(bindings::PERF_RECORD_MISC_EXACT_IP)),
         });
         let row = precise_sampling(script.patient());
-        assert_eq!((row.state, row.detail.as_str()), (State::Found, "cpu samples exactly at precise_ip 2"));
+        assert_eq!(
+            (row.state, row.detail.as_str()),
+            (CapabilityState::Found, "cpu samples exactly at precise_ip 2")
+        );
     }
 
     #[test]
@@ -136,10 +139,10 @@ mod tests {
         let mut script = Script::new();
         script.kernel(|_| Ok(one_sample(0)));
         let row = precise_sampling(script.patient());
-        assert_eq!(row.state, State::Missing);
+        assert_eq!(row.state, CapabilityState::Missing);
         assert!(row.detail.starts_with("ENODATA"), "{}", row.detail);
         script.refuse_everything(libc::EOPNOTSUPP);
-        assert_eq!(precise_sampling(script.patient()).state, State::Missing);
+        assert_eq!(precise_sampling(script.patient()).state, CapabilityState::Missing);
     }
 
     #[test]
@@ -151,7 +154,10 @@ mod tests {
             _ => Err(Errno(libc::EINVAL)),
         });
         let row = precise_sampling(script.patient());
-        assert_eq!((row.state, row.detail.as_str()), (State::Found, "IBS samples one program in user mode"));
+        assert_eq!(
+            (row.state, row.detail.as_str()),
+            (CapabilityState::Found, "IBS samples one program in user mode")
+        );
     }
 
     #[test]
@@ -165,10 +171,10 @@ mod tests {
             _ => Err(Errno(libc::EOPNOTSUPP)),
         });
         let row = precise_sampling(script.patient());
-        assert_eq!(row.state, State::Blocked);
+        assert_eq!(row.state, CapabilityState::Blocked);
         assert_eq!(row.unlock_with.as_deref(), Some("sudo sysctl kernel.perf_event_paranoid=1"));
         script.kernel(|request| match (request.event.kind, request.target) {
-            (11, Target::Cpu(0)) => Ok(one_sample(0)),
+            (11, EventTarget::Cpu(0)) => Ok(one_sample(0)),
             _ => Err(Errno(libc::EINVAL)),
         });
         assert_eq!(precise_sampling(script.patient()).detail, "IBS samples whole CPUs only");

@@ -5,9 +5,9 @@ use std::{fs::File, os::unix::fs::FileExt};
 use pmu::Errno;
 use record::doctor::Capability;
 
-use super::{Patient, row::Subject};
+use super::{Patient, row::RowSubject};
 
-const SUBJECT: Subject = Subject {
+const SUBJECT: RowSubject = RowSubject {
     key: "prefetcher_control",
     name: "Prefetcher control",
     tried: "read the model-specific register that switches the prefetchers; nothing was written",
@@ -15,17 +15,17 @@ const SUBJECT: Subject = Subject {
 };
 
 /// One register and what its bits switch off.
-struct Register {
+struct PrefetchRegister {
     address: u64,
     switches: &'static [&'static str],
 }
 
-const INTEL: Register = Register {
+const INTEL: PrefetchRegister = PrefetchRegister {
     address: 0x1a4,
     switches: &["L2 streamer", "L2 adjacent line", "L1 streamer", "L1 by instruction"],
 };
 /// Zen 4 and later.
-const AMD: Register = Register {
+const AMD: PrefetchRegister = PrefetchRegister {
     address: 0xc000_0108,
     switches: &["L1 stream", "L1 stride", "L1 region", "L2 stream", "reserved", "up/down"],
 };
@@ -75,7 +75,7 @@ fn read(patient: Patient<'_>, path: &str, register: u64) -> Result<u64, Errno> {
 }
 
 /// Which prefetchers the value switches off.
-fn off(register: &Register, value: u64) -> String {
+fn off(register: &PrefetchRegister, value: u64) -> String {
     let names: Vec<_> = register
         .switches
         .iter()
@@ -90,7 +90,7 @@ fn off(register: &Register, value: u64) -> String {
 mod tests {
     use super::*;
     use crate::script::{Script, as_nobody};
-    use record::doctor::State;
+    use record::doctor::CapabilityState;
 
     fn with_register(vendor: &str, value: u64) -> Script {
         let mut script = Script::new();
@@ -108,13 +108,13 @@ mod tests {
         let row = prefetcher_control(with_register("GenuineIntel", 0).patient());
         assert_eq!(
             (row.state, row.detail.as_str()),
-            (State::Found, "register 0x1a4 reads 0x0: all prefetchers on")
+            (CapabilityState::Found, "register 0x1a4 reads 0x0: all prefetchers on")
         );
         let row = prefetcher_control(with_register("GenuineIntel", 0b101).patient());
         assert!(row.detail.ends_with("L2 streamer, L1 streamer off"), "{}", row.detail);
         let row = prefetcher_control(with_register("AuthenticAMD", 1).patient());
         assert!(row.detail.ends_with("L1 stream off"), "{}", row.detail);
-        assert_eq!(prefetcher_control(with_register("ARM", 0).patient()).state, State::Missing);
+        assert_eq!(prefetcher_control(with_register("ARM", 0).patient()).state, CapabilityState::Missing);
     }
 
     #[test]
@@ -122,12 +122,18 @@ mod tests {
         let script = with_register("GenuineIntel", 0);
         script.forbid("dev/cpu/0/msr");
         let row = as_nobody(|| prefetcher_control(script.patient()));
-        assert_eq!((row.state, row.unlock_with.as_deref()), (State::Blocked, Some("sudo memwall doctor")));
+        assert_eq!(
+            (row.state, row.unlock_with.as_deref()),
+            (CapabilityState::Blocked, Some("sudo memwall doctor"))
+        );
         script.remove("dev/cpu/0/msr");
         let row = prefetcher_control(script.patient());
-        assert_eq!((row.state, row.unlock_with.as_deref()), (State::Blocked, Some("sudo modprobe msr")));
+        assert_eq!(
+            (row.state, row.unlock_with.as_deref()),
+            (CapabilityState::Blocked, Some("sudo modprobe msr"))
+        );
         // A file that ends before the register, like a hypervisor that faults the read.
         script.write("dev/cpu/0/msr", "short");
-        assert_eq!(prefetcher_control(script.patient()).state, State::Missing);
+        assert_eq!(prefetcher_control(script.patient()).state, CapabilityState::Missing);
     }
 }

@@ -2,17 +2,17 @@
 
 use std::{fs, time::Duration};
 
-use pmu::{Errno, Pmu, Target};
+use pmu::{Errno, EventTarget, Pmu};
 use record::doctor::Capability;
 
 use super::{
     Patient,
     refusal::{Need, Trouble},
-    row::{Subject, named},
+    row::{RowSubject, named},
     trial::burn,
 };
 
-const SUBJECT: Subject = Subject {
+const SUBJECT: RowSubject = RowSubject {
     key: "rapl_energy",
     name: "RAPL energy",
     tried: "opened each energy event that sysfs lists for a power PMU, and read the energy files of powercap",
@@ -47,7 +47,7 @@ pub(super) fn energy(patient: Patient<'_>) -> Capability {
 fn by_events(patient: Patient<'_>) -> Option<Result<Vec<String>, Trouble>> {
     let pmu = Pmu::list(patient.root).into_iter().find(|pmu| pmu.name == "power")?;
     let mask = pmu.cpumask.as_ref().and_then(|mask| mask.first());
-    let cpu = Target::Cpu(mask.or(patient.topology.usable_cpus().first())?);
+    let cpu = EventTarget::Cpu(mask.or(patient.topology.usable_cpus().first())?);
     let mut worst = Trouble::open(Errno(libc::ENODEV));
     let mut domains = Vec::new();
     for name in pmu.events.keys().filter(|name| name.starts_with("energy-")) {
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
     use crate::script::{Script, as_nobody};
     use pmu::scripted::Behaviour;
-    use record::doctor::State;
+    use record::doctor::CapabilityState;
 
     fn with_power() -> Script {
         let script = Script::new();
@@ -123,12 +123,12 @@ mod tests {
     fn domains_that_count() {
         let mut script = with_power();
         script.kernel(|request| match (request.event.config, request.target) {
-            (2, Target::Cpu(0)) => Ok(Behaviour::counts(5)),
-            (3, Target::Cpu(0)) => Err(Errno(libc::EINVAL)),
+            (2, EventTarget::Cpu(0)) => Ok(Behaviour::counts(5)),
+            (3, EventTarget::Cpu(0)) => Err(Errno(libc::EINVAL)),
             other => unreachable!("{other:?}"),
         });
         let row = energy(script.patient());
-        assert_eq!((row.state, row.detail.as_str()), (State::Found, "power PMU: pkg"));
+        assert_eq!((row.state, row.detail.as_str()), (CapabilityState::Found, "power PMU: pkg"));
     }
 
     #[test]
@@ -136,23 +136,26 @@ mod tests {
         let mut script = with_power();
         script.refuse_everything(libc::EACCES);
         let row = energy(script.patient());
-        assert_eq!(row.state, State::Blocked);
+        assert_eq!(row.state, CapabilityState::Blocked);
         assert!(row.unlock_with.unwrap().contains("perf_event_paranoid=0"));
         script.write("sys/class/powercap/intel-rapl:0/energy_uj", "1234\n");
         script.write("sys/class/powercap/intel-rapl:0/name", "package-0\n");
         let row = energy(script.patient());
-        assert_eq!((row.state, row.detail.as_str()), (State::Found, "powercap: intel-rapl:0 package-0"));
+        assert_eq!(
+            (row.state, row.detail.as_str()),
+            (CapabilityState::Found, "powercap: intel-rapl:0 package-0")
+        );
     }
 
     #[test]
     fn an_energy_file_only_root_may_read() {
         let script = Script::new();
         script.write("sys/class/powercap/intel-rapl/enabled", "1\n");
-        assert_eq!(energy(script.patient()).state, State::Missing);
+        assert_eq!(energy(script.patient()).state, CapabilityState::Missing);
         script.write("sys/class/powercap/intel-rapl:0/energy_uj", "1234\n");
         script.forbid("sys/class/powercap/intel-rapl:0/energy_uj");
         let row = as_nobody(|| energy(script.patient()));
-        assert_eq!((row.state, row.detail.as_str()), (State::Blocked, "powercap: EACCES"));
+        assert_eq!((row.state, row.detail.as_str()), (CapabilityState::Blocked, "powercap: EACCES"));
         assert!(row.unlock_with.unwrap().starts_with("sudo chmod"));
     }
 }

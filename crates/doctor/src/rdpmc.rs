@@ -1,16 +1,16 @@
 //! Reading counters without the kernel.
 
-use pmu::{Event, Target, bindings};
+use pmu::{EventTarget, KernelEvent, bindings};
 use record::doctor::Capability;
 
 use super::{
     Patient,
-    core_pmu::Core,
+    core_pmu::CoreKind,
     refusal::{Need, Trouble},
-    row::Subject,
+    row::RowSubject,
 };
 
-const SUBJECT: Subject = Subject {
+const SUBJECT: RowSubject = RowSubject {
     key: "rdpmc",
     name: "rdpmc",
     tried: "opened a cycles event to see whether its control page allows rdpmc while it runs",
@@ -18,7 +18,7 @@ const SUBJECT: Subject = Subject {
 };
 
 /// What the control page said.
-enum Page {
+enum CounterPage {
     Allowed,
     Forbidden,
     NoCounter,
@@ -35,11 +35,11 @@ pub(super) fn rdpmc(patient: Patient<'_>) -> Capability {
         .unwrap_or_else(|errno| Err(Trouble::using(errno)));
     match page {
         Err(trouble) => patient.refusal(trouble, Need::User).row(&SUBJECT),
-        Ok(Page::Allowed) => SUBJECT.found("the kernel allows it for events of our own threads"),
-        Ok(Page::NoCounter) => {
+        Ok(CounterPage::Allowed) => SUBJECT.found("the kernel allows it for events of our own threads"),
+        Ok(CounterPage::NoCounter) => {
             SUBJECT.blocked("the event got no counter to read: others hold them all", None)
         }
-        Ok(Page::Forbidden) => {
+        Ok(CounterPage::Forbidden) => {
             let path = format!("sys/bus/event_source/devices/{}/rdpmc", core.name);
             match patient.text(&path).as_deref() {
                 Ok("0") => {
@@ -51,18 +51,18 @@ pub(super) fn rdpmc(patient: Patient<'_>) -> Capability {
     }
 }
 
-fn look(patient: Patient<'_>, core: &Core) -> Result<Page, Trouble> {
-    let cycles = Event::hardware(bindings::PERF_COUNT_HW_CPU_CYCLES, core.kind);
-    let counter = patient.open(&cycles, Target::ThisThread)?;
+fn look(patient: Patient<'_>, core: &CoreKind) -> Result<CounterPage, Trouble> {
+    let cycles = KernelEvent::hardware(bindings::PERF_COUNT_HW_CPU_CYCLES, core.kind);
+    let counter = patient.open(&cycles, EventTarget::ThisThread)?;
     let page = counter.map(0).map_err(Trouble::map)?;
     counter.start().map_err(Trouble::using)?;
     // Both must be seen while the event runs: off its counter there is nothing to read.
     let (allowed, on_counter) = (page.allows_rdpmc(), page.is_on_a_counter());
     counter.stop().map_err(Trouble::using)?;
     Ok(match (allowed, on_counter) {
-        (true, true) => Page::Allowed,
-        (true, false) => Page::NoCounter,
-        (false, _) => Page::Forbidden,
+        (true, true) => CounterPage::Allowed,
+        (true, false) => CounterPage::NoCounter,
+        (false, _) => CounterPage::Forbidden,
     })
 }
 
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
     use crate::script::Script;
     use pmu::{Errno, scripted::Behaviour};
-    use record::doctor::State;
+    use record::doctor::CapabilityState;
 
     fn with(capabilities: u64, index: u32) -> Script {
         let mut script = Script::new();
@@ -85,9 +85,9 @@ mod tests {
 
     #[test]
     fn the_control_page_decides() {
-        assert_eq!(rdpmc(with(1 << 2, 1).patient()).state, State::Found);
-        assert_eq!(rdpmc(with(1 << 2, 0).patient()).state, State::Blocked);
-        assert_eq!(rdpmc(with(1 << 3, 1).patient()).state, State::Missing);
+        assert_eq!(rdpmc(with(1 << 2, 1).patient()).state, CapabilityState::Found);
+        assert_eq!(rdpmc(with(1 << 2, 0).patient()).state, CapabilityState::Blocked);
+        assert_eq!(rdpmc(with(1 << 3, 1).patient()).state, CapabilityState::Missing);
     }
 
     #[test]
@@ -95,7 +95,7 @@ mod tests {
         let script = with(0, 1);
         script.pmu("cpu", 4, &[("rdpmc", "0\n")]);
         let row = rdpmc(script.patient());
-        assert_eq!(row.state, State::Blocked);
+        assert_eq!(row.state, CapabilityState::Blocked);
         let command = "echo 1 | sudo tee /sys/bus/event_source/devices/cpu/rdpmc";
         assert_eq!(row.unlock_with.as_deref(), Some(command));
     }
@@ -104,8 +104,8 @@ mod tests {
     fn refusals() {
         let mut script = Script::new();
         script.refuse_everything(libc::ENOENT);
-        assert_eq!(rdpmc(script.patient()).state, State::Missing);
+        assert_eq!(rdpmc(script.patient()).state, CapabilityState::Missing);
         script.kernel(|_| Ok(Behaviour { map: Err(Errno(libc::EPERM)), ..Behaviour::counts(1) }));
-        assert_eq!(rdpmc(script.patient()).state, State::Blocked);
+        assert_eq!(rdpmc(script.patient()).state, CapabilityState::Blocked);
     }
 }

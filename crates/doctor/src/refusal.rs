@@ -2,37 +2,37 @@
 
 use pmu::refusal::Surroundings;
 pub(super) use pmu::refusal::{Need, Trouble};
-use record::doctor::{Capability, State};
+use record::doctor::{Capability, CapabilityState};
 
-use super::{Patient, row::Subject};
+use super::{Patient, row::RowSubject};
 
 /// A refusal in words.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Refusal {
+pub(super) struct TrialRefusal {
     /// Missing or blocked.
-    pub state: State,
+    pub state: CapabilityState,
     /// The errno and its meaning here.
     pub words: String,
     /// The command that lifts it.
     pub unlock_with: Option<String>,
 }
 
-impl Refusal {
+impl TrialRefusal {
     /// The row this refusal makes.
-    pub fn row(self, subject: &Subject) -> Capability {
+    pub fn row(self, subject: &RowSubject) -> Capability {
         match self.state {
-            State::Blocked => subject.blocked(self.words, self.unlock_with),
-            State::Missing | State::Found => subject.missing(self.words),
+            CapabilityState::Blocked => subject.blocked(self.words, self.unlock_with),
+            CapabilityState::Missing | CapabilityState::Found => subject.missing(self.words),
         }
     }
 }
 
 impl Patient<'_> {
     /// What `trouble` with an event means on this machine.
-    pub(super) fn refusal(&self, trouble: Trouble, need: Need) -> Refusal {
+    pub(super) fn refusal(&self, trouble: Trouble, need: Need) -> TrialRefusal {
         let explanation = self.surroundings().explain(trouble, need);
-        let state = if explanation.is_blocked { State::Blocked } else { State::Missing };
-        Refusal { state, words: explanation.words, unlock_with: explanation.unlock_with }
+        let state = if explanation.is_blocked { CapabilityState::Blocked } else { CapabilityState::Missing };
+        TrialRefusal { state, words: explanation.words, unlock_with: explanation.unlock_with }
     }
 
     /// `kernel.perf_event_paranoid`.
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
     use crate::script::Script;
 
-    fn refusal(script: &Script, errno: i32, need: Need) -> (State, String, Option<String>) {
+    fn refusal(script: &Script, errno: i32, need: Need) -> (CapabilityState, String, Option<String>) {
         let refusal = script.patient().refusal(Trouble::open(Errno(errno)), need);
         (refusal.state, refusal.words, refusal.unlock_with)
     }
@@ -71,7 +71,7 @@ mod tests {
             let script = Script::new();
             script.write("proc/sys/kernel/perf_event_paranoid", &format!("{level}\n"));
             let (state, words, unlock) = refusal(&script, libc::EACCES, need);
-            assert_eq!(state, State::Blocked);
+            assert_eq!(state, CapabilityState::Blocked);
             assert!(words.starts_with("EACCES") && words.contains(&format!("is {level}")), "{words}");
             let command = wanted.map(|level| format!("sudo sysctl kernel.perf_event_paranoid={level}"));
             assert_eq!(unlock, command, "{words}");
@@ -83,11 +83,11 @@ mod tests {
         let script = Script::new();
         script.write("proc/self/status", "Name:\tmemwall\nSeccomp:\t2\nSeccomp_filters:\t1\n");
         let (state, words, unlock) = refusal(&script, libc::EPERM, Need::User);
-        assert_eq!((state, unlock.as_deref()), (State::Blocked, Some(CONTAINER)));
+        assert_eq!((state, unlock.as_deref()), (CapabilityState::Blocked, Some(CONTAINER)));
         assert!(words.contains("seccomp"), "{words}");
         script.write("proc/self/status", "Seccomp:\t0\n");
         let (state, words, _) = refusal(&script, libc::EPERM, Need::User);
-        assert_eq!((state, words.as_str()), (State::Blocked, "EPERM: not permitted"));
+        assert_eq!((state, words.as_str()), (CapabilityState::Blocked, "EPERM: not permitted"));
     }
 
     #[test]
@@ -95,24 +95,24 @@ mod tests {
         let script = Script::new();
         for errno in [libc::ENOENT, libc::ENODEV, libc::EOPNOTSUPP, libc::EINVAL, 4095] {
             let (state, words, unlock) = refusal(&script, errno, Need::User);
-            assert_eq!((state, unlock), (State::Missing, None), "{words}");
+            assert_eq!((state, unlock), (CapabilityState::Missing, None), "{words}");
             assert!(words.starts_with(&Errno(errno).to_string()), "{words}");
         }
         for errno in [libc::ENOSPC, libc::EBUSY] {
-            assert_eq!(refusal(&script, errno, Need::User).0, State::Blocked);
+            assert_eq!(refusal(&script, errno, Need::User).0, CapabilityState::Blocked);
         }
         let (state, _, unlock) = refusal(&script, libc::EMFILE, Need::User);
-        assert_eq!((state, unlock.as_deref()), (State::Blocked, Some("ulimit -n 4096")));
+        assert_eq!((state, unlock.as_deref()), (CapabilityState::Blocked, Some("ulimit -n 4096")));
     }
 
     #[test]
     fn no_system_call_is_told_from_a_hidden_one() {
         let script = Script::new();
-        assert_eq!(refusal(&script, libc::ENOSYS, Need::User).0, State::Blocked);
+        assert_eq!(refusal(&script, libc::ENOSYS, Need::User).0, CapabilityState::Blocked);
         script.remove("proc/sys/kernel/perf_event_paranoid");
-        assert_eq!(refusal(&script, libc::ENOSYS, Need::User).0, State::Missing);
+        assert_eq!(refusal(&script, libc::ENOSYS, Need::User).0, CapabilityState::Missing);
         let (state, words, _) = refusal(&script, libc::EACCES, Need::User);
-        assert_eq!((state, words.as_str()), (State::Blocked, "EACCES: not permitted"));
+        assert_eq!((state, words.as_str()), (CapabilityState::Blocked, "EACCES: not permitted"));
     }
 
     #[test]

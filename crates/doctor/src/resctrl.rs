@@ -9,16 +9,16 @@ use std::{
 use pmu::Errno;
 use record::doctor::Capability;
 
-use super::{Patient, row::Subject};
+use super::{Patient, row::RowSubject};
 
-const ALLOCATION: Subject = Subject {
+const ALLOCATION: RowSubject = RowSubject {
     key: "resctrl_allocation",
     name: "resctrl allocation",
     tried: "looked for a mounted resctrl and what it controls; where mounted, made an empty group and removed it",
     unlocks: "taking cache ways (CAT) or bandwidth (MBA) away from a program, to see what it needs",
 };
 
-const MONITORING: Subject = Subject {
+const MONITORING: RowSubject = RowSubject {
     key: "resctrl_monitoring",
     name: "resctrl monitoring",
     tried: "looked for a mounted resctrl and what it counts; where mounted, made an empty group and removed it",
@@ -72,8 +72,8 @@ pub(super) fn monitoring(patient: Patient<'_>) -> Capability {
 }
 
 /// Proves that a group can be made in `folder`.
-fn with_group(subject: &Subject, folder: &Path, have: &str) -> Capability {
-    match Group::make(folder) {
+fn with_group(subject: &RowSubject, folder: &Path, have: &str) -> Capability {
+    match TrialGroup::make(folder) {
         Ok(_group) => subject.found(have),
         Err(errno) if errno.is_permission() => subject
             .blocked(format!("{have}; making a group gives {errno}"), Some("sudo memwall doctor".to_owned())),
@@ -85,7 +85,7 @@ fn with_group(subject: &Subject, folder: &Path, have: &str) -> Capability {
 }
 
 /// The row of a machine without a mounted resctrl.
-fn unmounted(patient: Patient<'_>, subject: &Subject, wanted: &[&str]) -> Capability {
+fn unmounted(patient: Patient<'_>, subject: &RowSubject, wanted: &[&str]) -> Capability {
     let known = patient.text("proc/filesystems").unwrap_or_default();
     let is_known = known.lines().any(|line| line.split_whitespace().next_back() == Some("resctrl"));
     let info = patient.text("proc/cpuinfo").unwrap_or_default();
@@ -126,9 +126,9 @@ fn mount_point(patient: Patient<'_>) -> Option<PathBuf> {
 }
 
 /// An empty group; removed when dropped.
-struct Group(PathBuf);
+struct TrialGroup(PathBuf);
 
-impl Group {
+impl TrialGroup {
     fn make(folder: &Path) -> Result<Self, Errno> {
         let path = folder.join(format!("memwall-doctor-{}", process::id()));
         fs::create_dir(&path)?;
@@ -136,7 +136,7 @@ impl Group {
     }
 }
 
-impl Drop for Group {
+impl Drop for TrialGroup {
     fn drop(&mut self) {
         // An empty group is always removable by who made it.
         let _ = fs::remove_dir(&self.0);
@@ -147,7 +147,7 @@ impl Drop for Group {
 mod tests {
     use super::*;
     use crate::script::{Script, as_nobody};
-    use record::doctor::State;
+    use record::doctor::CapabilityState;
 
     fn mounted() -> Script {
         let script = Script::new();
@@ -166,9 +166,9 @@ mod tests {
     fn groups_are_made_and_removed() {
         let script = mounted();
         let row = allocation(script.patient());
-        assert_eq!((row.state, row.detail.as_str()), (State::Found, "CAT of L3, MBA"));
+        assert_eq!((row.state, row.detail.as_str()), (CapabilityState::Found, "CAT of L3, MBA"));
         let row = monitoring(script.patient());
-        assert_eq!((row.state, row.detail.as_str()), (State::Found, "occupancy, bandwidth"));
+        assert_eq!((row.state, row.detail.as_str()), (CapabilityState::Found, "occupancy, bandwidth"));
         for folder in ["sys/fs/resctrl", "sys/fs/resctrl/mon_groups"] {
             let left: Vec<_> =
                 fs::read_dir(script.path(folder)).unwrap().flatten().map(|e| e.file_name()).collect();
@@ -181,7 +181,7 @@ mod tests {
         let script = mounted();
         script.forbid_writing("sys/fs/resctrl");
         let row = as_nobody(|| allocation(script.patient()));
-        assert_eq!(row.state, State::Blocked);
+        assert_eq!(row.state, CapabilityState::Blocked);
         assert!(row.detail.ends_with("making a group gives EACCES"), "{}", row.detail);
     }
 
@@ -189,22 +189,22 @@ mod tests {
     fn mounted_with_nothing_in_it() {
         let script = Script::new();
         script.write("proc/self/mounts", "resctrl /sys/fs/resctrl resctrl rw 0 0\n");
-        assert_eq!(allocation(script.patient()).state, State::Missing);
-        assert_eq!(monitoring(script.patient()).state, State::Missing);
+        assert_eq!(allocation(script.patient()).state, CapabilityState::Missing);
+        assert_eq!(monitoring(script.patient()).state, CapabilityState::Missing);
     }
 
     #[test]
     fn not_mounted() {
         let script = Script::new();
-        assert_eq!(allocation(script.patient()).state, State::Missing);
+        assert_eq!(allocation(script.patient()).state, CapabilityState::Missing);
         script.write("proc/cpuinfo", "flags\t\t: fpu cat_l3 mba\n");
         assert!(allocation(script.patient()).detail.contains("cat_l3, mba, this kernel has no resctrl"));
         script.write("proc/filesystems", "nodev\tsysfs\nnodev\tresctrl\n");
         let row = allocation(script.patient());
-        assert_eq!(row.state, State::Blocked);
+        assert_eq!(row.state, CapabilityState::Blocked);
         assert_eq!(row.unlock_with.as_deref(), Some("sudo mount -t resctrl resctrl /sys/fs/resctrl"));
         assert_eq!(monitoring(script.patient()).detail, "the CPU has no flag for it");
         script.remove("proc/cpuinfo");
-        assert_eq!(monitoring(script.patient()).state, State::Blocked, "no flags to judge by");
+        assert_eq!(monitoring(script.patient()).state, CapabilityState::Blocked, "no flags to judge by");
     }
 }

@@ -1,9 +1,9 @@
 //! One capability and what came of trying it.
 
-use record::doctor::{Capability, State};
+use record::doctor::{Capability, CapabilityState};
 
 /// What never changes about a row.
-pub(super) struct Subject {
+pub(super) struct RowSubject {
     /// Stable key for machines.
     pub key: &'static str,
     /// Name for people.
@@ -14,23 +14,23 @@ pub(super) struct Subject {
     pub unlocks: &'static str,
 }
 
-impl Subject {
+impl RowSubject {
     /// It works.
     pub fn found(&self, detail: impl Into<String>) -> Capability {
-        self.row(State::Found, detail.into(), None)
+        self.row(CapabilityState::Found, detail.into(), None)
     }
 
     /// The machine does not have it, and nothing the user types changes that.
     pub fn missing(&self, detail: impl Into<String>) -> Capability {
-        self.row(State::Missing, detail.into(), None)
+        self.row(CapabilityState::Missing, detail.into(), None)
     }
 
     /// It is, or may be, there; `unlock_with` would open it.
     pub fn blocked(&self, detail: impl Into<String>, unlock_with: Option<String>) -> Capability {
-        self.row(State::Blocked, detail.into(), unlock_with)
+        self.row(CapabilityState::Blocked, detail.into(), unlock_with)
     }
 
-    fn row(&self, state: State, detail: String, unlock_with: Option<String>) -> Capability {
+    fn row(&self, state: CapabilityState, detail: String, unlock_with: Option<String>) -> Capability {
         Capability {
             key: self.key.to_owned(),
             name: self.name.to_owned(),

@@ -14,13 +14,13 @@ use std::{
 
 use machine::{
     Bytes, Topology,
-    topology::{CoreKind, Cpu, Node},
+    topology::{CoreKind, Cpu, MemoryNode},
 };
 use pmu::{
-    Counter, Errno, Event, Live, Target,
-    scripted::{Behaviour, Request, Scripted},
+    Errno, EventTarget, KernelEvent, Live, OpenCounter,
+    scripted::{Behaviour, Scripted, ScriptedRequest},
 };
-use record::doctor::{Capability, State};
+use record::doctor::{Capability, CapabilityState};
 
 use super::{LiveSystem, Patient, System};
 
@@ -59,7 +59,7 @@ impl Script {
     /// Answers every open with `answer`.
     pub fn kernel(
         &mut self,
-        answer: impl Fn(Request<'_>) -> Result<Behaviour, Errno> + Send + Sync + 'static,
+        answer: impl Fn(ScriptedRequest<'_>) -> Result<Behaviour, Errno> + Send + Sync + 'static,
     ) {
         self.kernel = Scripted::new(answer);
     }
@@ -108,7 +108,7 @@ impl Script {
 
     /// Gives the machine this many nodes.
     pub fn nodes(&mut self, count: u32) {
-        let node = |id| Node {
+        let node = |id| MemoryNode {
             id,
             cpus: machine::CpuSet::default(),
             memory: Some(Bytes::gib(1)),
@@ -207,21 +207,21 @@ pub(super) fn live(topology: &Topology) -> Patient<'_> {
 /// Tries a row on this machine. Where `event` opens the row must be found and pass `check`; where the kernel refuses
 /// it, the row must say so with the same errno.
 pub(super) fn live_or_refused(
-    event: &Event,
+    event: &KernelEvent,
     row: fn(Patient<'_>) -> Capability,
     check: impl FnOnce(&Capability),
 ) {
     let topology = this_machine();
-    let opened = Counter::open(&Live, event, Target::ThisThread).map(drop);
+    let opened = OpenCounter::open(&Live, event, EventTarget::ThisThread).map(drop);
     let row = row(live(&topology));
     match opened {
         Ok(()) => {
-            assert_eq!(row.state, State::Found, "{row:?}");
+            assert_eq!(row.state, CapabilityState::Found, "{row:?}");
             check(&row);
         }
         Err(errno) => {
-            assert_ne!(row.state, State::Found, "{row:?}");
-            assert_eq!(row.state == State::Blocked, errno.is_permission(), "{errno}: {row:?}");
+            assert_ne!(row.state, CapabilityState::Found, "{row:?}");
+            assert_eq!(row.state == CapabilityState::Blocked, errno.is_permission(), "{errno}: {row:?}");
             assert!(row.detail.contains(&errno.to_string()), "{errno}: {row:?}");
         }
     }

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pmu::{Counter, Errno, Event, Reading, Target, record::Records};
+use pmu::{CounterReading, Errno, EventTarget, KernelEvent, OpenCounter, record::Records};
 
 use super::{Patient, refusal::Trouble};
 
@@ -25,8 +25,8 @@ pub(super) fn burn(time: Duration) {
 
 impl<'a> Patient<'a> {
     /// Counts `event` over a short stretch of work of this thread.
-    pub(super) fn count(&self, event: &Event) -> Result<Reading, Trouble> {
-        let counter = self.open(event, Target::ThisThread)?;
+    pub(super) fn count(&self, event: &KernelEvent) -> Result<CounterReading, Trouble> {
+        let counter = self.open(event, EventTarget::ThisThread)?;
         counter.start().map_err(Trouble::using)?;
         burn(Duration::from_millis(1));
         counter.stop().map_err(Trouble::using)?;
@@ -34,7 +34,7 @@ impl<'a> Patient<'a> {
     }
 
     /// Samples `event` until the first records arrive or patience ends.
-    pub(super) fn sample(&self, event: &Event, target: Target) -> Result<Records, Trouble> {
+    pub(super) fn sample(&self, event: &KernelEvent, target: EventTarget) -> Result<Records, Trouble> {
         let counter = self.open(event, target)?;
         let ring = counter.map(RING_PAGES).map_err(Trouble::map)?;
         counter.start().map_err(Trouble::using)?;
@@ -49,8 +49,8 @@ impl<'a> Patient<'a> {
     }
 
     /// Opens `event` on its own.
-    pub(super) fn open(&self, event: &Event, target: Target) -> Result<Counter<'a>, Trouble> {
-        Counter::open(self.kernel, event, target).map_err(Trouble::open)
+    pub(super) fn open(&self, event: &KernelEvent, target: EventTarget) -> Result<OpenCounter<'a>, Trouble> {
+        OpenCounter::open(self.kernel, event, target).map_err(Trouble::open)
     }
 
     /// Runs `work` here, or on a thread pinned to the first usable of `cpus` if the work belongs to those.

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use pmu::{Counter, Event, Pmu, Target};
+use pmu::{EventTarget, KernelEvent, OpenCounter, Pmu};
 use record::doctor::Capability;
 
 use super::{
     Patient,
     refusal::{Need, Trouble},
-    row::{Subject, counted, named},
+    row::{RowSubject, counted, named},
     trial::burn,
 };
 
-const SUBJECT: Subject = Subject {
+const SUBJECT: RowSubject = RowSubject {
     key: "uncore_memory_controllers",
     name: "Memory controllers",
     tried: "opened and read an event of every memory-controller PMU that sysfs lists, on each CPU of its cpumask, \
@@ -25,7 +25,7 @@ const LIVELY: [&str; 4] = ["clockticks", "dclk", "umc_mem_clk", "cas_count_read"
 
 /// What came of one listed PMU.
 #[derive(Debug, PartialEq, Eq)]
-enum Outcome {
+enum UncoreOutcome {
     Usable,
     /// Listed, and nothing behind it.
     Phantom(String),
@@ -41,17 +41,17 @@ pub(super) fn memory_controllers(patient: Patient<'_>) -> Capability {
         return SUBJECT.missing(format!("sysfs lists no memory-controller PMU{aside}"));
     }
     let outcomes = count_all(patient, &controllers);
-    let usable = outcomes.iter().filter(|outcome| **outcome == Outcome::Usable).count();
+    let usable = outcomes.iter().filter(|outcome| **outcome == UncoreOutcome::Usable).count();
     let phantoms: Vec<_> = controllers
         .iter()
         .zip(&outcomes)
         .filter_map(|(pmu, outcome)| match outcome {
-            Outcome::Phantom(why) => Some(format!("{} ({why})", pmu.name)),
+            UncoreOutcome::Phantom(why) => Some(format!("{} ({why})", pmu.name)),
             _ => None,
         })
         .collect();
     let refused = outcomes.iter().filter_map(|outcome| match outcome {
-        Outcome::Refused(trouble) => Some(*trouble),
+        UncoreOutcome::Refused(trouble) => Some(*trouble),
         _ => None,
     });
     match (usable, refused.max_by_key(|trouble| trouble.weight())) {
@@ -72,38 +72,42 @@ pub(super) fn memory_controllers(patient: Patient<'_>) -> Capability {
 }
 
 /// Opens every controller on every CPU of its mask, lets time pass once for all, and reads.
-fn count_all(patient: Patient<'_>, pmus: &[&Pmu]) -> Vec<Outcome> {
+fn count_all(patient: Patient<'_>, pmus: &[&Pmu]) -> Vec<UncoreOutcome> {
     let opened: Vec<_> = pmus.iter().map(|pmu| open(patient, pmu)).collect();
     if opened.iter().any(Result::is_ok) {
         burn(Duration::from_millis(2));
     }
-    let read = |counters: Vec<Counter<'_>>| {
+    let read = |counters: Vec<OpenCounter<'_>>| {
         let ran =
             counters.iter().all(|counter| counter.read().is_ok_and(|reading| reading.counted().is_some()));
-        if ran { Outcome::Usable } else { Outcome::Phantom("never runs".to_owned()) }
+        if ran { UncoreOutcome::Usable } else { UncoreOutcome::Phantom("never runs".to_owned()) }
     };
     opened.into_iter().map(|counters| counters.map_or_else(|outcome| outcome, read)).collect()
 }
 
 /// One started counter per CPU of the mask.
-fn open<'a>(patient: Patient<'a>, pmu: &Pmu) -> Result<Vec<Counter<'a>>, Outcome> {
+fn open<'a>(patient: Patient<'a>, pmu: &Pmu) -> Result<Vec<OpenCounter<'a>>, UncoreOutcome> {
     let event = lively(pmu).in_all_modes().started();
     let mask = pmu.cpumask.clone().filter(|mask| !mask.is_empty());
     let cpus = mask.unwrap_or_else(|| patient.topology.usable_cpus().first().into_iter().collect());
-    let open = |cpu| patient.open(&event, Target::Cpu(cpu)).map_err(judge);
+    let open = |cpu| patient.open(&event, EventTarget::Cpu(cpu)).map_err(judge);
     cpus.iter().map(open).collect()
 }
 
 /// Permission and shortage say nothing about the hardware; every other refusal shows a phantom.
-fn judge(trouble: Trouble) -> Outcome {
-    if trouble.weight() > 0 { Outcome::Refused(trouble) } else { Outcome::Phantom(trouble.errno.to_string()) }
+fn judge(trouble: Trouble) -> UncoreOutcome {
+    if trouble.weight() > 0 {
+        UncoreOutcome::Refused(trouble)
+    } else {
+        UncoreOutcome::Phantom(trouble.errno.to_string())
+    }
 }
 
 /// An event of this PMU that is likely to count.
-fn lively(pmu: &Pmu) -> Event {
+fn lively(pmu: &Pmu) -> KernelEvent {
     let names = LIVELY.into_iter().chain(pmu.events.keys().map(String::as_str));
     let mut described = names.filter_map(|name| pmu.event(name)?.ok());
-    described.next().unwrap_or(Event::new(pmu.kind, 0))
+    described.next().unwrap_or(KernelEvent::new(pmu.kind, 0))
 }
 
 /// How many of the other uncore PMUs can be opened, as an aside.
@@ -120,7 +124,7 @@ mod tests {
     use super::*;
     use crate::script::Script;
     use pmu::{Errno, event::Modes, scripted::Behaviour};
-    use record::doctor::State;
+    use record::doctor::CapabilityState;
 
     const IMC: [(&str, &str); 4] = [
         ("cpumask", "0"),
@@ -137,7 +141,7 @@ mod tests {
         }
         script.pmu("uncore_cha_0", 40, &[("cpumask", "0")]);
         script.kernel(|request| {
-            assert_eq!((request.target, request.event.modes), (Target::Cpu(0), Modes::All));
+            assert_eq!((request.target, request.event.modes), (EventTarget::Cpu(0), Modes::All));
             match request.event.kind {
                 20 | 21 | 24 => {
                     assert_eq!(request.event.config, 0x0304);
@@ -154,7 +158,7 @@ mod tests {
     #[test]
     fn phantoms_are_counted_and_named() {
         let row = memory_controllers(five_channels().patient());
-        assert_eq!(row.state, State::Found);
+        assert_eq!(row.state, CapabilityState::Found);
         assert_eq!(
             row.detail,
             "3 of 5 listed PMUs count; 2 phantoms: uncore_imc_2 (ENODEV), uncore_imc_3 (never runs); \
@@ -168,14 +172,14 @@ mod tests {
         script.write("proc/sys/kernel/perf_event_paranoid", "2");
         script.refuse_everything(libc::EACCES);
         let row = memory_controllers(script.patient());
-        assert_eq!(row.state, State::Blocked);
+        assert_eq!(row.state, CapabilityState::Blocked);
         assert_eq!(row.unlock_with.as_deref(), Some("sudo sysctl kernel.perf_event_paranoid=0"));
         assert!(row.detail.starts_with("5 listed; EACCES"), "{}", row.detail);
         script.refuse_everything(libc::ENODEV);
-        assert_eq!(memory_controllers(script.patient()).state, State::Missing);
+        assert_eq!(memory_controllers(script.patient()).state, CapabilityState::Missing);
         script.refuse_everything(libc::EMFILE);
         assert_eq!(memory_controllers(script.patient()).unlock_with.as_deref(), Some("ulimit -n 4096"));
-        assert_eq!(memory_controllers(Script::new().patient()).state, State::Missing);
+        assert_eq!(memory_controllers(Script::new().patient()).state, CapabilityState::Missing);
     }
 
     #[test]
@@ -183,10 +187,10 @@ mod tests {
         let mut script = Script::new();
         script.pmu("amd_umc_0", 30, &[("cpumask", "0,64")]);
         script.kernel(|request| match request.target {
-            Target::Cpu(0) => Ok(Behaviour::counts(1)),
+            EventTarget::Cpu(0) => Ok(Behaviour::counts(1)),
             _ => Err(Errno(libc::ENODEV)),
         });
         let row = memory_controllers(script.patient());
-        assert_eq!(row.state, State::Missing, "half a controller is none: {}", row.detail);
+        assert_eq!(row.state, CapabilityState::Missing, "half a controller is none: {}", row.detail);
     }
 }

@@ -1,10 +1,10 @@
 //! The best instrument for a machine, and what stays unknown there.
 
-use record::doctor::{Capability, Instrument, State};
+use record::doctor::{BestInstrument, Capability, CapabilityState};
 
 /// What the rows add up to.
-pub(super) struct Verdict {
-    pub instrument: Instrument,
+pub(super) struct CheckupVerdict {
+    pub instrument: BestInstrument,
     pub because: String,
     pub cannot_tell: Vec<String>,
 }
@@ -30,26 +30,26 @@ const QUESTIONS: &[(&str, &[&str])] = &[
     ("what a lower core clock would cost", &["frequency_control"]),
 ];
 
-impl Verdict {
+impl CheckupVerdict {
     /// Judges the rows of a finished examination.
     pub fn of(rows: &[Capability]) -> Self {
         let row = |key: &str| rows.iter().find(|row| row.key == key);
-        let state = |key: &str| row(key).map_or(State::Missing, |row| row.state);
+        let state = |key: &str| row(key).map_or(CapabilityState::Missing, |row| row.state);
         let core = state("core_pmu");
         let (instrument, because) = match (core, state("clock_sampling"), state("user_registers")) {
-            (State::Found, ..) => (Instrument::Pmu, with_pmu(state("precise_sampling"))),
-            (_, State::Found, registers) => (Instrument::Timer, with_timer(core, registers)),
-            _ => (Instrument::Squeeze, with_stopwatch(core)),
+            (CapabilityState::Found, ..) => (BestInstrument::Pmu, with_pmu(state("precise_sampling"))),
+            (_, CapabilityState::Found, registers) => (BestInstrument::Timer, with_timer(core, registers)),
+            _ => (BestInstrument::Squeeze, with_stopwatch(core)),
         };
         let mut cannot_tell: Vec<_> = QUESTIONS
             .iter()
-            .filter(|(_, keys)| keys.iter().all(|key| state(key) != State::Found))
+            .filter(|(_, keys)| keys.iter().all(|key| state(key) != CapabilityState::Found))
             .map(|(question, keys)| {
                 let needs: Vec<_> = keys.iter().filter_map(|key| row(key)).map(need).collect();
                 format!("{question}: needs {}", needs.join(" or "))
             })
             .collect();
-        if state("hypervisor") == State::Found && state("steal_time") != State::Found {
+        if state("hypervisor") == CapabilityState::Found && state("steal_time") != CapabilityState::Found {
             cannot_tell.push("whether the host took a CPU away during a run: needs steal time".to_owned());
         }
         Self { instrument, because, cannot_tell }
@@ -63,7 +63,7 @@ fn need(row: &Capability) -> String {
         row.name.to_lowercase()
     };
     let name = name.replace("pmu", "PMU");
-    if row.state == State::Blocked { format!("{name} (blocked)") } else { name }
+    if row.state == CapabilityState::Blocked { format!("{name} (blocked)") } else { name }
 }
 
 /// `RAPL energy`, `NUMA binding`.
@@ -71,27 +71,30 @@ fn is_acronym(name: &str) -> bool {
     name.chars().take(2).all(char::is_uppercase)
 }
 
-fn with_pmu(precise: State) -> String {
+fn with_pmu(precise: CapabilityState) -> String {
     match precise {
-        State::Found => "the core PMU counts, and samples name the exact instruction".to_owned(),
+        CapabilityState::Found => "the core PMU counts, and samples name the exact instruction".to_owned(),
         _ => "the core PMU counts; samples are not exact, so blame may land an instruction or more late"
             .to_owned(),
     }
 }
 
-fn with_timer(core: State, registers: State) -> String {
+fn with_timer(core: CapabilityState, registers: CapabilityState) -> String {
     let pmu = match core {
-        State::Blocked => "the core PMU is blocked (unlocked, it would be the better instrument)",
+        CapabilityState::Blocked => "the core PMU is blocked (unlocked, it would be the better instrument)",
         _ => "there is no core PMU",
     };
     match registers {
-        State::Found => format!("{pmu}, and clock samples arrive with the registers of the program"),
+        CapabilityState::Found => {
+            format!("{pmu}, and clock samples arrive with the registers of the program")
+        }
         _ => format!("{pmu}, and clock samples arrive, though without registers: code is told, data is not"),
     }
 }
 
-fn with_stopwatch(core: State) -> String {
-    let unlock = if core == State::Blocked { "; unlocking events would give a better one" } else { "" };
+fn with_stopwatch(core: CapabilityState) -> String {
+    let unlock =
+        if core == CapabilityState::Blocked { "; unlocking events would give a better one" } else { "" };
     format!("neither hardware events nor clock samples can be had, and a stopwatch always can{unlock}")
 }
 
@@ -99,7 +102,7 @@ fn with_stopwatch(core: State) -> String {
 mod tests {
     use super::*;
 
-    fn row(key: &str, name: &str, state: State) -> Capability {
+    fn row(key: &str, name: &str, state: CapabilityState) -> Capability {
         Capability {
             key: key.to_owned(),
             name: name.to_owned(),
@@ -111,8 +114,8 @@ mod tests {
         }
     }
 
-    fn verdict(core: State, clock: State, registers: State) -> Verdict {
-        Verdict::of(&[
+    fn verdict(core: CapabilityState, clock: CapabilityState, registers: CapabilityState) -> CheckupVerdict {
+        CheckupVerdict::of(&[
             row("core_pmu", "Core PMU", core),
             row("clock_sampling", "Clock sampling", clock),
             row("user_registers", "User registers", registers),
@@ -121,15 +124,15 @@ mod tests {
 
     #[test]
     fn the_best_instrument() {
-        use State::{Blocked, Found, Missing};
+        use CapabilityState::{Blocked, Found, Missing};
         for (core, clock, registers, instrument, word) in [
-            (Found, Found, Found, Instrument::Pmu, "core PMU counts"),
-            (Found, Missing, Missing, Instrument::Pmu, "core PMU counts"),
-            (Missing, Found, Found, Instrument::Timer, "there is no core PMU"),
-            (Blocked, Found, Found, Instrument::Timer, "blocked"),
-            (Missing, Found, Missing, Instrument::Timer, "data is not"),
-            (Missing, Missing, Found, Instrument::Squeeze, "stopwatch"),
-            (Blocked, Blocked, Blocked, Instrument::Squeeze, "unlocking"),
+            (Found, Found, Found, BestInstrument::Pmu, "core PMU counts"),
+            (Found, Missing, Missing, BestInstrument::Pmu, "core PMU counts"),
+            (Missing, Found, Found, BestInstrument::Timer, "there is no core PMU"),
+            (Blocked, Found, Found, BestInstrument::Timer, "blocked"),
+            (Missing, Found, Missing, BestInstrument::Timer, "data is not"),
+            (Missing, Missing, Found, BestInstrument::Squeeze, "stopwatch"),
+            (Blocked, Blocked, Blocked, BestInstrument::Squeeze, "unlocking"),
         ] {
             let verdict = verdict(core, clock, registers);
             assert_eq!(verdict.instrument, instrument);
@@ -139,7 +142,8 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_named_and_what_is_found_is_not() {
-        let lines = verdict(State::Blocked, State::Found, State::Missing).cannot_tell;
+        let lines =
+            verdict(CapabilityState::Blocked, CapabilityState::Found, CapabilityState::Missing).cannot_tell;
         assert!(
             lines.iter().any(|line| line.ends_with("were stalls: needs core PMU (blocked)")),
             "{lines:?}"
@@ -153,18 +157,21 @@ mod tests {
         let steal = |hypervisor| {
             let rows = [
                 row("hypervisor", "Hypervisor", hypervisor),
-                row("steal_time", "Steal time", State::Missing),
+                row("steal_time", "Steal time", CapabilityState::Missing),
             ];
-            Verdict::of(&rows).cannot_tell.iter().any(|line| line.contains("steal time"))
+            CheckupVerdict::of(&rows).cannot_tell.iter().any(|line| line.contains("steal time"))
         };
-        assert!(steal(State::Found));
-        assert!(!steal(State::Missing));
+        assert!(steal(CapabilityState::Found));
+        assert!(!steal(CapabilityState::Missing));
     }
 
     #[test]
     fn names_keep_their_case_where_it_means_something() {
-        assert_eq!(need(&row("", "RAPL energy", State::Missing)), "RAPL energy");
-        assert_eq!(need(&row("", "resctrl monitoring", State::Blocked)), "resctrl monitoring (blocked)");
-        assert_eq!(need(&row("", "Core PMU", State::Missing)), "core PMU");
+        assert_eq!(need(&row("", "RAPL energy", CapabilityState::Missing)), "RAPL energy");
+        assert_eq!(
+            need(&row("", "resctrl monitoring", CapabilityState::Blocked)),
+            "resctrl monitoring (blocked)"
+        );
+        assert_eq!(need(&row("", "Core PMU", CapabilityState::Missing)), "core PMU");
     }
 }

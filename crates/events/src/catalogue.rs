@@ -7,14 +7,16 @@ mod meaning;
 
 use std::{collections::HashMap, sync::OnceLock};
 
-use machine::{model::Model, topology::CpuIdentity};
+use machine::{DataFileError, model::Model, topology::CpuIdentity};
 
 pub use cpus::CpuRange;
-pub(crate) use entry::register;
-pub use entry::{Alternative, Entry, Place};
-pub use meaning::{Level, Meaning, Moves, meanings};
+pub use entry::{Alternative, CountedAt, Entry};
+pub use meaning::{EventMeaning, MeaningLevel, Moves, meanings};
 
-use crate::{DataFileError, Encoding, Event, Signal, Unit, names::near};
+use crate::{
+    Encoding, Event, PmuResources, Signal, Unit,
+    names::{is_box_of, near},
+};
 
 /// Longest text of an event file.
 pub(crate) const LARGEST_FILE: usize = 1 << 20;
@@ -60,14 +62,14 @@ pub struct Catalogue {
     pub general_counters: u32,
     /// Fixed counters of each thread.
     pub fixed_counters: u32,
-    /// Registers that hold an off-core filter, each for one event.
-    pub offcore_registers: u32,
     /// Where what is not said otherwise comes from.
     pub source: String,
     /// The kernel's name of the PMU of each unit, without the number of the box.
     pub pmus: Vec<(Unit, String)>,
     /// Events, in the order of the file.
     pub entries: Vec<Entry>,
+    /// What each PMU has, by its name without the number of the box.
+    resources: Vec<(String, PmuResources)>,
     /// Entries by name in the form of [`key`]; aliases too.
     index: HashMap<String, usize>,
 }
@@ -156,6 +158,11 @@ impl Catalogue {
     /// Up to three names that look like `name`.
     pub fn near(&self, name: &str) -> Vec<String> {
         near::nearest(name, self.names())
+    }
+
+    /// What a PMU of these machines has, by its name with or without the number of a box.
+    pub fn resources(&self, pmu: &str) -> Option<&PmuResources> {
+        self.resources.iter().find(|(name, _)| is_box_of(pmu, name)).map(|(_, resources)| resources)
     }
 
     /// Entries of a meaning.

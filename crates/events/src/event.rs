@@ -128,9 +128,6 @@ pub struct Event {
     pub modifiers: Modifiers,
     /// Which counters it fits.
     pub counters: Counters,
-    /// The extra register it needs, shared by those that name the same one: `offcore_rsp`, `filter`, `ldlat`.
-    /// Two events with different values in it never run together, unless there are more registers than events.
-    pub register: Option<String>,
     /// What it needs beside a counter.
     pub needs: Needs,
     /// What one count stands for: `64B`, `4flop`; none for a plain count.
@@ -149,7 +146,6 @@ impl Event {
             signal,
             modifiers: Modifiers::default(),
             counters: Counters::default(),
-            register: None,
             needs: Needs::default(),
             scale,
             errata: Vec::new(),

@@ -6,11 +6,11 @@
 
 use std::{collections::BTreeMap, sync::OnceLock};
 
+use machine::DataFileError;
 use serde::Deserialize;
 use toml::Spanned;
 
 use crate::{
-    DataFileError,
     data_file::Origin,
     formula::{Absent, Formula},
 };
@@ -31,7 +31,7 @@ const FILES: &[(&str, &str)] = &[
 
 /// A set of events and what they say together.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Group {
+pub struct MetricGroup {
     /// What users type: `MEM`.
     pub name: String,
     /// One sentence.
@@ -59,7 +59,7 @@ pub struct Metric {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chosen<'a> {
     /// The group.
-    pub group: &'a Group,
+    pub group: &'a MetricGroup,
     /// Input and the event that stands for it.
     pub events: Vec<(&'a str, &'a str)>,
     /// Inputs for which this machine has no event.
@@ -70,7 +70,7 @@ pub struct Chosen<'a> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct GroupFile {
     group: Vec<GroupTable>,
 }
 
@@ -92,13 +92,13 @@ struct MetricTable {
     about: String,
 }
 
-impl Group {
+impl MetricGroup {
     /// Those that come with the program.
     ///
     /// # Panics
     /// Never in a build that passes its tests: they load every file.
     pub fn all() -> &'static [Self] {
-        static ALL: OnceLock<Vec<Group>> = OnceLock::new();
+        static ALL: OnceLock<Vec<MetricGroup>> = OnceLock::new();
         ALL.get_or_init(|| {
             let load = |(name, text): &(&str, &str)| match Self::parse(text, name) {
                 Ok(groups) => groups,
@@ -119,7 +119,7 @@ impl Group {
         if text.len() > LARGEST_FILE {
             return Err(origin.error(0, format!("a group file has at most {LARGEST_FILE} bytes")));
         }
-        let file: File = toml::from_str(text).map_err(|error| origin.toml(&error))?;
+        let file: GroupFile = toml::from_str(text).map_err(|error| origin.toml(&error))?;
         let mut groups: Vec<Self> = Vec::new();
         for table in file.group {
             let at = table.name.span().start;
@@ -180,7 +180,7 @@ impl Chosen<'_> {
     }
 }
 
-fn build(table: GroupTable, origin: Origin) -> Result<Group, DataFileError> {
+fn build(table: GroupTable, origin: Origin) -> Result<MetricGroup, DataFileError> {
     let mut inputs: Vec<_> = table.inputs.into_iter().collect();
     inputs.sort_by_key(|(name, _)| name.span().start);
     for (name, events) in &inputs {
@@ -206,5 +206,5 @@ fn build(table: GroupTable, origin: Origin) -> Result<Group, DataFileError> {
         }
         metrics.push(Metric { name: metric.name, formula, unit: metric.unit, about: metric.about });
     }
-    Ok(Group { name: table.name.into_inner(), about: table.about, inputs, metrics })
+    Ok(MetricGroup { name: table.name.into_inner(), about: table.about, inputs, metrics })
 }

@@ -1,8 +1,10 @@
 //! What an instrument offers: open a set of events, start, stop, read.
 
+use std::collections::BTreeSet;
+
 use machine::CpuSet;
 
-use crate::{Count, Event};
+use crate::{Conflict, Count, Event, placement::Round};
 
 /// Something that counts events: perf_event, or the PMU of a simulated machine.
 pub trait Instrument {
@@ -10,27 +12,27 @@ pub trait Instrument {
     fn name(&self) -> String;
 
     /// The event of a name, as this machine has it.
-    fn resolve(&self, name: &str) -> Result<Event, Refusal>;
+    fn resolve(&self, name: &str) -> Result<Event, CountRefusal>;
 
     /// All it knows, with what it would say if asked for each.
     fn offers(&self) -> Vec<Offer>;
 
     /// Divides events into sets that can each be counted without sharing counters; one per run of the program.
-    fn runs(&self, events: &[Event], scope: &Scope) -> Result<Vec<Vec<usize>>, Refusal>;
+    fn runs(&self, events: &[Event], scope: &Scope) -> Result<Vec<Vec<usize>>, CountRefusal>;
 
     /// Opens all events of a request, stopped. What is refused becomes a missing value, not an error, as long as one
     /// event can be opened.
-    fn open<'a>(&'a self, request: &Request) -> Result<Box<dyn Counting + 'a>, Refusal>;
+    fn open<'a>(&'a self, request: &CountRequest) -> Result<Box<dyn Counting + 'a>, CountRefusal>;
 }
 
 /// Events that are open.
 pub trait Counting {
     /// Starts all.
-    fn start(&mut self) -> Result<(), Refusal>;
+    fn start(&mut self) -> Result<(), CountRefusal>;
     /// Stops all.
-    fn stop(&mut self) -> Result<(), Refusal>;
+    fn stop(&mut self) -> Result<(), CountRefusal>;
     /// Every event at every place, counted from the first start on.
-    fn read(&mut self) -> Result<Vec<Count>, Refusal>;
+    fn read(&mut self) -> Result<Vec<Count>, CountRefusal>;
 
     /// What a reader of the values should know beside them: boxes that were skipped, modes that were left out, why an
     /// event most likely never ran. Whole sentences.
@@ -41,7 +43,7 @@ pub trait Counting {
 
 /// What to count, and of whom.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Request {
+pub struct CountRequest {
     /// The events.
     pub events: Vec<Event>,
     /// Of whom.
@@ -49,7 +51,7 @@ pub struct Request {
     /// What to do if the counters do not suffice.
     pub too_many: TooMany,
     /// Whether values are kept apart by thread or CPU.
-    pub share: Share,
+    pub share: CountShare,
 }
 
 /// Whom to count.
@@ -80,7 +82,7 @@ pub enum TooMany {
 
 /// How finely values are kept apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Share {
+pub enum CountShare {
     /// One value per event for the whole target.
     Together,
     /// One per thread or CPU.
@@ -103,7 +105,7 @@ pub struct Offer {
 /// Why an instrument does not do what was asked. The sentence says what was asked, what came back, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum CountRefusal {
     /// The name means nothing here.
     #[error("unknown event '{name}': {hint}")]
     UnknownEvent {
@@ -120,6 +122,19 @@ pub enum Refusal {
         /// Why, and what to do.
         reason: String,
     },
+    /// The counters do not hold all at once, and none may wait.
+    #[error("counting {asked} events at once: {}; split them over {runs} runs, or let them take turns",
+        no_room(.waiting, .conflict))]
+    NoRoom {
+        /// How many were asked for.
+        asked: usize,
+        /// Those that would have to wait.
+        waiting: Vec<String>,
+        /// Why the first of them would.
+        conflict: Conflict,
+        /// In how many runs all can be counted.
+        runs: usize,
+    },
     /// Counting could not start, stop or be read.
     #[error("{what}: {reason}")]
     Failed {
@@ -128,4 +143,27 @@ pub enum Refusal {
         /// Errno's name, its meaning, what to do.
         reason: String,
     },
+}
+
+impl CountRefusal {
+    /// The refusal to count in one round what needs several; none where one is enough.
+    pub fn unless_one_round(events: &[Event], rounds: &[Round]) -> Option<Self> {
+        let (_, later) = rounds.split_first()?;
+        let conflict = later.first()?.because.clone().unwrap_or(Conflict::Counters);
+        let waiting: BTreeSet<usize> = later.iter().flat_map(|round| &round.members).copied().collect();
+        Some(Self::NoRoom {
+            asked: events.len(),
+            waiting: waiting.into_iter().map(|event| events[event].name.clone()).collect(),
+            conflict,
+            runs: rounds.len(),
+        })
+    }
+}
+
+fn no_room(waiting: &[String], conflict: &Conflict) -> String {
+    let names = waiting.join(", ");
+    match conflict {
+        Conflict::Counters => format!("there is no counter left for {names}"),
+        other => format!("{names} cannot be counted beside the others: {other}"),
+    }
 }

@@ -66,7 +66,7 @@ struct Attributes {
 
 /// libpfm's `pfm_perf_encode_arg_t`.
 #[repr(C)]
-struct Arguments {
+struct PfmArguments {
     attributes: *mut Attributes,
     full_name: *mut *mut c_char,
     size: usize,
@@ -107,10 +107,10 @@ pub fn encode(name: &str, pmus: &[PmuView]) -> Result<Event, LibpfmError> {
         config2: 0,
         later: [0; 32],
     };
-    let mut arguments = Arguments {
+    let mut arguments = PfmArguments {
         attributes: &raw mut attributes,
         full_name: std::ptr::null_mut(),
-        size: size_of::<Arguments>(),
+        size: size_of::<PfmArguments>(),
         index: 0,
         cpu: 0,
         flags: 0,

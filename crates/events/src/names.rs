@@ -14,14 +14,9 @@ use std::{
 
 pub use list::{Piece, split};
 pub use near::nearest;
-pub use pmu::unit_of_pmu;
+pub use pmu::{is_box_of, unit_of_pmu};
 
-use crate::{
-    Catalogue, Event, Signal,
-    catalogue::{Entry, register},
-    event::Modifiers,
-    libpfm,
-};
+use crate::{Catalogue, Event, Signal, catalogue::Entry, event::Modifiers, libpfm};
 
 /// Longest name that is read.
 const LONGEST: usize = 1024;
@@ -52,7 +47,7 @@ pub struct Context<'a> {
 
 /// Where a name was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum NameOrigin {
     /// In our event files.
     Catalogue,
     /// In a PMU's `events` folder.
@@ -73,7 +68,7 @@ pub struct Parsed {
     /// Ready to be opened.
     pub event: Event,
     /// Where the name was found.
-    pub origin: Origin,
+    pub origin: NameOrigin,
     /// The catalogue's entry it comes from, by name.
     pub entry: Option<String>,
 }
@@ -149,18 +144,6 @@ fn find(name: &str, context: &Context) -> Result<Option<Parsed>, NameError> {
     }))
 }
 
-/// Understands a list; each inner list is to be counted together.
-pub fn parse_list(list: &str, context: &Context) -> Result<Vec<Vec<Parsed>>, NameError> {
-    let one = |piece: &Piece| {
-        parse(piece.text, context).map_err(|error| NameError {
-            position: error.position + list[..piece.at].chars().count(),
-            text: list.to_owned(),
-            ..error
-        })
-    };
-    split(list)?.iter().map(|group| group.iter().map(one).collect()).collect()
-}
-
 /// A name of the catalogue, with what follows it.
 fn in_catalogue(name: &str, context: &Context) -> Result<Option<Parsed>, NameError> {
     let Some(catalogue) = context.catalogue else { return Ok(None) };
@@ -185,11 +168,10 @@ fn follow(mut event: Event, entry: Option<&Entry>, name: &str, end: usize) -> Re
         let error = |message: String| NameError::new(name, at, message);
         if let Some(more) = modifiers::modes(part) {
             modifiers::merge(&mut event.modifiers, more).map_err(error)?;
-        } else if let Signal::Encoded(encoding) = &mut event.signal {
-            if !modifiers::set(encoding, part).map_err(error)? {
-                return Err(error(format!("'{part}' is no mask, field or modifier of {}", event.name)));
-            }
-            event.register = register(encoding);
+        } else if let Signal::Encoded(encoding) = &mut event.signal
+            && !modifiers::set(encoding, part).map_err(error)?
+        {
+            return Err(error(format!("'{part}' is no mask, field or modifier of {}", event.name)));
         }
         at += part.len();
     }
@@ -198,7 +180,7 @@ fn follow(mut event: Event, entry: Option<&Entry>, name: &str, end: usize) -> Re
         event.counters.fixed = None;
     }
     event.name = name.to_owned();
-    Ok(Parsed { event, origin: Origin::Catalogue, entry: entry.map(|entry| entry.name.clone()) })
+    Ok(Parsed { event, origin: NameOrigin::Catalogue, entry: entry.map(|entry| entry.name.clone()) })
 }
 
 /// A name without the modes after its last colon.
@@ -211,7 +193,7 @@ fn split_modes(name: &str) -> (&str, Modifiers) {
 }
 
 fn kernel(name: &str, signal: Signal) -> Parsed {
-    Parsed { event: Event::new(name, signal), origin: Origin::Kernel, entry: None }
+    Parsed { event: Event::new(name, signal), origin: NameOrigin::Kernel, entry: None }
 }
 
 /// Asks libpfm, and says which names are near if it does not know either.
@@ -219,7 +201,7 @@ fn unknown(name: &str, context: &Context) -> Result<Parsed, NameError> {
     let mut message = "no such event here".to_owned();
     if context.libpfm {
         match libpfm::encode(name, context.pmus) {
-            Ok(event) => return Ok(Parsed { event, origin: Origin::Libpfm, entry: None }),
+            Ok(event) => return Ok(Parsed { event, origin: NameOrigin::Libpfm, entry: None }),
             Err(libpfm::LibpfmError::Unknown { .. }) => message += ", and libpfm does not know it either",
             Err(error) => message = format!("{message} ({error})"),
         }

@@ -1,11 +1,15 @@
 //! What was counted, and what was not.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
+
+use crate::CountRefusal;
 
 /// Where a count was taken.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Place {
+pub enum CountedPlace {
     /// The processes or threads asked for, all together.
     Target,
     /// One thread.
@@ -27,7 +31,7 @@ pub struct Count {
     /// Which of the events asked for.
     pub event: usize,
     /// Where.
-    pub place: Place,
+    pub place: CountedPlace,
     /// How many, or why not.
     pub value: Value,
 }
@@ -57,12 +61,74 @@ pub enum Missing {
     NeverRan,
     /// The target never ran while it was enabled.
     NeverEnabled,
-    /// The kernel or the simulated PMU refused it; the sentence says what was asked, the errno and what to do.
-    Refused(String),
+    /// The kernel or the simulated PMU refused it.
+    Refused(EventRefusal),
     /// Opened, and failed later: what and why.
     Failed(String),
     /// Counted by an event that was found broken on this machine, and left out: how it is broken.
     Broken(String),
+}
+
+/// How an event was refused. Written down it is one sentence: what was asked, the errno and what to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub struct EventRefusal {
+    /// The event, and how it was asked for: `cycles` and ` (cpu config=0x0)`; none if the sentence is about none.
+    asked: Option<(String, String)>,
+    reason: String,
+}
+
+impl EventRefusal {
+    /// Of an event that was asked for in a form that is told in brackets.
+    pub fn of(event: &str, form: &str, reason: String) -> Self {
+        Self { asked: Some((event.to_owned(), format!(" ({form})"))), reason }
+    }
+
+    /// Why, beside the name of the event: what is about it alone does not name it again.
+    pub fn beside(&self, event: &str) -> String {
+        match &self.asked {
+            Some((asked, _)) if asked == event => self.reason.clone(),
+            _ => self.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for EventRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((event, form)) = &self.asked {
+            write!(f, "{event}{form}: ")?;
+        }
+        f.write_str(&self.reason)
+    }
+}
+
+impl From<CountRefusal> for EventRefusal {
+    fn from(refusal: CountRefusal) -> Self {
+        match refusal {
+            CountRefusal::NotHere { event, reason } => {
+                Self { asked: Some((event, " cannot be counted".to_owned())), reason }
+            }
+            other => other.to_string().into(),
+        }
+    }
+}
+
+impl From<String> for EventRefusal {
+    fn from(reason: String) -> Self {
+        Self { asked: None, reason }
+    }
+}
+
+impl From<&str> for EventRefusal {
+    fn from(reason: &str) -> Self {
+        reason.to_owned().into()
+    }
+}
+
+impl From<EventRefusal> for String {
+    fn from(refusal: EventRefusal) -> Self {
+        refusal.to_string()
+    }
 }
 
 impl Value {

@@ -1,11 +1,11 @@
 //! Every event file is loaded and checked, and every event the papers name is encoded.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use events::{
-    Catalogue, Signal, Unit,
-    catalogue::{Place, meanings},
+    Catalogue, Demand, PmuResources, Signal, Unit,
+    catalogue::{CountedAt, meanings},
     names::{self, Context},
 };
 use machine::{model::Model, topology::CpuIdentity};
@@ -29,13 +29,14 @@ fn every_file_loads_and_holds_together() {
             assert!(!entry.source.is_empty(), "{what}");
             assert_eq!(catalogue.entry(&entry.name), Some(entry), "{what}");
             assert_eq!(catalogue.entry(&entry.name.to_lowercase().replace('.', ":")), Some(entry), "{what}");
-            let general =
-                1u64 << if entry.encoding.unit == Unit::Core { catalogue.general_counters } else { 8 };
-            assert!(u64::from(entry.counters.programmable) < general, "{what}");
+            let resources = PmuResources::of_pmu(&entry.encoding.pmu, Some(catalogue)).expect(&what);
+            let placed =
+                resources.place(&[&Demand::of(&entry.event(), &entry.encoding.pmu, Some(catalogue))]);
+            assert!(placed.is_ok(), "{what}: {placed:?}");
             if let Some(leader) = &entry.leader {
                 assert!(catalogue.entry(leader).is_some(), "{what} is led by {leader}");
             }
-            if entry.place != Place::Sampling {
+            if entry.place != CountedAt::Sampling {
                 assert!(entry.encoding.fields.iter().any(|(field, _)| field == "event"), "{what}");
             }
             // Core masks are a byte, and their codes fit what the kernel takes.
@@ -121,14 +122,23 @@ fn each_simulated_machine_has_events() {
 fn every_event_of_the_papers_is_encoded() {
     let table = include_str!("paper_events.csv");
     let rows: Vec<_> = table.lines().filter(|line| !line.starts_with('#')).collect();
-    assert_eq!(rows.len(), 145);
+    let mut papers = BTreeSet::new();
+    let mut once = BTreeSet::new();
     for row in rows {
-        let [_, catalogue, name, expected] = row.split("; ").collect::<Vec<_>>()[..] else { panic!("{row}") };
+        let [paper, catalogue, name, expected] = row.split("; ").collect::<Vec<_>>()[..] else {
+            panic!("{row}")
+        };
+        papers.insert(paper);
+        assert!(once.insert((paper, catalogue, name)), "twice: {row}");
         let catalogue = Catalogue::named(catalogue).unwrap();
         let context = Context { catalogue: Some(catalogue), ..Context::default() };
         let parsed = names::parse(name, &context).unwrap_or_else(|error| panic!("{row}: {error}"));
         assert_eq!(encoding(&parsed.event.signal), expected, "{row}");
     }
+    assert_eq!(
+        papers.into_iter().collect::<Vec<_>>(),
+        ["casas2017", "helm2019", "kruse2011", "molka2017", "roehl2016"]
+    );
 }
 
 #[test]
@@ -175,9 +185,15 @@ fixed_counters = 3
 source = "me"
 [pmus]
 core = "cpu"
+slice = "uncore_cbox"
+[pmu.uncore_cbox]
+counters = 4
+registers = [{ fields = ["filter_opc"] }]
 [core]
 A = { event = 0x01, means = "cycles", on = "0-3,F1" }
 B = { event = 0x02, means = "instructions" }
+[slice]
+C = { event = 0x03, means = "slice_clock", on = "0-3" }
 [[alternative]]
 of = "B"
 says = "you"
@@ -189,20 +205,32 @@ note = "why"
         assert!(good.contains(from));
         Catalogue::parse(&good.replace(from, to), "mine.toml").unwrap_err().to_string()
     };
-    assert_eq!(error("B = {", "a = {"), "mine.toml:11:1: 'a' is there already");
-    assert_eq!(error("0x02", "0x10000"), "mine.toml:11:15: 0x10000 needs more than the 14 bits of `event`");
-    assert_eq!(error("0-3,F1", "0-4"), "mine.toml:10:44: '0-4' is no counter here; there are 4, and 3 fixed");
+    assert_eq!(error("B = {", "a = {"), "mine.toml:15:1: 'a' is there already");
+    assert_eq!(error("0x02", "0x10000"), "mine.toml:15:15: 0x10000 needs more than the 14 bits of `event`");
+    assert_eq!(error("0-3,F1", "0-4"), "mine.toml:14:44: '0-4' is no counter here; there are 4, and 3 fixed");
     assert!(error("0-3,F1", "F3").contains("'F3' is no counter"));
-    assert!(error("\"cycles\"", "\"bicycles\"").contains("mine.toml:10:29: no meaning 'bicycles'"));
+    assert!(error("\"cycles\"", "\"bicycles\"").contains("mine.toml:14:29: no meaning 'bicycles'"));
     assert!(
-        error("event = 0x02", "colour = 0x02").contains("mine.toml:11:7: no field or attribute 'colour'")
+        error("event = 0x02", "colour = 0x02").contains("mine.toml:15:7: no field or attribute 'colour'")
     );
     assert!(error("event = 0x02", "event = -2").contains("must be a number"));
-    assert!(error("of = \"B\"", "of = \"C\"").contains("no event 'C'"));
+    assert!(error("of = \"B\"", "of = \"D\"").contains("no event 'D'"));
     assert!(error("umask = 1", "umask = 0").contains("has already"));
-    assert!(error("core = \"cpu\"", "slice = \"cpu\"").contains("has no PMU"));
+    assert!(error("core = \"cpu\"", "link = \"cpu\"").contains("has no PMU"));
     assert!(error("B = {", "A = {").contains("duplicate key"));
     assert!(error("general_counters = 4", "general_counters = 0").contains("1 to 32"));
+    assert!(
+        error("counters = 4\nregisters", "counters = 40\nregisters")
+            .contains("mine.toml:10:1: a PMU has 1 to 32")
+    );
+    assert!(error("[\"filter_opc\"]", "[]").contains("a register has a field"));
+    assert!(
+        error("on = \"0-3\" }", "on = \"0-4\" }")
+            .contains("'0-4' is no counter here; there are 4, and 0 fixed")
+    );
+    assert!(error("counters = 4\nregisters", "registers").contains("either `counters` or `free = true`"));
+    assert!(error("[pmu.uncore_cbox]", "[pmu.cpu]").contains("counters of cores stand at the head"));
+    assert!(error("[pmu.uncore_cbox]", "[pmu.uncore_ha]").contains("must stand under [pmu.uncore_cbox]"));
     assert!(error("source", "sauce").contains("unknown field"));
 }
 

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use events::{
-    Catalogue, Group,
+    Catalogue, MetricGroup,
     formula::Absent,
     names::{self, Context},
 };
@@ -31,9 +31,9 @@ fn known(catalogue: Option<&Catalogue>, event: &str) -> bool {
 #[test]
 fn every_group_loads_and_every_event_exists_somewhere() {
     for name in EXPECTED {
-        assert!(Group::named(&name.to_lowercase()).is_some(), "{name}");
+        assert!(MetricGroup::named(&name.to_lowercase()).is_some(), "{name}");
     }
-    for group in Group::all() {
+    for group in MetricGroup::all() {
         for (input, events) in &group.inputs {
             for event in events {
                 let somewhere = Catalogue::all().any(|catalogue| known(Some(catalogue), event));
@@ -47,7 +47,7 @@ fn every_group_loads_and_every_event_exists_somewhere() {
 fn what_each_machine_can_say() {
     let possible = |group: &str, catalogue: &str| {
         let catalogue = Catalogue::named(catalogue).unwrap();
-        let chosen = Group::named(group).unwrap().choose(&|event| known(Some(catalogue), event));
+        let chosen = MetricGroup::named(group).unwrap().choose(&|event| known(Some(catalogue), event));
         let values = chosen
             .values(&|input| chosen.events.iter().any(|(name, _)| *name == input).then_some(8.0), Some(2.0));
         values
@@ -73,7 +73,7 @@ fn what_each_machine_can_say() {
 #[test]
 fn values_and_reasons() {
     let haswell = Catalogue::named("haswell-ep").unwrap();
-    let chosen = Group::named("MEM").unwrap().choose(&|event| known(Some(haswell), event));
+    let chosen = MetricGroup::named("MEM").unwrap().choose(&|event| known(Some(haswell), event));
     assert_eq!(chosen.event("reads"), Some("UNC_M_CAS_COUNT.RD"));
     let counts = |input: &str| match input {
         "reads" => Some(1000.0),
@@ -94,7 +94,7 @@ fn values_and_reasons() {
 
 #[test]
 fn software_works_without_a_catalogue() {
-    let chosen = Group::named("SOFTWARE").unwrap().choose(&|event| known(None, event));
+    let chosen = MetricGroup::named("SOFTWARE").unwrap().choose(&|event| known(None, event));
     assert!(chosen.missing.is_empty());
 }
 
@@ -102,13 +102,13 @@ fn software_works_without_a_catalogue() {
 fn each_mistake_in_a_file_has_a_place() {
     let good = "[[group]]\nname = \"G\"\nabout = \"x\"\ninputs = { a = [\"cycles\"] }\n\
         [[group.metric]]\nname = \"m\"\nformula = \"a / time\"\nunit = \"1\"\nabout = \"y\"\n";
-    Group::parse(good, "g.toml").unwrap();
+    MetricGroup::parse(good, "g.toml").unwrap();
     let error =
-        |from: &str, to: &str| Group::parse(&good.replace(from, to), "g.toml").unwrap_err().to_string();
+        |from: &str, to: &str| MetricGroup::parse(&good.replace(from, to), "g.toml").unwrap_err().to_string();
     assert_eq!(error("a / time", "a /"), "g.toml:7:15: expected a number, a name or '('");
     assert_eq!(error("a / time", "b / time"), "g.toml:7:11: 'b' is no input of group G");
     assert!(error("[\"cycles\"]", "[]").contains("g.toml:4:12: input 'a' needs an event"));
     assert!(error("unit", "units").contains("unknown field"));
     let twice = format!("{good}{good}");
-    assert!(Group::parse(&twice, "g.toml").unwrap_err().to_string().contains("a second group G"));
+    assert!(MetricGroup::parse(&twice, "g.toml").unwrap_err().to_string().contains("a second group G"));
 }

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use events::{
-    Catalogue, Event, Modifiers, Signal, Unit,
-    names::{self, Context, Origin, PmuView},
+    Catalogue, Demand, Event, Modifiers, Signal, Unit,
+    names::{self, Context, NameOrigin, PmuView},
 };
 use proptest::prelude::*;
 
@@ -33,7 +33,7 @@ fn context(pmus: &[PmuView]) -> Context<'_> {
     Context { catalogue: Some(Catalogue::named("haswell-ep").unwrap()), pmus, libpfm: false }
 }
 
-fn parse(name: &str) -> (Event, Origin) {
+fn parse(name: &str) -> (Event, NameOrigin) {
     let pmus = pmus();
     let parsed = names::parse(name, &context(&pmus)).unwrap_or_else(|error| panic!("{error}"));
     (parsed.event, parsed.origin)
@@ -60,20 +60,24 @@ fn names_of_the_catalogue() {
     assert_eq!(fields("mem-loads:ldlat=30:pp"), "cpu:event=0xcd,umask=0x1,ldlat=0x1e");
     let (event, origin) = parse("inst_retired.any:upp");
     assert_eq!(event.modifiers, Modifiers { user: true, kernel: false, precise: 2 });
-    assert_eq!((event.name.as_str(), origin), ("inst_retired.any:upp", Origin::Catalogue));
+    assert_eq!((event.name.as_str(), origin), ("inst_retired.any:upp", NameOrigin::Catalogue));
     assert_eq!(event.counters.fixed, Some(0));
     assert_eq!(parse("inst_retired.any:cmask=1").0.counters.fixed, None);
-    assert_eq!(
-        parse("OFFCORE_RESPONSE.ALL_READS.LLC_MISS.LOCAL_DRAM").0.register.as_deref(),
-        Some("offcore_rsp")
-    );
-    assert_eq!(parse("UNC_C_LLC_LOOKUP.ANY").0.register.as_deref(), Some("filter"));
+    let registers = |name: &str, pmu: &str| {
+        Demand::of(&parse(name).0, pmu, context(&[]).catalogue)
+            .registers
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(registers("OFFCORE_RESPONSE.ALL_READS.LLC_MISS.LOCAL_DRAM", "cpu"), ["offcore_rsp"]);
+    assert_eq!(registers("UNC_C_LLC_LOOKUP.ANY", "uncore_cbox_3"), ["filter_state"]);
 }
 
 #[test]
 fn names_of_sysfs_and_fields_of_a_pmu() {
     assert_eq!(fields("uncore_imc/cas_count_read/"), "uncore_imc:event=0x4,umask=0x3");
-    assert_eq!(parse("uncore_imc/cas_count_read/").1, Origin::Sysfs);
+    assert_eq!(parse("uncore_imc/cas_count_read/").1, NameOrigin::Sysfs);
     assert_eq!(fields("uncore_imc_1/cas_count_read/"), "uncore_imc_1:event=0x4,umask=0x3");
     assert_eq!(fields("uncore_imc_*/cas_count_read/u"), "uncore_imc:event=0x4,umask=0x3");
     assert_eq!(fields("uncore_imc/cas_count_read,thresh=2/"), "uncore_imc:event=0x4,umask=0x3,thresh=0x2");
@@ -81,9 +85,9 @@ fn names_of_sysfs_and_fields_of_a_pmu() {
     assert_eq!(fields("cpu/config=0x1234,config1=5/"), "cpu:config=0x1234,config1=0x5");
     assert_eq!(fields("cpu/L2_TRANS.L2_WB/"), "cpu:event=0xf0,umask=0x40");
     assert_eq!(fields("slots"), "cpu:event=0x0,umask=0x4");
-    assert_eq!(parse("power/energy-pkg/").1, Origin::Sysfs);
+    assert_eq!(parse("power/energy-pkg/").1, NameOrigin::Sysfs);
     let (event, origin) = parse("cpu/event=0xd1,umask=0x1,name=mine/kp");
-    assert_eq!((event.name.as_str(), origin), ("mine", Origin::Raw));
+    assert_eq!((event.name.as_str(), origin), ("mine", NameOrigin::Raw));
     assert_eq!(event.modifiers, Modifiers { user: false, kernel: true, precise: 1 });
     // What is spelled out still gets the catalogue's constraints.
     assert_eq!(parse("cpu/event=0x48,umask=0x1/").0.counters.programmable, 0b100);
@@ -99,7 +103,7 @@ fn raw_codes() {
     assert_eq!(fields("r01c0"), "cpu:event=0xc0,umask=0x1");
     assert_eq!(fields("r18401c2:u"), "cpu:event=0xc2,umask=0x1,edge=0x1,inv=0x1,cmask=0x1");
     assert_eq!(fields("r1008003c0000"), "cpu:config=0x1008003c0000");
-    assert_eq!(parse("r3c").1, Origin::Raw);
+    assert_eq!(parse("r3c").1, NameOrigin::Raw);
 }
 
 #[test]
@@ -153,13 +157,12 @@ fn what_is_not_understood_says_where_and_what_is_near() {
 }
 
 #[test]
-fn lists_keep_groups_and_positions() {
-    let pmus = pmus();
-    let list = "cycles,{L2_TRANS.L2_WB,cpu/event=1,umask=2/u},mem:0x10/8:w";
-    let groups = names::parse_list(list, &context(&pmus)).unwrap();
-    assert_eq!(groups.iter().map(Vec::len).collect::<Vec<_>>(), [1, 2, 1]);
-    let error = names::parse_list("cycles, nothing", &context(&pmus)).unwrap_err();
-    assert_eq!((error.position, error.text.as_str()), (9, "cycles, nothing"));
+fn boxes_of_a_name() {
+    let is = names::is_box_of;
+    assert!(is("uncore_imc_3", "uncore_imc") && is("cpu", "cpu"));
+    assert!(!is("uncore_imc_free_running_0", "uncore_imc"));
+    assert!(!is("cpu_core", "cpu") && !is("uncore_imc_", "uncore_imc"));
+    assert!(is("uncore_imc_3", "uncore_imc_3") && !is("uncore_imc_31", "uncore_imc_3"));
 }
 
 #[test]
@@ -170,7 +173,7 @@ fn libpfm_is_asked_last_and_never_needed() {
     assert!(error.message.contains("libpfm"), "{error}");
     if events::libpfm::available().is_ok() {
         let parsed = names::parse("perf::PERF_COUNT_SW_CPU_MIGRATIONS", &context).unwrap();
-        assert_eq!((parsed.origin, parsed.event.signal), (Origin::Libpfm, Signal::Software(4)));
+        assert_eq!((parsed.origin, parsed.event.signal), (NameOrigin::Libpfm, Signal::Software(4)));
     }
 }
 
@@ -179,7 +182,6 @@ proptest! {
     fn no_text_panics(text in ".{0,40}") {
         let pmus = pmus();
         let _ = names::parse(&text, &context(&pmus));
-        let _ = names::parse_list(&text, &context(&pmus));
     }
 
     #[test]
@@ -187,9 +189,8 @@ proptest! {
         text in "(cpu|uncore_imc|mem|resctrl|L2_TRANS|r|sched|cycles)[:/.@,{}=]{0,2}[a-zA-Z0-9_=,:/é{}@.]{0,24}"
     ) {
         let pmus = pmus();
-        match names::parse_list(&text, &context(&pmus)) {
-            Ok(groups) => prop_assert!(groups.iter().flatten().count() <= text.len()),
-            Err(error) => prop_assert!(error.position <= text.chars().count() + 1, "{}", error),
+        if let Err(error) = names::parse(&text, &context(&pmus)) {
+            prop_assert!(error.position <= text.chars().count() + 1, "{}", error);
         }
     }
 }

@@ -9,7 +9,7 @@ const DISTANCE_BITS: u32 = 8;
 
 /// What a note tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum NoteKind {
     /// A large block was allocated.
     Allocated,
     /// A small block was allocated; it stands for others like it.
@@ -38,7 +38,7 @@ pub struct Note {
     /// Thread, likewise.
     pub tid: u32,
     /// What happened.
-    pub kind: Kind,
+    pub kind: NoteKind,
     /// Who asked: first the return address of the call, then words found on the stack that may be return addresses
     /// further out (check that a call precedes them). 0 ends the list.
     pub callers: [u64; 4],
@@ -59,10 +59,10 @@ impl Note {
         let [control, time_ns, address, ids, callers @ ..] = words;
         let distance_log2 = control >> SIZE_BITS & ((1 << DISTANCE_BITS) - 1);
         let kind = match control >> (SIZE_BITS + DISTANCE_BITS) {
-            1 => Kind::Allocated,
-            2 => Kind::Sampled { distance_bytes: 1_u64.checked_shl(u32::try_from(distance_log2).ok()?)? },
-            3 => Kind::Mapped,
-            4 => Kind::Unmapped,
+            1 => NoteKind::Allocated,
+            2 => NoteKind::Sampled { distance_bytes: 1_u64.checked_shl(u32::try_from(distance_log2).ok()?)? },
+            3 => NoteKind::Mapped,
+            4 => NoteKind::Unmapped,
             _ => return None,
         };
         Some(Self {
@@ -81,7 +81,7 @@ impl Note {
     pub fn stands_for(&self) -> StandsFor {
         let size = self.size_bytes as f64;
         match self.kind {
-            Kind::Sampled { distance_bytes } => {
+            NoteKind::Sampled { distance_bytes } => {
                 let chance = -(-size / distance_bytes as f64).exp_m1();
                 // A block of no bytes holds no point; if one is written down all the same it stands for none.
                 if chance <= 0.0 {

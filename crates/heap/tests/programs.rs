@@ -7,7 +7,7 @@ use std::{
     process::{Command, Output},
 };
 
-use heap::{Absences, Kind, Note, NoteFile, VARIABLE};
+use heap::{Absences, Note, NoteFile, NoteKind, VARIABLE};
 use tempfile::TempDir;
 
 /// A program built from C source, run with the library inside.
@@ -111,7 +111,7 @@ fn large_blocks_are_all_written_down() {
         .map(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16).unwrap())
         .collect();
     let allocated: Vec<_> =
-        log.notes.iter().filter(|note| matches!(note.kind, Kind::Allocated | Kind::Mapped)).collect();
+        log.notes.iter().filter(|note| matches!(note.kind, NoteKind::Allocated | NoteKind::Mapped)).collect();
     for (address, size) in
         printed.iter().zip([100_000, 50_000, 300_000, 40_000, 64_000, 20_000, 30_000, 1 << 22])
     {
@@ -122,7 +122,7 @@ fn large_blocks_are_all_written_down() {
     }
     // Eight, one more for the first realloc, and one for the first size of the mapping.
     assert_eq!(allocated.len(), 10);
-    assert_eq!(count(log, |note| note.kind == Kind::Unmapped), 2);
+    assert_eq!(count(log, |note| note.kind == NoteKind::Unmapped), 2);
     assert!(log.notes.windows(2).all(|pair| pair[0].time_ns <= pair[1].time_ns));
 }
 
@@ -157,7 +157,7 @@ fn small_blocks_stand_for_all_without_bias() {
         for ((size, _), sum) in truth.iter().zip(&mut sums) {
             for note in logs[0].notes.iter().filter(|note| note.size_bytes == *size) {
                 let stands = note.stands_for();
-                assert!(matches!(note.kind, Kind::Sampled { .. }));
+                assert!(matches!(note.kind, NoteKind::Sampled { .. }));
                 *sum = (sum.0 + stands.bytes, sum.1 + stands.variance);
             }
         }
@@ -381,7 +381,7 @@ fn exceptions_of_operator_new_pass_through() {
         (String::from_utf8_lossy(&output.stdout).as_ref(), output.status.code()),
         ("caught\n1\n", Some(0))
     );
-    assert!(logs[0].notes.iter().any(|note| note.kind == Kind::Allocated && note.size_bytes == 300_000));
+    assert!(logs[0].notes.iter().any(|note| note.kind == NoteKind::Allocated && note.size_bytes == 300_000));
 }
 
 #[test]

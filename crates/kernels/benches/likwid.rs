@@ -6,7 +6,7 @@
 
 use std::process::{Command, ExitCode};
 
-use kernels::{Catalogue, PagePolicy, Request, Workload};
+use kernels::{Job, KernelCatalogue, Workload};
 use machine::{Bytes, CpuSet, Isa, Source, Topology, Width};
 
 /// Long enough that starting threads does not count, short enough that neighbours come and go between samples.
@@ -75,12 +75,11 @@ fn compare(
     rounds: usize,
 ) -> Result<Row, String> {
     let (size, _) = likwid(name, width, size, 1, cpu)?;
-    let kernel = Catalogue::builtin().map_err(|e| e.to_string())?.get(name).map_err(|e| e.to_string())?;
-    let cpus = [cpu];
-    let request =
-        Request { kernel: &kernel, width, size, cpus: &cpus, node: None, pages: PagePolicy::Huge, seed: 1 };
-    let mut workload = Workload::prepare(&request).map_err(|e| e.to_string())?;
-    let bytes = workload.pass().counts;
+    let kernel =
+        KernelCatalogue::builtin().map_err(|e| e.to_string())?.get(name).map_err(|e| e.to_string())?;
+    let job = Job::new(kernel, size, &[cpu]).in_width(width);
+    let mut workload = Workload::prepare(&job).map_err(|e| e.to_string())?;
+    let bytes = workload.pass().map_err(|e| e.to_string())?.counts;
     let bytes = (bytes.load_bytes + bytes.store_bytes) as f64;
     let passes = passes(&mut workload)?;
     let mut row =

@@ -1,11 +1,8 @@
 //! The kernels that come with memwall, and those a user adds.
 
-use crate::{
-    description::Description,
-    draw::Distribution,
-    kernel::Kernel,
-    parse::{self, KernelFileError},
-};
+use machine::DataFileError;
+
+use crate::{description::Description, draw::Distribution, kernel::Kernel, parse};
 
 /// The files the built-in kernels are written in.
 const FILES: [(&str, &str); 7] = [
@@ -23,7 +20,7 @@ const PER_DISTRIBUTION: &str = "random.toml";
 
 /// All kernels that can be named.
 #[derive(Clone, Debug)]
-pub struct Catalogue(Vec<Kernel>);
+pub struct KernelCatalogue(Vec<Kernel>);
 
 /// A name that no kernel has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -39,9 +36,9 @@ fn hint(like: &[String]) -> String {
     if like.is_empty() { String::new() } else { format!(" (did you mean {}?)", like.join(", ")) }
 }
 
-impl Catalogue {
+impl KernelCatalogue {
     /// The kernels that come with memwall.
-    pub fn builtin() -> Result<Self, KernelFileError> {
+    pub fn builtin() -> Result<Self, DataFileError> {
         let mut found: Vec<Description> = Vec::new();
         for (origin, text) in FILES {
             if origin == PER_DISTRIBUTION {
@@ -57,10 +54,10 @@ impl Catalogue {
     }
 
     /// Adds the kernels of a user's file. A name that is taken is an error: results must not change meaning.
-    pub fn add(&mut self, text: &str, origin: &str) -> Result<(), KernelFileError> {
+    pub fn add(&mut self, text: &str, origin: &str) -> Result<(), DataFileError> {
         for description in parse::kernels(text, origin)? {
             if self.0.iter().any(|kernel| kernel.name() == description.name) {
-                return Err(KernelFileError {
+                return Err(DataFileError {
                     origin: origin.to_owned(),
                     line: 1,
                     column: 1,

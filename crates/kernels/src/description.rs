@@ -22,11 +22,11 @@ pub struct Description {
     /// Numbers the user may set.
     pub parameters: Vec<Parameter>,
     /// The buffers it walks over.
-    pub streams: Vec<Stream>,
+    pub streams: Vec<KernelStream>,
     /// Registers that hold a value before the loop begins.
-    pub registers: Vec<Register>,
+    pub registers: Vec<KernelRegister>,
     /// What threads do.
-    pub shape: Shape,
+    pub shape: KernelShape,
 }
 
 /// In which widths a kernel makes sense.
@@ -51,7 +51,7 @@ pub struct Parameter {
 
 /// How threads divide the work.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Shape {
+pub enum KernelShape {
     /// Every thread runs the body over buffers of its own.
     Private(Vec<Op>),
     /// Two threads in turn over one buffer, a few lines per step: the first body, then the second.
@@ -70,16 +70,16 @@ pub enum Shape {
 
 /// A buffer and the way it is walked.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Stream {
+pub struct KernelStream {
     /// Its name in the body.
     pub name: String,
     /// The way it is walked.
-    pub pattern: Pattern,
+    pub pattern: StreamPattern,
 }
 
 /// The way a stream is walked.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Pattern {
+pub enum StreamPattern {
     /// From front to back; `None` means one vector after the other.
     Sequential {
         /// Bytes from one access to the next.
@@ -110,18 +110,18 @@ pub enum Pattern {
 
 /// A register that lives across iterations.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Register {
+pub struct KernelRegister {
     /// Its name in the body.
     pub name: String,
     /// What it holds at first.
-    pub start: Start,
+    pub start: RegisterStart,
     /// How it lives.
-    pub life: Life,
+    pub life: RegisterLife,
 }
 
 /// First value of a register; decides whether it is a vector or an integer register.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Start {
+pub enum RegisterStart {
     /// Every element of a vector register.
     Float(f64),
     /// An integer register.
@@ -132,7 +132,7 @@ pub enum Start {
 
 /// How a register lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Life {
+pub enum RegisterLife {
     /// Never written.
     Constant,
     /// One per copy of the body: copies do not wait for each other; the result is their sum.
@@ -152,7 +152,7 @@ pub enum Amount {
 
 /// Where an operation touches memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct OperandPlace {
     /// Index into [`Description::streams`].
     pub stream: usize,
     /// Bytes added to the address.
@@ -167,7 +167,7 @@ pub enum Operand {
     /// A vector register.
     Register(String),
     /// Straight from memory.
-    Memory(Place),
+    Memory(OperandPlace),
 }
 
 /// Arithmetic on vectors.
@@ -198,19 +198,19 @@ pub enum Op {
         /// Vector register.
         to: String,
         /// Where from.
-        from: Place,
+        from: OperandPlace,
     },
     /// `x = load-halves A`: lower half, then the upper half inserted.
     LoadHalves {
         /// Vector register.
         to: String,
         /// Where from.
-        from: Place,
+        from: OperandPlace,
     },
     /// `store A, x`, or `store-nt A, x` past the caches.
     Store {
         /// Where to.
-        to: Place,
+        to: OperandPlace,
         /// Vector register.
         from: String,
         /// Without allocating in any cache.
@@ -248,14 +248,14 @@ pub enum Op {
         /// Integer register.
         to: String,
         /// Where from.
-        from: Place,
+        from: OperandPlace,
         /// 4 or 8.
         bytes: u64,
     },
     /// `istore8 S, v`, `istore4 S+4, v`.
     IntStore {
         /// Where to.
-        to: Place,
+        to: OperandPlace,
         /// Integer register.
         from: String,
         /// 4 or 8.
@@ -264,7 +264,7 @@ pub enum Op {
     /// `rmw8 S[i]`: adds one in place; on a stream of several buffers, in each of them.
     Rmw {
         /// Where.
-        place: Place,
+        place: OperandPlace,
         /// 4 or 8.
         bytes: u64,
     },
@@ -297,7 +297,7 @@ pub enum Op {
     },
     /// `i = step S`: the next element of a coprime stream.
     Step {
-        /// Integer register, of life [`Life::Chain`].
+        /// Integer register, of life [`RegisterLife::Chain`].
         to: String,
         /// Index into [`Description::streams`].
         stream: usize,
@@ -322,20 +322,20 @@ impl Description {
     /// The operations of every thread's body, first to last.
     pub fn ops(&self) -> impl Iterator<Item = &Op> {
         let (a, b): (&[Op], &[Op]) = match &self.shape {
-            Shape::Private(body) | Shape::Triangle(body) => (body, &[]),
-            Shape::Turns { first, second, .. } => (first, second),
+            KernelShape::Private(body) | KernelShape::Triangle(body) => (body, &[]),
+            KernelShape::Turns { first, second, .. } => (first, second),
         };
         a.iter().chain(b)
     }
 
     /// A register declared by name.
-    pub fn register(&self, name: &str) -> Option<&Register> {
+    pub fn register(&self, name: &str) -> Option<&KernelRegister> {
         self.registers.iter().find(|register| register.name == name)
     }
 
     /// How many threads it needs, if that is not the user's choice.
     pub fn fixed_threads(&self) -> Option<usize> {
-        matches!(self.shape, Shape::Turns { .. }).then_some(2)
+        matches!(self.shape, KernelShape::Turns { .. }).then_some(2)
     }
 
     /// Whether it touches no memory at all, and so has no size.

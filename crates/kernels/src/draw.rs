@@ -70,12 +70,12 @@ pub struct DrawTable {
 
 /// One slot: `span` elements from `start`, or the element `start` alone where the span is 0.
 #[derive(Clone, Copy)]
-struct Slot {
+struct DrawSlot {
     start: u64,
     span: u64,
 }
 
-impl Slot {
+impl DrawSlot {
     fn unpack(entry: u64) -> Self {
         Self { start: entry & u64::from(u32::MAX), span: entry >> 32 }
     }
@@ -99,7 +99,7 @@ impl Slot {
 
 /// Neighbouring lines that are equally likely.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Run {
+struct DrawRun {
     lines: f64,
     /// Of each line.
     probability: f64,
@@ -147,7 +147,7 @@ impl DrawTable {
 
     /// The index that the generator's state `x` gives; always below [`DrawTable::elements`].
     pub fn index(&self, x: u64) -> u64 {
-        let slot = Slot::unpack(self.entries[(x >> SLOT_SHIFT) as usize]);
+        let slot = DrawSlot::unpack(self.entries[(x >> SLOT_SHIFT) as usize]);
         let fraction = (x >> FRACTION_SHIFT) & 0xffff_ffff;
         slot.start + ((fraction * slot.span) >> FRACTION_BITS)
     }
@@ -160,25 +160,25 @@ impl DrawTable {
 
     /// How many of the 2⁴² outcomes give an element below `index`.
     fn outcomes_below(&self, index: u64) -> u64 {
-        let whole = self.entries.partition_point(|&entry| Slot::unpack(entry).end() <= index);
-        let part = self.entries.get(whole).map_or(0, |&entry| Slot::unpack(entry).fractions_below(index));
+        let whole = self.entries.partition_point(|&entry| DrawSlot::unpack(entry).end() <= index);
+        let part = self.entries.get(whole).map_or(0, |&entry| DrawSlot::unpack(entry).fractions_below(index));
         ((whole as u64) << FRACTION_BITS) + part
     }
 
     /// The probabilities of all lines of `granule` elements, in order, equal neighbours together: at most one run
     /// inside each slot and one for the line across its end. (Rounding of the 2³² fractions, at most 2⁻⁴² per
     /// element, is left out.)
-    fn runs(&self, granule: NonZeroU64) -> Vec<Run> {
+    fn runs(&self, granule: NonZeroU64) -> Vec<DrawRun> {
         let granule = granule.get();
         let share = 1.0 / SLOTS as f64;
         let mut runs = Vec::with_capacity(2 * SLOTS);
         // The line being filled, which may get more from the next slot.
         let (mut line, mut filled) = (0, 0.0);
-        for slot in self.entries.iter().map(|&entry| Slot::unpack(entry)) {
+        for slot in self.entries.iter().map(|&entry| DrawSlot::unpack(entry)) {
             let each = share / (slot.end() - slot.start) as f64;
             let (first, last) = (slot.start / granule, (slot.end() - 1) / granule);
             if first != line {
-                runs.push(Run { lines: 1.0, probability: filled });
+                runs.push(DrawRun { lines: 1.0, probability: filled });
                 (line, filled) = (first, 0.0);
             }
             if first == last {
@@ -186,13 +186,13 @@ impl DrawTable {
                 continue;
             }
             filled += ((first + 1) * granule - slot.start) as f64 * each;
-            runs.push(Run { lines: 1.0, probability: filled });
+            runs.push(DrawRun { lines: 1.0, probability: filled });
             if last - first > 1 {
-                runs.push(Run { lines: (last - first - 1) as f64, probability: granule as f64 * each });
+                runs.push(DrawRun { lines: (last - first - 1) as f64, probability: granule as f64 * each });
             }
             (line, filled) = (last, (slot.end() - last * granule) as f64 * each);
         }
-        runs.push(Run { lines: 1.0, probability: filled });
+        runs.push(DrawRun { lines: 1.0, probability: filled });
         runs
     }
 }

@@ -7,8 +7,8 @@ use iced_x86::{
 };
 
 use crate::{
-    program::{Access, Action, Location, Piece},
-    truth::Counts,
+    program::{InstructionAction, OperandLocation, ProgramAccess, ProgramPiece},
+    truth::TruthCounts,
 };
 
 /// The argument block's address.
@@ -27,25 +27,25 @@ const ALIGNMENT: usize = 64;
 
 /// A place in memory as the code addresses it.
 #[derive(Clone, Copy)]
-pub struct Memory {
+pub struct EmittedOperand {
     /// Registers and displacement.
     pub operand: MemoryOperand,
     /// What is there.
-    pub at: Location,
+    pub at: OperandLocation,
 }
 
-impl Memory {
+impl EmittedOperand {
     /// A field of the argument block.
     pub fn argument(offset: u64) -> Self {
         let operand = MemoryOperand::with_base_displ(ARGUMENTS, offset as i64);
-        Self { operand, at: Location::Argument(offset) }
+        Self { operand, at: OperandLocation::Argument(offset) }
     }
 }
 
 /// Writes code piece by piece.
 pub struct Emitter {
     assembler: CodeAssembler,
-    pieces: Vec<Piece>,
+    pieces: Vec<ProgramPiece>,
     labels: Vec<CodeLabel>,
 }
 
@@ -59,11 +59,11 @@ impl Emitter {
         let mut label = self.assembler.create_label();
         self.assembler.set_label(&mut label)?;
         self.labels.push(label);
-        self.pieces.push(Piece::default());
+        self.pieces.push(ProgramPiece::default());
         Ok(self.pieces.len() - 1)
     }
 
-    fn piece(&mut self) -> &mut Piece {
+    fn piece(&mut self) -> &mut ProgramPiece {
         self.pieces.last_mut().expect("code is emitted after begin_piece")
     }
 
@@ -87,38 +87,38 @@ impl Emitter {
     pub fn touches(
         &mut self,
         instruction: Result<Instruction, IcedError>,
-        at: Location,
+        at: OperandLocation,
         bytes: u64,
-        access: Access,
+        access: ProgramAccess,
         flops: u64,
     ) -> Result<(), IcedError> {
-        self.piece().counts += Counts::of_access(access, bytes);
-        self.action(Action::Touch { at, bytes, access });
+        self.piece().counts += TruthCounts::of_access(access, bytes);
+        self.action(InstructionAction::Touch { at, bytes, access });
         self.computes(instruction, flops)
     }
 
     /// Notes what the code just written does to the kernel's state.
-    pub fn action(&mut self, action: Action) {
+    pub fn action(&mut self, action: InstructionAction) {
         self.piece().actions.push(action);
     }
 
     /// A jump to a piece already written.
-    pub fn jump_back(&mut self, condition: Condition, piece: usize) -> Result<(), IcedError> {
+    pub fn jump_back(&mut self, condition: JumpCondition, piece: usize) -> Result<(), IcedError> {
         self.jump(condition, self.labels[piece])
     }
 
     /// A jump to a label to be placed later.
-    pub fn jump(&mut self, condition: Condition, label: CodeLabel) -> Result<(), IcedError> {
+    pub fn jump(&mut self, condition: JumpCondition, label: CodeLabel) -> Result<(), IcedError> {
         let counts = &mut self.piece().counts;
         counts.instructions += 1;
         counts.branches += 1;
         match condition {
-            Condition::Always => self.assembler.jmp(label),
-            Condition::Below => self.assembler.jb(label),
-            Condition::NotBelow => self.assembler.jae(label),
-            Condition::Zero => self.assembler.je(label),
-            Condition::NotZero => self.assembler.jne(label),
-            Condition::Carry => self.assembler.jc(label),
+            JumpCondition::Always => self.assembler.jmp(label),
+            JumpCondition::Below => self.assembler.jb(label),
+            JumpCondition::NotBelow => self.assembler.jae(label),
+            JumpCondition::Zero => self.assembler.je(label),
+            JumpCondition::NotZero => self.assembler.jne(label),
+            JumpCondition::Carry => self.assembler.jc(label),
         }
     }
 
@@ -132,7 +132,7 @@ impl Emitter {
         self.assembler.set_label(&mut label)?;
         // Two labels cannot stand on one instruction: the jump's own label serves as the piece's.
         self.labels.push(label);
-        self.pieces.push(Piece::default());
+        self.pieces.push(ProgramPiece::default());
         Ok(self.pieces.len() - 1)
     }
 
@@ -146,24 +146,24 @@ impl Emitter {
     /// Saves a register on the stack.
     pub fn push(&mut self, register: Register, slot: u64) -> Result<(), IcedError> {
         let instruction = Instruction::with1(Code::Push_r64, register);
-        self.touches(instruction, Location::Stack(slot), 8, Access::Write, 0)
+        self.touches(instruction, OperandLocation::Stack(slot), 8, ProgramAccess::Write, 0)
     }
 
     /// Restores a register from the stack.
     pub fn pop(&mut self, register: Register, slot: u64) -> Result<(), IcedError> {
         let instruction = Instruction::with1(Code::Pop_r64, register);
-        self.touches(instruction, Location::Stack(slot), 8, Access::Read, 0)
+        self.touches(instruction, OperandLocation::Stack(slot), 8, ProgramAccess::Read, 0)
     }
 
     /// Returns to the caller.
     pub fn ret(&mut self) -> Result<(), IcedError> {
         self.piece().counts.branches += 1;
         let instruction = Ok(Instruction::with(Code::Retnq));
-        self.touches(instruction, Location::Stack(0), 8, Access::Read, 0)
+        self.touches(instruction, OperandLocation::Stack(0), 8, ProgramAccess::Read, 0)
     }
 
     /// The code and its pieces. `aligned` is the piece whose distance to the next boundary is returned.
-    pub fn finish(mut self, aligned: usize) -> Result<(Vec<u8>, Vec<Piece>, usize), IcedError> {
+    pub fn finish(mut self, aligned: usize) -> Result<(Vec<u8>, Vec<ProgramPiece>, usize), IcedError> {
         let result =
             self.assembler.assemble_options(0, BlockEncoderOptions::RETURN_NEW_INSTRUCTION_OFFSETS)?;
         let starts: Vec<usize> = self
@@ -183,7 +183,7 @@ impl Emitter {
 
 /// When a jump is taken.
 #[derive(Clone, Copy, Debug)]
-pub enum Condition {
+pub enum JumpCondition {
     /// Always.
     Always,
     /// Unsigned less.

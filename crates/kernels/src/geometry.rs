@@ -3,7 +3,7 @@
 use machine::{Bytes, Width};
 
 use crate::{
-    description::{Pattern, Shape},
+    description::{KernelShape, StreamPattern},
     forms::Form,
     kernel::Kernel,
     program::AssembleError,
@@ -63,12 +63,12 @@ pub fn divide(
         return Err(AssembleError::WrongThreads { kernel: kernel.name().to_owned(), needed, given: threads });
     }
     match &kernel.description().shape {
-        Shape::Private(_) => {
+        KernelShape::Private(_) => {
             let one = private(kernel, width, total.0 / threads.max(1) as u64)?;
             Ok(vec![one; threads])
         }
-        Shape::Turns { lines, .. } => turns(kernel, kernel.amount(*lines), total.0),
-        Shape::Triangle(_) => triangle(kernel, width, total.0, threads),
+        KernelShape::Turns { lines, .. } => turns(kernel, kernel.amount(*lines), total.0),
+        KernelShape::Triangle(_) => triangle(kernel, width, total.0, threads),
     }
 }
 
@@ -131,7 +131,7 @@ fn private(kernel: &Kernel, width: Width, bytes: u64) -> Result<Geometry, Assemb
     };
     let mut geometry = Geometry::empty();
     match first.pattern {
-        Pattern::Sequential { stride } => {
+        StreamPattern::Sequential { stride } => {
             let stride = stride.unwrap_or_else(|| Form::of(width).bytes(description.element));
             let step = unroll * stride;
             let unit = least_common_multiple(step, LINE);
@@ -142,10 +142,10 @@ fn private(kernel: &Kernel, width: Width, bytes: u64) -> Result<Geometry, Assemb
             geometry =
                 Geometry { stride, step, iterations: each / step, ..geometry }.with_streams(streams, each);
         }
-        Pattern::Fixed => {
+        StreamPattern::Fixed => {
             geometry = Geometry { iterations: PASS_WITHOUT_DATA, ..geometry }.with_streams(streams, PAGE);
         }
-        Pattern::Cycle { stride } => {
+        StreamPattern::Cycle { stride } => {
             let slots = bytes / stride / unroll * unroll;
             if slots == 0 {
                 return Err(too_small(kernel, stride * unroll));
@@ -156,7 +156,7 @@ fn private(kernel: &Kernel, width: Width, bytes: u64) -> Result<Geometry, Assemb
             geometry =
                 Geometry { stride, iterations: slots / unroll, ..geometry }.with_streams(1, slots * stride);
         }
-        Pattern::Drawn { element, .. } => {
+        StreamPattern::Drawn { element, .. } => {
             let lines = bytes / LINE;
             let elements = lines * LINE / element;
             if lines == 0 {
@@ -168,7 +168,7 @@ fn private(kernel: &Kernel, width: Width, bytes: u64) -> Result<Geometry, Assemb
             let iterations = lines.div_ceil(unroll);
             geometry = Geometry { elements, iterations, ..geometry }.with_streams(1, lines * LINE);
         }
-        Pattern::Coprime { element, buffers } => {
+        StreamPattern::Coprime { element, buffers } => {
             let each = bytes / buffers / LINE * LINE;
             if each == 0 {
                 return Err(too_small(kernel, buffers * LINE));

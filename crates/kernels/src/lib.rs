@@ -5,8 +5,8 @@
 //!   with memwall.
 //! - [`program`]: the machine code of one thread; [`truth`]: what it does; [`walk`]: the order and the
 //!   addresses in which it does it.
-//! - [`scenario`]: small programs made of kernels.
-//! - [`workload`]: the same code on this machine, in pinned threads, on placed buffers.
+//! - [`scenario`]: small programs made of kernels; [`job`]: one kernel as such a program of one step.
+//! - [`workload`]: a plan on this machine, in pinned threads, on placed buffers.
 #![deny(unsafe_code)]
 
 pub mod catalogue;
@@ -17,6 +17,7 @@ mod emit;
 pub mod executable;
 mod forms;
 pub mod geometry;
+pub mod job;
 pub mod kernel;
 mod lower;
 pub mod memory;
@@ -29,8 +30,9 @@ pub mod truth;
 pub mod walk;
 pub mod workload;
 
-pub use catalogue::Catalogue;
+pub use catalogue::KernelCatalogue;
+pub use job::{Job, JobError};
 pub use kernel::Kernel;
 pub use lower::assemble;
 pub use memory::PagePolicy;
-pub use workload::{Request, Workload};
+pub use workload::Workload;

@@ -8,14 +8,17 @@ mod vector;
 use iced_x86::{Code, IcedError, Instruction, MemoryOperand, Register};
 use machine::Width;
 
-use self::registers::Registers;
+use self::registers::RegisterSet;
 use crate::{
-    description::{Description, Op, Operand, Pattern, Place, Shape},
-    emit::{ARGUMENTS, Condition, END, Emitter, Memory, PASSES, POSITION, SCRATCH},
+    description::{Description, KernelShape, Op, Operand, OperandPlace, StreamPattern},
+    emit::{ARGUMENTS, END, EmittedOperand, Emitter, JumpCondition, PASSES, POSITION, SCRATCH},
     forms::Form,
     geometry::Geometry,
     kernel::Kernel,
-    program::{Access, Action, AssembleError, Location, Node, Program, Saved, Times, offsets},
+    program::{
+        AssembleError, InstructionAction, KernelProgram, OperandLocation, ProgramAccess, ProgramNode, Saved,
+        Times, offsets,
+    },
 };
 
 /// The code of one thread. `role` chooses the body where threads take turns.
@@ -24,13 +27,13 @@ pub fn assemble(
     width: Width,
     geometry: &Geometry,
     role: usize,
-) -> Result<Program, AssembleError> {
+) -> Result<KernelProgram, AssembleError> {
     let body = match (&kernel.description().shape, role) {
-        (Shape::Private(body) | Shape::Triangle(body), _) => body,
-        (Shape::Turns { first, .. }, 0) => first,
-        (Shape::Turns { second, .. }, _) => second,
+        (KernelShape::Private(body) | KernelShape::Triangle(body), _) => body,
+        (KernelShape::Turns { first, .. }, 0) => first,
+        (KernelShape::Turns { second, .. }, _) => second,
     };
-    let registers = Registers::allocate(kernel, body)?;
+    let registers = RegisterSet::allocate(kernel, body)?;
     let lower = |pad| {
         let emitter = Emitter::new()?;
         Lower { kernel, body, width, form: Form::of(width), geometry, registers: &registers, emitter }
@@ -50,7 +53,7 @@ struct Lower<'a> {
     width: Width,
     form: Form,
     geometry: &'a Geometry,
-    registers: &'a Registers,
+    registers: &'a RegisterSet,
     emitter: Emitter,
 }
 
@@ -59,19 +62,19 @@ impl Lower<'_> {
         self.kernel.description()
     }
 
-    fn run(mut self, pad: usize) -> Result<(Program, usize), IcedError> {
+    fn run(mut self, pad: usize) -> Result<(KernelProgram, usize), IcedError> {
         let prologue = self.emitter.begin_piece()?;
         let values = self.prologue()?;
         self.emitter.pad(pad)?;
-        let triangle = matches!(self.description().shape, Shape::Triangle(_));
+        let triangle = matches!(self.description().shape, KernelShape::Triangle(_));
         let (loops, aligned) = if triangle { self.rows()? } else { self.passes()? };
         let epilogue = self.emitter.begin_piece()?;
         let results = self.epilogue()?;
-        let node = |piece| Node::Piece { piece, skips: None };
+        let node = |piece| ProgramNode::Piece { piece, skips: None };
         let (width, element) = (self.width, self.description().element);
         let (code, pieces, missing) = self.emitter.finish(aligned)?;
         let flow = vec![node(prologue), loops, node(epilogue)];
-        Ok((Program { code, pieces, flow, results, values, width, element }, missing))
+        Ok((KernelProgram { code, pieces, flow, results, values, width, element }, missing))
     }
 
     /// Saves registers and loads what the loop needs. Gives the first values of vector registers.
@@ -89,7 +92,7 @@ impl Lower<'_> {
         }
         let mut values = Vec::new();
         for (number, value) in self.registers.floats.clone() {
-            let memory = Memory::argument(offsets::VALUES + 64 * values.len() as u64);
+            let memory = EmittedOperand::argument(offsets::VALUES + 64 * values.len() as u64);
             self.load_vector(self.form, number, memory)?;
             values.push(value);
         }
@@ -97,16 +100,16 @@ impl Lower<'_> {
     }
 
     fn load_argument(&mut self, register: Register, offset: u64) -> Result<(), IcedError> {
-        let memory = Memory::argument(offset);
+        let memory = EmittedOperand::argument(offset);
         let instruction = Instruction::with2(Code::Mov_r64_rm64, register, memory.operand);
-        self.emitter.touches(instruction, memory.at, 8, Access::Read, 0)
+        self.emitter.touches(instruction, memory.at, 8, ProgramAccess::Read, 0)
     }
 
     /// The passes over the loop, and the piece where the loop begins.
-    fn passes(&mut self) -> Result<(Node, usize), IcedError> {
+    fn passes(&mut self) -> Result<(ProgramNode, usize), IcedError> {
         let outer = self.emitter.begin_piece()?;
         self.clear(POSITION)?;
-        self.emitter.action(Action::Rewind);
+        self.emitter.action(InstructionAction::Rewind);
         let first = self.emitter.begin_piece()?;
         let mut nodes = Vec::new();
         let mut current = first;
@@ -116,14 +119,17 @@ impl Lower<'_> {
             }
         }
         self.advance_and_repeat(self.geometry.step, first)?;
-        nodes.push(Node::Piece { piece: current, skips: None });
+        nodes.push(ProgramNode::Piece { piece: current, skips: None });
         let tail = self.emitter.begin_piece()?;
         self.emitter.plain(Instruction::with1(Code::Dec_rm64, PASSES))?;
-        self.emitter.jump_back(Condition::NotZero, outer)?;
-        let inner = Node::Loop { times: Times::Iterations, body: nodes };
-        let body =
-            vec![Node::Piece { piece: outer, skips: None }, inner, Node::Piece { piece: tail, skips: None }];
-        Ok((Node::Loop { times: Times::Passes, body }, first))
+        self.emitter.jump_back(JumpCondition::NotZero, outer)?;
+        let inner = ProgramNode::Loop { times: Times::Iterations, body: nodes };
+        let body = vec![
+            ProgramNode::Piece { piece: outer, skips: None },
+            inner,
+            ProgramNode::Piece { piece: tail, skips: None },
+        ];
+        Ok((ProgramNode::Loop { times: Times::Passes, body }, first))
     }
 
     fn clear(&mut self, register: Register) -> Result<(), IcedError> {
@@ -135,9 +141,9 @@ impl Lower<'_> {
     fn advance_and_repeat(&mut self, bytes: u64, first: usize) -> Result<(), IcedError> {
         let code = if bytes < 128 { Code::Add_rm64_imm8 } else { Code::Add_rm64_imm32 };
         self.emitter.plain(Instruction::with2(code, POSITION, bytes as i32))?;
-        self.emitter.action(Action::Advance(bytes));
+        self.emitter.action(InstructionAction::Advance(bytes));
         self.emitter.plain(Instruction::with2(Code::Cmp_r64_rm64, POSITION, END))?;
-        self.emitter.jump_back(Condition::Below, first)
+        self.emitter.jump_back(JumpCondition::Below, first)
     }
 
     /// One operation of copy `copy`. Operations with branches end the current piece and begin another.
@@ -146,7 +152,7 @@ impl Lower<'_> {
         op: &Op,
         copy: u64,
         current: &mut usize,
-        nodes: &mut Vec<Node>,
+        nodes: &mut Vec<ProgramNode>,
     ) -> Result<(), IcedError> {
         match op {
             Op::Load { .. }
@@ -161,7 +167,12 @@ impl Lower<'_> {
     }
 
     /// A counted loop of nops, as helm2019 §4.3.1 writes it.
-    fn nop_loop(&mut self, times: u64, current: &mut usize, nodes: &mut Vec<Node>) -> Result<(), IcedError> {
+    fn nop_loop(
+        &mut self,
+        times: u64,
+        current: &mut usize,
+        nodes: &mut Vec<ProgramNode>,
+    ) -> Result<(), IcedError> {
         if times == 0 {
             return Ok(());
         }
@@ -170,12 +181,15 @@ impl Lower<'_> {
             SCRATCH.full_register32(),
             times as i32,
         ))?;
-        nodes.push(Node::Piece { piece: *current, skips: None });
+        nodes.push(ProgramNode::Piece { piece: *current, skips: None });
         let piece = self.emitter.begin_piece()?;
         self.emitter.plain(Ok(Instruction::with(Code::Nopd)))?;
         self.emitter.plain(Instruction::with1(Code::Dec_rm64, SCRATCH))?;
-        self.emitter.jump_back(Condition::NotZero, piece)?;
-        nodes.push(Node::Loop { times: Times::Fixed(times), body: vec![Node::Piece { piece, skips: None }] });
+        self.emitter.jump_back(JumpCondition::NotZero, piece)?;
+        nodes.push(ProgramNode::Loop {
+            times: Times::Fixed(times),
+            body: vec![ProgramNode::Piece { piece, skips: None }],
+        });
         *current = self.emitter.begin_piece()?;
         Ok(())
     }
@@ -185,20 +199,20 @@ impl Lower<'_> {
         &mut self,
         names: [&String; 3],
         current: &mut usize,
-        nodes: &mut Vec<Node>,
+        nodes: &mut Vec<ProgramNode>,
     ) -> Result<(), IcedError> {
         let [heads, tails, by] = names.map(|name| self.registers.integer(name));
         let random = self.next_random()?;
         self.emitter.plain(Instruction::with2(Code::Bt_rm64_imm8, random, 63))?;
         let (on_tails, after) = (self.emitter.label(), self.emitter.label());
-        self.emitter.jump(Condition::Carry, on_tails)?;
-        nodes.push(Node::Piece { piece: *current, skips: None });
+        self.emitter.jump(JumpCondition::Carry, on_tails)?;
+        nodes.push(ProgramNode::Piece { piece: *current, skips: None });
         let heads_piece = self.emitter.begin_piece()?;
         self.emitter.plain(Instruction::with2(Code::Add_r64_rm64, heads, by))?;
-        self.emitter.jump(Condition::Always, after)?;
+        self.emitter.jump(JumpCondition::Always, after)?;
         let tails_piece = self.emitter.begin_piece_at(on_tails)?;
         self.emitter.plain(Instruction::with2(Code::Add_r64_rm64, tails, by))?;
-        nodes.push(Node::Coin { heads: heads_piece, tails: tails_piece });
+        nodes.push(ProgramNode::Coin { heads: heads_piece, tails: tails_piece });
         *current = self.emitter.begin_piece_at(after)?;
         Ok(())
     }
@@ -207,17 +221,17 @@ impl Lower<'_> {
     fn epilogue(&mut self) -> Result<Vec<Saved>, IcedError> {
         let mut results = Vec::new();
         for (name, number) in self.registers.vector_results.clone() {
-            let memory = Memory::argument(offsets::RESULTS + 64 * results.len() as u64);
+            let memory = EmittedOperand::argument(offsets::RESULTS + 64 * results.len() as u64);
             self.store_vector(self.form, memory, number)?;
             results.push(Saved { name, vector: true });
         }
         for (name, register) in self.registers.integer_results.clone() {
-            let memory = Memory::argument(offsets::RESULTS + 64 * results.len() as u64);
+            let memory = EmittedOperand::argument(offsets::RESULTS + 64 * results.len() as u64);
             self.store_integer(memory, register, 8)?;
             results.push(Saved { name, vector: false });
         }
         if let Some(random) = &self.registers.random {
-            self.store_integer(Memory::argument(offsets::RANDOM), random.state, 8)?;
+            self.store_integer(EmittedOperand::argument(offsets::RANDOM), random.state, 8)?;
         }
         if self.body.iter().any(|op| matches!(op, Op::Store { non_temporal: true, .. })) {
             self.emitter.plain(Ok(Instruction::with(Code::Sfence)))?;
@@ -233,27 +247,27 @@ impl Lower<'_> {
     }
 
     /// Where a place of copy `copy` is; `buffer` counts the parts of a coprime stream.
-    fn memory(&self, place: &Place, copy: u64, buffer: u64) -> Memory {
-        let Place { stream, offset, index } = place;
+    fn memory(&self, place: &OperandPlace, copy: u64, buffer: u64) -> EmittedOperand {
+        let OperandPlace { stream, offset, index } = place;
         let (stream, offset) = (*stream, *offset as u64);
         let base = self.registers.bases[stream].unwrap_or(ARGUMENTS);
-        let triangle = matches!(self.description().shape, Shape::Triangle(_));
+        let triangle = matches!(self.description().shape, KernelShape::Triangle(_));
         match self.description().streams[stream].pattern {
-            Pattern::Sequential { .. } => {
+            StreamPattern::Sequential { .. } => {
                 let offset = copy * self.geometry.stride + offset;
                 let operand =
                     MemoryOperand::with_base_index_scale_displ_size(base, POSITION, 1, offset as i64, 1);
                 let at = match (triangle, stream) {
-                    (true, 0) => Location::Matrix { offset },
-                    _ => Location::Sequential { stream, offset },
+                    (true, 0) => OperandLocation::Matrix { offset },
+                    _ => OperandLocation::Sequential { stream, offset },
                 };
-                Memory { operand, at }
+                EmittedOperand { operand, at }
             }
-            Pattern::Fixed => {
+            StreamPattern::Fixed => {
                 let operand = MemoryOperand::with_base_displ_size(base, offset as i64, 1);
-                Memory { operand, at: Location::Fixed { stream, offset } }
+                EmittedOperand { operand, at: OperandLocation::Fixed { stream, offset } }
             }
-            Pattern::Drawn { element, .. } | Pattern::Coprime { element, .. } => {
+            StreamPattern::Drawn { element, .. } | StreamPattern::Coprime { element, .. } => {
                 let index = self.registers.integer(index.as_deref().unwrap_or_default());
                 let offset = buffer * self.geometry.pitch + offset;
                 let operand = MemoryOperand::with_base_index_scale_displ_size(
@@ -263,25 +277,25 @@ impl Lower<'_> {
                     offset as i64,
                     1,
                 );
-                Memory { operand, at: Location::Element { stream, offset, element } }
+                EmittedOperand { operand, at: OperandLocation::Element { stream, offset, element } }
             }
-            Pattern::Cycle { .. } => unreachable!("the parser lets only deref touch a cycle"),
+            StreamPattern::Cycle { .. } => unreachable!("the parser lets only deref touch a cycle"),
         }
     }
 
     /// Whether an address is a multiple of 16 in every iteration, as legacy memory operands demand.
-    fn aligned(&self, place: &Place) -> bool {
+    fn aligned(&self, place: &OperandPlace) -> bool {
         place.offset % 16 == 0
             && match self.description().streams[place.stream].pattern {
-                Pattern::Sequential { .. } => self.geometry.stride.is_multiple_of(16),
-                Pattern::Fixed => true,
+                StreamPattern::Sequential { .. } => self.geometry.stride.is_multiple_of(16),
+                StreamPattern::Fixed => true,
                 _ => false,
             }
     }
 }
 
 /// The places an operation touches.
-pub fn places(op: &Op) -> Option<&Place> {
+pub fn places(op: &Op) -> Option<&OperandPlace> {
     match op {
         Op::Load { from: place, .. }
         | Op::LoadHalves { from: place, .. }

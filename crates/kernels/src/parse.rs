@@ -4,48 +4,14 @@ mod body;
 mod file;
 mod kernel;
 
-use std::fmt;
+/// What is wrong with a kernel file, by the name its readers know it by.
+pub use machine::DataFileError as KernelFileError;
+use machine::DataFileError;
 
 use crate::description::Description;
 
 /// No kernel file is larger than this; a larger one is a mistake.
 const LARGEST_FILE: usize = 1 << 20;
-
-/// What is wrong with a kernel file, and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KernelFileError {
-    /// The file's name.
-    pub origin: String,
-    /// From 1.
-    pub line: usize,
-    /// From 1, in characters.
-    pub column: usize,
-    /// What is wrong and what would be right.
-    pub message: String,
-}
-
-impl fmt::Display for KernelFileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}: {}", self.origin, self.line, self.column, self.message)
-    }
-}
-
-impl std::error::Error for KernelFileError {}
-
-impl KernelFileError {
-    /// `message` about byte `at` of `text`, which is the content of `origin`.
-    pub(crate) fn at(text: &str, at: usize, origin: &str, message: String) -> Self {
-        let at = (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
-        let before = &text[..at];
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        Self {
-            origin: origin.to_owned(),
-            line: before.matches('\n').count() + 1,
-            column: before[line_start..].chars().count() + 1,
-            message,
-        }
-    }
-}
 
 /// A complaint about a stretch of the text, by byte offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,17 +41,15 @@ impl Complaint {
 /// assert_eq!(kernels[0].name, "scale");
 /// let error = kernels::parse::kernels(&text.replace("mul c", "mul d"), "mine.toml").unwrap_err();
 /// assert_eq!(error.to_string(), "mine.toml:7:18: 'd' holds nothing yet: declare it, or write it first");
-/// # Ok::<(), kernels::parse::KernelFileError>(())
+/// # Ok::<(), machine::DataFileError>(())
 /// ```
-pub fn kernels(text: &str, origin: &str) -> Result<Vec<Description>, KernelFileError> {
-    let locate = |complaint: Complaint| KernelFileError::at(text, complaint.at, origin, complaint.message);
+pub fn kernels(text: &str, origin: &str) -> Result<Vec<Description>, DataFileError> {
+    let locate = |complaint: Complaint| DataFileError::at(text, complaint.at, origin, complaint.message);
     if text.len() > LARGEST_FILE {
         return Err(locate(Complaint::new(0, "the file is larger than 1 MiB: not a kernel file")));
     }
-    let file: file::File = toml::from_str(text).map_err(|error| {
-        let at = error.span().map_or(0, |span| span.start);
-        locate(Complaint::new(at, error.message().replace('\n', " ")))
-    })?;
+    let file: file::KernelFile =
+        toml::from_str(text).map_err(|error| DataFileError::toml(text, origin, &error))?;
     let mut found: Vec<Description> = Vec::new();
     for raw in &file.kernel {
         let description = kernel::build(raw, text).map_err(locate)?;

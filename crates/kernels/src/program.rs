@@ -3,20 +3,20 @@
 use iced_x86::IcedError;
 use machine::Width;
 
-use crate::truth::Counts;
+use crate::truth::TruthCounts;
 
 /// Machine code of one thread's body with everything needed to count, walk and run it.
 #[derive(Clone, Debug)]
-pub struct Program {
-    /// Position-independent code, entered at its first byte with the address of an [`Arguments`] in `rdi`.
+pub struct KernelProgram {
+    /// Position-independent code, entered at its first byte with the address of an [`ProgramArguments`] in `rdi`.
     pub code: Vec<u8>,
     /// Straight-line pieces in the order of the code.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<ProgramPiece>,
     /// How the pieces follow each other.
-    pub flow: Vec<Node>,
-    /// Registers saved when the code ends, in the order of [`Arguments::results`].
+    pub flow: Vec<ProgramNode>,
+    /// Registers saved when the code ends, in the order of [`ProgramArguments::results`].
     pub results: Vec<Saved>,
-    /// First values of vector registers, in the order of [`Arguments::values`].
+    /// First values of vector registers, in the order of [`ProgramArguments::values`].
     pub values: Vec<f64>,
     /// Width of the vector operations.
     pub width: Width,
@@ -26,23 +26,23 @@ pub struct Program {
 
 /// A straight-line piece of code.
 #[derive(Clone, Debug, Default)]
-pub struct Piece {
-    /// Where it begins in [`Program::code`].
+pub struct ProgramPiece {
+    /// Where it begins in [`KernelProgram::code`].
     pub start: usize,
     /// Where it ends.
     pub end: usize,
     /// What executing it once does, by construction.
-    pub counts: Counts,
+    pub counts: TruthCounts,
     /// What it does to memory and to the kernel's own state, in program order.
-    pub actions: Vec<Action>,
+    pub actions: Vec<InstructionAction>,
 }
 
 /// How pieces follow each other.
 #[derive(Clone, Debug)]
-pub enum Node {
+pub enum ProgramNode {
     /// One piece. If it ends in a forward jump, that is taken when `skips` comes to zero.
     Piece {
-        /// Index into [`Program::pieces`].
+        /// Index into [`KernelProgram::pieces`].
         piece: usize,
         /// The loop it may jump over.
         skips: Option<Times>,
@@ -52,7 +52,7 @@ pub enum Node {
         /// How often it runs; may be zero if the piece before can skip it.
         times: Times,
         /// What is repeated.
-        body: Vec<Node>,
+        body: Vec<ProgramNode>,
     },
     /// One of two pieces, as the coin fell; the piece before jumps to tails.
     Coin {
@@ -82,7 +82,7 @@ pub enum Times {
 
 /// How memory is touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum ProgramAccess {
     /// Load.
     Read,
     /// Store.
@@ -95,15 +95,15 @@ pub enum Access {
 
 /// Something a piece does, in program order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action {
+pub enum InstructionAction {
     /// Touches memory.
     Touch {
         /// Where.
-        at: Location,
+        at: OperandLocation,
         /// How many bytes.
         bytes: u64,
         /// How.
-        access: Access,
+        access: ProgramAccess,
     },
     /// The random sequence moves on.
     NextRandom,
@@ -123,7 +123,7 @@ pub enum Action {
 
 /// Where memory is touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Location {
+pub enum OperandLocation {
     /// The argument block.
     Argument(u64),
     /// The stack; the slot is counted in words below the return address.
@@ -164,7 +164,7 @@ pub enum Location {
     RowResult,
 }
 
-impl Location {
+impl OperandLocation {
     /// The place this many bytes further on.
     pub(crate) fn beyond(self, bytes: u64) -> Self {
         match self {
@@ -195,7 +195,7 @@ pub const SLOTS: usize = 64;
 /// What the code is given and gives back. The layout is part of the code: see the offsets below.
 #[repr(C, align(64))]
 #[derive(Clone, Debug)]
-pub struct Arguments {
+pub struct ProgramArguments {
     /// Where each stream begins.
     pub bases: [u64; 6],
     /// The loop runs while its position is below this.
@@ -224,7 +224,7 @@ pub struct Arguments {
     pub results: [[u64; 8]; SLOTS],
 }
 
-impl Default for Arguments {
+impl Default for ProgramArguments {
     fn default() -> Self {
         Self {
             bases: [0; 6],
@@ -244,32 +244,32 @@ impl Default for Arguments {
     }
 }
 
-/// Offsets into [`Arguments`].
+/// Offsets into [`ProgramArguments`].
 pub(crate) mod offsets {
     use std::mem::offset_of;
 
-    use super::Arguments;
+    use super::ProgramArguments;
 
-    pub const END: u64 = offset_of!(Arguments, end) as u64;
-    pub const PASSES: u64 = offset_of!(Arguments, passes) as u64;
-    pub const RANDOM: u64 = offset_of!(Arguments, random) as u64;
-    pub const TABLE: u64 = offset_of!(Arguments, table) as u64;
-    pub const ELEMENTS: u64 = offset_of!(Arguments, elements) as u64;
-    pub const STEP: u64 = offset_of!(Arguments, step) as u64;
-    pub const ROW_BEGIN: u64 = offset_of!(Arguments, row_begin) as u64;
-    pub const ROW_END: u64 = offset_of!(Arguments, row_end) as u64;
-    pub const ROW_PITCH: u64 = offset_of!(Arguments, row_pitch) as u64;
-    pub const VALUES: u64 = offset_of!(Arguments, values) as u64;
-    pub const RESULTS: u64 = offset_of!(Arguments, results) as u64;
+    pub const END: u64 = offset_of!(ProgramArguments, end) as u64;
+    pub const PASSES: u64 = offset_of!(ProgramArguments, passes) as u64;
+    pub const RANDOM: u64 = offset_of!(ProgramArguments, random) as u64;
+    pub const TABLE: u64 = offset_of!(ProgramArguments, table) as u64;
+    pub const ELEMENTS: u64 = offset_of!(ProgramArguments, elements) as u64;
+    pub const STEP: u64 = offset_of!(ProgramArguments, step) as u64;
+    pub const ROW_BEGIN: u64 = offset_of!(ProgramArguments, row_begin) as u64;
+    pub const ROW_END: u64 = offset_of!(ProgramArguments, row_end) as u64;
+    pub const ROW_PITCH: u64 = offset_of!(ProgramArguments, row_pitch) as u64;
+    pub const VALUES: u64 = offset_of!(ProgramArguments, values) as u64;
+    pub const RESULTS: u64 = offset_of!(ProgramArguments, results) as u64;
 
     pub const fn base(stream: usize) -> u64 {
         stream as u64 * 8
     }
 }
 
-impl Program {
+impl KernelProgram {
     /// Sets the first values of the vector registers in `arguments`.
-    pub fn set_values(&self, arguments: &mut Arguments) {
+    pub fn set_values(&self, arguments: &mut ProgramArguments) {
         for (slot, value) in arguments.values.iter_mut().zip(&self.values) {
             *slot = if self.element == 4 {
                 let half = u64::from((*value as f32).to_bits());
@@ -281,7 +281,7 @@ impl Program {
     }
 }
 
-impl Program {
+impl KernelProgram {
     /// The pieces decoded from the machine code, as if it lay at `address`: one block each, in the same order.
     pub fn blocks(&self, address: u64) -> Result<Vec<code::Block>, code::DecodeError> {
         self.pieces

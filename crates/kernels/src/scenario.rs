@@ -6,7 +6,6 @@
 //!   Natively and on a simulated machine the same plan is run.
 //! - [`truth`]: what each thread does in each region, by construction.
 //! - [`pace`]: how many empty operations slow a stream down to the rate asked for.
-//! - [`stage`]: the plan on this machine, in pinned threads.
 
 mod definition;
 mod file;
@@ -19,13 +18,15 @@ mod resolve;
 mod reuse;
 mod schedule;
 pub mod shipped;
-pub mod stage;
 pub mod truth;
 
-pub use definition::{Body, BufferSpec, Home, Region, Scenario, Sharing, Span, Step, Variable};
+pub use definition::{
+    Body, BufferHome, BufferSharing, BufferSpec, Scenario, ScenarioRegion, ScenarioStep, ScenarioVariable,
+    StepSpan,
+};
 pub use layout::{Chain, Instance};
 pub use parse::{ScenarioError, parse};
-pub use plan::{Part, Plan, PlanError, PlannedRegion, PlannedStep};
+pub use plan::{Plan, PlanError, PlanPart, PlannedRegion, PlannedStep};
 pub use schedule::{Event, Schedule};
 pub use shipped::Shipped;
 

@@ -10,7 +10,7 @@ use std::num::NonZeroU64;
 use machine::Bytes;
 
 use crate::{
-    description::{Description, Op, Operand, Pattern, Shape},
+    description::{Description, KernelShape, Op, Operand, StreamPattern},
     draw::{DrawError, DrawTable},
     geometry::{Geometry, LINE},
     kernel::Kernel,
@@ -19,7 +19,7 @@ use crate::{
 
 /// Lines that cross the boundary below one cache level in one pass of one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Lines {
+pub struct TrafficLines {
     /// Towards the core: what loads want and stores must own.
     pub inward: f64,
     /// Away from the core: written lines that are evicted.
@@ -30,7 +30,7 @@ pub struct Lines {
     pub exact: bool,
 }
 
-impl Lines {
+impl TrafficLines {
     /// All bytes that cross.
     pub fn bytes(&self) -> f64 {
         (self.inward + self.outward + self.non_temporal) * LINE as f64
@@ -39,7 +39,7 @@ impl Lines {
 
 /// How a kernel uses one of its streams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Use {
+pub struct TrafficUse {
     /// Loaded from.
     pub read: bool,
     /// Stored to through the caches.
@@ -49,8 +49,8 @@ pub struct Use {
 }
 
 /// How a kernel uses each of its streams.
-pub fn uses(description: &Description) -> Vec<Use> {
-    let mut uses = vec![Use::default(); description.streams.len()];
+pub fn uses(description: &Description) -> Vec<TrafficUse> {
+    let mut uses = vec![TrafficUse::default(); description.streams.len()];
     for op in description.ops() {
         if let Op::Deref { .. } = op {
             uses[0].read = true;
@@ -67,7 +67,7 @@ pub fn uses(description: &Description) -> Vec<Use> {
             _ => used.read = true,
         }
     }
-    if matches!(description.shape, Shape::Triangle(_)) {
+    if matches!(description.shape, KernelShape::Triangle(_)) {
         uses[2].written = true;
     }
     uses
@@ -75,34 +75,36 @@ pub fn uses(description: &Description) -> Vec<Use> {
 
 /// Lines that cross below a cache of this capacity, in one pass of the thread with this geometry, once the
 /// caches hold what they can hold.
-pub fn lines_below(kernel: &Kernel, geometry: &Geometry, capacity: Bytes) -> Result<Lines, DrawError> {
+pub fn lines_below(kernel: &Kernel, geometry: &Geometry, capacity: Bytes) -> Result<TrafficLines, DrawError> {
     let description = kernel.description();
     let uses = uses(description);
     let Some(first) = description.streams.first() else {
-        return Ok(Lines { exact: true, ..Lines::default() });
+        return Ok(TrafficLines { exact: true, ..TrafficLines::default() });
     };
     match (&description.shape, first.pattern) {
-        (Shape::Triangle(_), _) => Ok(triangle(geometry, capacity)),
-        (_, Pattern::Drawn { distribution, element }) => {
+        (KernelShape::Triangle(_), _) => Ok(triangle(geometry, capacity)),
+        (_, StreamPattern::Drawn { distribution, element }) => {
             let table = DrawTable::new(distribution, geometry.elements)?;
             Ok(drawn(description, geometry, &table, element, capacity, uses[0]))
         }
-        (_, Pattern::Coprime { buffers, .. }) => {
+        (_, StreamPattern::Coprime { buffers, .. }) => {
             let touched = (geometry.iterations * description.unroll * buffers) as f64;
             Ok(if_it_does_not_fit(geometry.size, capacity, touched, uses[0]))
         }
         // A line at a fixed place stays in any cache.
-        (_, Pattern::Fixed) => Ok(Lines { exact: true, ..Lines::default() }),
-        (_, Pattern::Sequential { .. } | Pattern::Cycle { .. }) => Ok(swept(geometry, &uses, capacity)),
+        (_, StreamPattern::Fixed) => Ok(TrafficLines { exact: true, ..TrafficLines::default() }),
+        (_, StreamPattern::Sequential { .. } | StreamPattern::Cycle { .. }) => {
+            Ok(swept(geometry, &uses, capacity))
+        }
     }
 }
 
 /// Streams walked from front to back, or a cycle: every pass in the same order.
-fn swept(geometry: &Geometry, uses: &[Use], capacity: Bytes) -> Lines {
+fn swept(geometry: &Geometry, uses: &[TrafficUse], capacity: Bytes) -> TrafficLines {
     let per_stream = (geometry.stream_bytes / geometry.stride.clamp(LINE, u64::MAX)) as f64;
     let cached = uses.iter().filter(|used| used.read || used.written).count() as u64;
     let footprint = cached * geometry.stream_bytes.min(per_stream as u64 * LINE);
-    let mut sum = Lines { exact: true, ..Lines::default() };
+    let mut sum = TrafficLines { exact: true, ..TrafficLines::default() };
     for used in uses {
         let lines = if_it_does_not_fit(footprint, capacity, per_stream, *used);
         sum.inward += lines.inward;
@@ -112,9 +114,9 @@ fn swept(geometry: &Geometry, uses: &[Use], capacity: Bytes) -> Lines {
     sum
 }
 
-fn if_it_does_not_fit(footprint: u64, capacity: Bytes, lines: f64, used: Use) -> Lines {
+fn if_it_does_not_fit(footprint: u64, capacity: Bytes, lines: f64, used: TrafficUse) -> TrafficLines {
     let moves = footprint > capacity.0;
-    Lines {
+    TrafficLines {
         inward: if moves && (used.read || used.written) { lines } else { 0.0 },
         outward: if moves && used.written { lines } else { 0.0 },
         non_temporal: 0.0,
@@ -129,12 +131,12 @@ fn drawn(
     table: &DrawTable,
     element: u64,
     capacity: Bytes,
-    used: Use,
-) -> Lines {
+    used: TrafficUse,
+) -> TrafficLines {
     let accesses = (geometry.iterations * description.unroll) as f64;
     let granule = NonZeroU64::new(LINE / element).unwrap_or(NonZeroU64::MIN);
     let missed = accesses * (1.0 - table.hit_rate_che(capacity.0 / element, granule));
-    Lines {
+    TrafficLines {
         inward: missed,
         outward: if used.written { missed } else { 0.0 },
         non_temporal: 0.0,
@@ -143,13 +145,13 @@ fn drawn(
 }
 
 /// The matrix is read once a pass; the vector once a row unless a row and it fit together; results are few.
-fn triangle(geometry: &Geometry, capacity: Bytes) -> Lines {
+fn triangle(geometry: &Geometry, capacity: Bytes) -> TrafficLines {
     let (first, last) = geometry.rows;
     let row_bytes = |row: u64| (geometry.order - row) * 8;
     let matrix = matrix_lines(geometry);
     let bytes: u64 = (first..last).map(row_bytes).sum();
     if bytes + 2 * geometry.pitch <= capacity.0 {
-        return Lines { exact: true, ..Lines::default() };
+        return TrafficLines { exact: true, ..TrafficLines::default() };
     }
     let vector: u64 = (first..last)
         .filter(|&row| 2 * row_bytes(row) > capacity.0)
@@ -157,7 +159,7 @@ fn triangle(geometry: &Geometry, capacity: Bytes) -> Lines {
         .sum();
     let vector = vector.max(row_bytes(first).div_ceil(LINE));
     let results = ((last - first) * 8).div_ceil(LINE);
-    Lines {
+    TrafficLines {
         inward: (matrix + vector + results) as f64,
         outward: results as f64,
         non_temporal: 0.0,
@@ -178,7 +180,9 @@ pub(crate) fn matrix_lines(geometry: &Geometry) -> u64 {
 pub fn chained_steps(kernel: &Kernel) -> u64 {
     let description = kernel.description();
     let carried = |name: &str| {
-        description.register(name).is_some_and(|register| register.life == crate::description::Life::Chain)
+        description
+            .register(name)
+            .is_some_and(|register| register.life == crate::description::RegisterLife::Chain)
     };
     let derefs = description.ops().filter(|op| matches!(op, Op::Deref { .. })).count() as u64;
     let others = description.ops().map(|op| match op {

@@ -5,12 +5,12 @@ use std::ops::{Add, AddAssign, Mul};
 use crate::{
     draw::Lcg,
     geometry::Geometry,
-    program::{Access, Node, Program, Times},
+    program::{KernelProgram, ProgramAccess, ProgramNode, Times},
 };
 
 /// Counts that follow from a kernel's description.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct TruthCounts {
     /// Instructions.
     pub instructions: u64,
     /// Instructions that load.
@@ -27,11 +27,11 @@ pub struct Counts {
     pub branches: u64,
 }
 
-impl Counts {
+impl TruthCounts {
     /// One access, without its instruction.
-    pub fn of_access(access: Access, bytes: u64) -> Self {
-        let reads = u64::from(matches!(access, Access::Read | Access::ReadWrite));
-        let writes = u64::from(!matches!(access, Access::Read));
+    pub fn of_access(access: ProgramAccess, bytes: u64) -> Self {
+        let reads = u64::from(matches!(access, ProgramAccess::Read | ProgramAccess::ReadWrite));
+        let writes = u64::from(!matches!(access, ProgramAccess::Read));
         Self {
             loads: reads,
             stores: writes,
@@ -42,7 +42,7 @@ impl Counts {
     }
 }
 
-impl Counts {
+impl TruthCounts {
     /// What is left when `other`, a part of this, is taken away.
     pub fn minus(self, other: Self) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl Counts {
     }
 }
 
-impl AddAssign for Counts {
+impl AddAssign for TruthCounts {
     fn add_assign(&mut self, other: Self) {
         self.instructions += other.instructions;
         self.loads += other.loads;
@@ -69,7 +69,7 @@ impl AddAssign for Counts {
     }
 }
 
-impl Add for Counts {
+impl Add for TruthCounts {
     type Output = Self;
 
     fn add(mut self, other: Self) -> Self {
@@ -78,7 +78,7 @@ impl Add for Counts {
     }
 }
 
-impl Mul<u64> for Counts {
+impl Mul<u64> for TruthCounts {
     type Output = Self;
 
     fn mul(self, times: u64) -> Self {
@@ -95,37 +95,37 @@ impl Mul<u64> for Counts {
 }
 
 /// How often each piece runs when the program is called once with `passes`, its random sequence at `random`.
-pub fn executions(program: &Program, geometry: &Geometry, passes: u64, random: u64) -> Vec<u64> {
+pub fn executions(program: &KernelProgram, geometry: &Geometry, passes: u64, random: u64) -> Vec<u64> {
     let mut counter =
-        Counter { geometry, passes, random: Lcg::new(random), times: vec![0; program.pieces.len()] };
+        TruthCounter { geometry, passes, random: Lcg::new(random), times: vec![0; program.pieces.len()] };
     counter.visit(&program.flow, 1);
     counter.times
 }
 
 /// What one call with `passes` does, the code around the loop included.
-pub fn counts(program: &Program, geometry: &Geometry, passes: u64, random: u64) -> Counts {
+pub fn counts(program: &KernelProgram, geometry: &Geometry, passes: u64, random: u64) -> TruthCounts {
     executions(program, geometry, passes, random)
         .into_iter()
         .zip(&program.pieces)
-        .fold(Counts::default(), |sum, (times, piece)| sum + piece.counts * times)
+        .fold(TruthCounts::default(), |sum, (times, piece)| sum + piece.counts * times)
 }
 
 /// Multiplies loop counts down the tree; only rows and coins need more than a product.
-struct Counter<'a> {
+struct TruthCounter<'a> {
     geometry: &'a Geometry,
     passes: u64,
     random: Lcg,
     times: Vec<u64>,
 }
 
-impl Counter<'_> {
-    fn visit(&mut self, nodes: &[Node], rounds: u64) {
+impl TruthCounter<'_> {
+    fn visit(&mut self, nodes: &[ProgramNode], rounds: u64) {
         for node in nodes {
             match node {
-                Node::Piece { piece, .. } => self.times[*piece] += rounds,
-                Node::Loop { times: Times::Rows, body } => self.rows(body, rounds),
-                Node::Loop { times, body } => self.visit(body, rounds * self.fixed(*times)),
-                Node::Coin { heads, tails } => {
+                ProgramNode::Piece { piece, .. } => self.times[*piece] += rounds,
+                ProgramNode::Loop { times: Times::Rows, body } => self.rows(body, rounds),
+                ProgramNode::Loop { times, body } => self.visit(body, rounds * self.fixed(*times)),
+                ProgramNode::Coin { heads, tails } => {
                     let on_tails = (0..rounds).filter(|_| self.random.next() >> 63 == 1).count() as u64;
                     self.times[*heads] += rounds - on_tails;
                     self.times[*tails] += on_tails;
@@ -144,15 +144,15 @@ impl Counter<'_> {
     }
 
     /// A row's inner loops depend on the row: they are summed over this thread's rows.
-    fn rows(&mut self, body: &[Node], rounds: u64) {
+    fn rows(&mut self, body: &[ProgramNode], rounds: u64) {
         let (first, last) = self.geometry.rows;
         for node in body {
             let sum = |each: &dyn Fn(u64) -> u64| (first..last).map(|row| each(row * 8)).sum::<u64>();
             match node {
-                Node::Loop { times: Times::Head, body } => {
+                ProgramNode::Loop { times: Times::Head, body } => {
                     self.visit(body, rounds * sum(&|diagonal| self.geometry.head(diagonal)));
                 }
-                Node::Loop { times: Times::Vectors, body } => {
+                ProgramNode::Loop { times: Times::Vectors, body } => {
                     self.visit(body, rounds * sum(&|diagonal| self.geometry.vectors(diagonal)));
                 }
                 other => self.visit(std::slice::from_ref(other), rounds * (last - first)),

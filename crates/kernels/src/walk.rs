@@ -4,7 +4,7 @@
 use crate::{
     draw::{DrawTable, Lcg, SLOT_SHIFT},
     geometry::Geometry,
-    program::{Access, Action, Location, Node, Program, Times},
+    program::{InstructionAction, KernelProgram, OperandLocation, ProgramAccess, ProgramNode, Times},
 };
 
 /// Where everything lies, and with what the walk begins.
@@ -29,19 +29,19 @@ pub struct Setting<'a> {
 
 /// One touch of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Touch {
+pub struct WalkTouch {
     /// Where.
     pub address: u64,
     /// How many bytes.
     pub bytes: u64,
     /// How.
-    pub access: Access,
+    pub access: ProgramAccess,
 }
 
 /// One execution of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Execution {
-    /// Index into [`Program::pieces`].
+pub struct WalkStep {
+    /// Index into [`KernelProgram::pieces`].
     pub piece: usize,
     /// Whether the branch at its end, if it has one, is taken.
     pub taken: bool,
@@ -49,10 +49,10 @@ pub struct Execution {
 
 /// Walks through a program.
 pub struct Walker<'a> {
-    program: &'a Program,
+    program: &'a KernelProgram,
     geometry: &'a Geometry,
     setting: Setting<'a>,
-    frames: Vec<Frame<'a>>,
+    frames: Vec<WalkFrame<'a>>,
     position: u64,
     row: u64,
     element: u64,
@@ -61,8 +61,8 @@ pub struct Walker<'a> {
 }
 
 /// A list of nodes being walked.
-struct Frame<'a> {
-    nodes: &'a [Node],
+struct WalkFrame<'a> {
+    nodes: &'a [ProgramNode],
     next: usize,
     /// Rounds still to do, this one included; `None` outside loops.
     rounds: Option<u64>,
@@ -70,14 +70,14 @@ struct Frame<'a> {
 
 impl<'a> Walker<'a> {
     /// At the beginning of `program`.
-    pub fn new(program: &'a Program, geometry: &'a Geometry, setting: Setting<'a>) -> Self {
-        let frames = vec![Frame { nodes: &program.flow, next: 0, rounds: None }];
+    pub fn new(program: &'a KernelProgram, geometry: &'a Geometry, setting: Setting<'a>) -> Self {
+        let frames = vec![WalkFrame { nodes: &program.flow, next: 0, rounds: None }];
         let (random, pointer) = (Lcg::new(setting.random), setting.bases[0]);
         Self { program, geometry, setting, frames, position: 0, row: 0, element: 0, pointer, random }
     }
 
     /// The next piece, and in `touches` what it touches in program order. `None` at the end.
-    pub fn next(&mut self, touches: &mut Vec<Touch>) -> Option<Execution> {
+    pub fn next(&mut self, touches: &mut Vec<WalkTouch>) -> Option<WalkStep> {
         touches.clear();
         loop {
             let frame = self.frames.last_mut()?;
@@ -95,20 +95,20 @@ impl<'a> Walker<'a> {
             };
             frame.next += 1;
             match node {
-                Node::Loop { times, body } => {
+                ProgramNode::Loop { times, body } => {
                     let rounds = self.times(*times);
                     if rounds > 0 {
-                        self.frames.push(Frame { nodes: body, next: 0, rounds: Some(rounds) });
+                        self.frames.push(WalkFrame { nodes: body, next: 0, rounds: Some(rounds) });
                     }
                 }
-                Node::Coin { heads, tails } => {
+                ProgramNode::Coin { heads, tails } => {
                     let piece = if self.tails() { *tails } else { *heads };
                     self.act(piece, touches);
-                    return Some(Execution { piece, taken: piece == *heads });
+                    return Some(WalkStep { piece, taken: piece == *heads });
                 }
-                Node::Piece { piece, skips } => {
+                ProgramNode::Piece { piece, skips } => {
                     self.act(*piece, touches);
-                    return Some(Execution { piece: *piece, taken: self.taken(*skips) });
+                    return Some(WalkStep { piece: *piece, taken: self.taken(*skips) });
                 }
             }
         }
@@ -119,7 +119,7 @@ impl<'a> Walker<'a> {
         let Some(frame) = self.frames.last() else { return false };
         match (skips, frame.nodes.get(frame.next), frame.rounds) {
             (Some(times), _, _) => self.times(times) == 0,
-            (None, Some(Node::Coin { .. }), _) => self.tails(),
+            (None, Some(ProgramNode::Coin { .. }), _) => self.tails(),
             (None, Some(_), _) => false,
             // The last piece of a loop jumps back while rounds are left; the last of all returns.
             (None, None, Some(rounds)) => rounds > 1,
@@ -143,52 +143,56 @@ impl<'a> Walker<'a> {
         }
     }
 
-    fn act(&mut self, piece: usize, touches: &mut Vec<Touch>) {
+    fn act(&mut self, piece: usize, touches: &mut Vec<WalkTouch>) {
         let program = self.program;
         for action in &program.pieces[piece].actions {
             match *action {
-                Action::Touch { at, bytes, access } => {
-                    touches.push(Touch { address: self.address(at), bytes, access });
-                    if at == Location::Pointer {
+                InstructionAction::Touch { at, bytes, access } => {
+                    touches.push(WalkTouch { address: self.address(at), bytes, access });
+                    if at == OperandLocation::Pointer {
                         self.pointer = (self.setting.follow)(self.pointer);
                     }
                 }
-                Action::NextRandom => {
+                InstructionAction::NextRandom => {
                     self.random.next();
                 }
-                Action::Draw => {
+                InstructionAction::Draw => {
                     let state = self.random.state();
                     self.element = self.setting.table.map_or(0, |table| table.index(state));
                 }
-                Action::Step => {
+                InstructionAction::Step => {
                     self.element =
                         (self.element + self.geometry.element_step) % self.geometry.elements.max(1);
                 }
-                Action::Rewind => {
+                InstructionAction::Rewind => {
                     self.position = 0;
                     self.row = self.geometry.rows.0;
                 }
-                Action::Advance(bytes) => self.position += bytes,
-                Action::RowStart => self.position = self.row * 8,
-                Action::NextRow => self.row += 1,
+                InstructionAction::Advance(bytes) => self.position += bytes,
+                InstructionAction::RowStart => self.position = self.row * 8,
+                InstructionAction::NextRow => self.row += 1,
             }
         }
     }
 
-    fn address(&self, at: Location) -> u64 {
+    fn address(&self, at: OperandLocation) -> u64 {
         let bases = &self.setting.bases;
         // Before the first row begins, no address depends on it.
         let row = self.row.saturating_sub(self.geometry.rows.0);
         match at {
-            Location::Argument(offset) => self.setting.arguments + offset,
-            Location::Stack(slot) => self.setting.stack - 8 * slot,
-            Location::Sequential { stream, offset } => bases[stream] + self.position + offset,
-            Location::Fixed { stream, offset } => bases[stream] + offset,
-            Location::Pointer => self.pointer,
-            Location::DrawTable => self.setting.table_at + (self.random.state() >> SLOT_SHIFT) * 8,
-            Location::Element { stream, offset, element } => bases[stream] + self.element * element + offset,
-            Location::Matrix { offset } => bases[0] + row * self.geometry.pitch + self.position + offset,
-            Location::RowResult => bases[2] + row * 8,
+            OperandLocation::Argument(offset) => self.setting.arguments + offset,
+            OperandLocation::Stack(slot) => self.setting.stack - 8 * slot,
+            OperandLocation::Sequential { stream, offset } => bases[stream] + self.position + offset,
+            OperandLocation::Fixed { stream, offset } => bases[stream] + offset,
+            OperandLocation::Pointer => self.pointer,
+            OperandLocation::DrawTable => self.setting.table_at + (self.random.state() >> SLOT_SHIFT) * 8,
+            OperandLocation::Element { stream, offset, element } => {
+                bases[stream] + self.element * element + offset
+            }
+            OperandLocation::Matrix { offset } => {
+                bases[0] + row * self.geometry.pitch + self.position + offset
+            }
+            OperandLocation::RowResult => bases[2] + row * 8,
         }
     }
 }

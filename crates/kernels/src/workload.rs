@@ -1,62 +1,49 @@
-//! A kernel on this machine: pinned threads, placed buffers, the assembled code.
+//! A plan on this machine: buffers placed and filled, code in executable pages, threads pinned.
+//!
+//! A kernel's [`Job`] is a plan of one step; a scenario's has many. Both run here.
 //!
 //! # Safety
-//! The code touches what its geometry says and nothing else: streams are allocated with the slack that offsets
-//! need, the argument block outlives the call, and shared buffers are handed over only between barriers. That
-//! holds by construction of [`crate::assemble`]; the tests run every kernel in every width against a twin.
+//! The code of a part touches what its geometry says, beginning at its offsets, and follows only pointers that lie
+//! in a chain. What must hold: every instance is as long as `Instance::allocate` says, nobody writes where a
+//! chain lies (the plan refuses such steps), and a part's arguments are used by its own thread alone. That holds by
+//! construction of [`crate::assemble`]; the tests run every kernel in every width against a twin.
 #![allow(unsafe_code)]
 
-use std::sync::atomic::{AtomicU64, Ordering};
+mod data;
+mod thread;
 
-use machine::{Bytes, Isa, Width};
-
-use crate::{
-    cycle::{self, Spacing},
-    description::{Pattern, Shape},
-    draw::{DrawTable, Lcg},
-    executable::{CodeError, CodePage},
-    geometry::{self, Geometry, LINE},
-    kernel::{Kernel, KernelError},
-    lower,
-    memory::{Backing, Buffer, MemoryError, PagePolicy, Placement},
-    program::{Arguments, AssembleError, Program},
-    team::{Team, TeamError, Timed},
-    traffic,
-    truth::{self, Counts},
+use std::{
+    cell::UnsafeCell,
+    sync::atomic::{AtomicBool, AtomicU64},
 };
 
-/// How long a thread spins for its turn before it gives its CPU away.
-const SPINS: u32 = 10_000;
+use machine::{Bytes, Isa};
 
-/// What is to be run.
-#[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
-    /// Which kernel, parameters set.
-    pub kernel: &'a Kernel,
-    /// Width of its vector operations.
-    pub width: Width,
-    /// Data set of all streams and threads together. Without meaning for kernels that touch no memory.
-    pub size: Bytes,
-    /// One thread on each.
-    pub cpus: &'a [u32],
-    /// NUMA node for all buffers; `None`: where each thread touches first.
-    pub node: Option<u32>,
-    /// Page size to ask for.
-    pub pages: PagePolicy,
-    /// Of every random choice.
-    pub seed: u64,
-}
+use crate::{
+    description::StreamPattern,
+    draw::{DrawError, DrawTable},
+    executable::{CodeError, CodePage},
+    geometry::Geometry,
+    job::{Job, JobError},
+    memory::{Backing, Buffer, MemoryError},
+    program::{KernelProgram, ProgramArguments},
+    scenario::{Plan, PlanError, PlanPart, PlannedStep, truth::Pass},
+    team::{Team, TeamError, Timed},
+    truth::TruthCounts,
+};
+use thread::Gate;
+pub use thread::WorkThread;
 
-/// Why a kernel cannot be run as asked.
+/// Why work cannot be run as asked.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkloadError {
-    /// The kernel does not exist in this width here.
+    /// The job cannot be planned.
     #[error(transparent)]
-    Kernel(#[from] KernelError),
-    /// It cannot be assembled for this size.
+    Job(#[from] JobError),
+    /// A step cannot be changed as asked.
     #[error(transparent)]
-    Assemble(#[from] AssembleError),
+    Plan(#[from] PlanError),
     /// No memory.
     #[error(transparent)]
     Memory(#[from] MemoryError),
@@ -76,25 +63,38 @@ pub enum WorkloadError {
     },
 }
 
-/// One thread's code, data and arguments.
-struct Member {
-    program: Program,
+/// One thread's code of a step, and its arguments.
+struct PartCode {
     page: CodePage,
-    geometry: Geometry,
-    arguments: Box<Arguments>,
-    /// Kept alive for the code; `None` where the data belongs to another thread.
-    buffer: Option<Buffer>,
+    arguments: UnsafeCell<Box<ProgramArguments>>,
     /// Kept alive for the code.
     _table: Option<Box<DrawTable>>,
+    role: usize,
+    turns: u64,
+    turn_bytes: u64,
+    base: u64,
 }
 
-/// A kernel ready to run, data touched.
+/// A step's code, by thread.
+struct StepCode {
+    parts: Vec<Option<PartCode>>,
+    takes_turns: bool,
+    passes: u64,
+    /// Whose turn it is: even for the first thread, odd for the second.
+    turn: AtomicU64,
+}
+
+// SAFETY: the arguments behind the cells are touched by one thread each, through its `WorkThread` alone.
+unsafe impl Sync for StepCode {}
+
+/// A plan ready to run, data touched.
 pub struct Workload {
-    kernel: Kernel,
+    plan: Plan,
     team: Team,
-    members: Vec<Member>,
-    size: Bytes,
-    seed: u64,
+    /// In the order of the plan's instances.
+    buffers: Vec<Buffer>,
+    steps: Vec<StepCode>,
+    gates: Vec<Gate>,
 }
 
 /// One timed run of all threads.
@@ -120,144 +120,95 @@ impl Run {
     }
 }
 
-/// What one pass does, all threads together.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Pass {
-    /// By construction.
-    pub counts: Counts,
-    /// Bytes that move if no cache holds anything: write-allocates and write-backs included.
-    pub memory_bytes: f64,
-    /// Steps of all threads that wait for each other within their thread.
-    pub chain: u64,
-    /// Lines that one thread writes and another reads.
-    pub modified_transfers: u64,
-}
-
 impl Workload {
-    /// Assembles, starts and pins threads, allocates, touches and fills.
-    pub fn prepare(request: &Request<'_>) -> Result<Self, WorkloadError> {
-        let kernel = request.kernel;
-        let width = kernel.width_on(&Isa::native(), Some(request.width))?;
-        let geometries = geometry::divide(kernel, width, request.size, request.cpus.len())?;
-        let programs = geometries
-            .iter()
-            .enumerate()
-            .map(|(role, geometry)| Ok((lower::assemble(kernel, width, geometry, role)?, geometry.clone())))
-            .collect::<Result<Vec<_>, AssembleError>>()?;
-        let mut team = Team::start(request.cpus)?;
-        let members = team.setup(|member| {
-            let (program, geometry) = &programs[member];
-            Member::prepare(request, program.clone(), geometry.clone(), member)
-        })?;
-        let mut members = members.into_iter().collect::<Result<Vec<_>, _>>()?;
-        share(&mut members, &kernel.description().shape);
-        let size = Bytes(geometries.iter().map(|geometry| geometry.size).sum());
-        let mut workload = Self { kernel: kernel.clone(), team, members, size, seed: request.seed };
-        workload.touch_shared()?;
-        Ok(workload)
+    /// A kernel: assembles, starts and pins threads, allocates, touches and fills.
+    pub fn prepare(job: &Job) -> Result<Self, WorkloadError> {
+        let plan = job.plan(&Isa::native())?;
+        let nodes = vec![job.node; plan.instances().len()];
+        Self::of_plan(plan, &job.cpus, &nodes)
     }
 
-    /// Runs `passes` passes on all threads, started together.
-    pub fn run(&mut self, passes: u64) -> Result<Run, WorkloadError> {
-        for member in &mut self.members {
-            member.arguments.passes = passes;
+    /// Starts and pins one thread on each CPU, allocates buffers on `nodes` (one for each instance; `None`: where
+    /// its owner touches it first), fills them and loads the code.
+    pub fn of_plan(plan: Plan, cpus: &[u32], nodes: &[Option<u32>]) -> Result<Self, WorkloadError> {
+        let mut team = Team::start(cpus)?;
+        let buffers = data::buffers(&plan, &mut team, nodes)?;
+        let steps = plan.steps().iter().map(|step| step_code(step, plan.threads(), &buffers));
+        let steps = steps.collect::<Result<Vec<_>, _>>()?;
+        let gates = plan.regions().iter().map(|region| Gate::of(region.threads.len())).collect();
+        Ok(Self { plan, team, buffers, steps, gates })
+    }
+
+    /// What runs.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Slows a step down: sets its number of empty operations per iteration and loads its code anew.
+    pub fn set_nops(&mut self, step: usize, nops: u64) -> Result<(), WorkloadError> {
+        self.plan.set_nops(step, nops)?;
+        self.steps[step] = step_code(&self.plan.steps()[step], self.plan.threads(), &self.buffers)?;
+        Ok(())
+    }
+
+    /// Lets every thread do `work`, started together. `interrupt` ends all waiting of threads for each other.
+    pub fn run_threads<R: Send>(
+        &mut self,
+        interrupt: &AtomicBool,
+        work: impl Fn(&mut WorkThread<'_>) -> R + Sync,
+    ) -> Result<Vec<Timed<R>>, WorkloadError> {
+        for step in &mut self.steps {
+            *step.turn.get_mut() = 0;
         }
-        let threads = match self.kernel.description().shape {
-            Shape::Turns { .. } => self.run_turns(passes)?,
-            Shape::Private(_) | Shape::Triangle(_) => {
-                let calls: Vec<Call> = self.members.iter_mut().map(Member::call).collect();
-                self.team.run(|member| calls[member].run())?
-            }
-        };
+        self.gates.iter_mut().for_each(Gate::reset);
+        let (plan, steps, gates) = (&self.plan, &self.steps, &self.gates);
+        Ok(self.team.run(|number| work(&mut WorkThread::new(number, plan, steps, gates, interrupt)))?)
+    }
+
+    /// Runs `passes` passes of the first step, which is all there is of a kernel, on all threads, started together.
+    pub fn run(&mut self, passes: u64) -> Result<Run, WorkloadError> {
+        let never = AtomicBool::new(false);
+        let threads = self.run_threads(&never, |thread| {
+            thread.run_passes(0, passes);
+        })?;
         let start_ns = threads.iter().map(|thread| thread.start_ns).min().unwrap_or(0);
         let end_ns = threads.iter().map(|thread| thread.end_ns).max().unwrap_or(0);
         Ok(Run { start_ns, end_ns, threads })
     }
 
-    /// Two threads in turn: the turn counter is even for the first, odd for the second.
-    fn run_turns(&mut self, passes: u64) -> Result<Vec<Timed<()>>, WorkloadError> {
-        let geometry = &self.members[0].geometry;
-        let (turns, bytes) = (geometry.turns, geometry.end());
-        let base = self.members[0].arguments.bases[0];
-        for member in &mut self.members {
-            member.arguments.passes = 1;
-        }
-        let turn = AtomicU64::new(0);
-        let calls: Vec<Call> = self.members.iter_mut().map(Member::call).collect();
-        let threads = self.team.run(|member| {
-            for step in 0..turns * passes {
-                let mine = 2 * step + member as u64;
-                // ATOMICS: acquire pairs with the release below: what the other thread wrote is seen.
-                // Machine code cannot panic, so the other thread always answers.
-                let mut spins = 0;
-                while turn.load(Ordering::Acquire) != mine {
-                    spins += 1;
-                    if spins < SPINS {
-                        std::hint::spin_loop();
-                    } else {
-                        // Both threads may share a CPU.
-                        std::thread::yield_now();
-                    }
-                }
-                calls[member].run_at(base + step % turns * bytes);
-                turn.store(mine + 1, Ordering::Release);
-            }
-        })?;
-        Ok(threads)
+    /// The first step, which is all there is of a kernel.
+    pub fn step(&self) -> &PlannedStep {
+        &self.plan.steps()[0]
     }
 
-    /// What one pass does. The code around the loop is not part of a pass.
-    pub fn pass(&self) -> Pass {
-        let steps = traffic::chained_steps(&self.kernel);
-        let mut pass = Pass::default();
-        for member in &self.members {
-            let count = |passes| truth::counts(&member.program, &member.geometry, passes, self.seed);
-            let (one, two) = (count(1), count(2));
-            let geometry = &member.geometry;
-            pass.counts += two.minus(one) * geometry.turns;
-            pass.chain += steps * geometry.iterations;
-            pass.memory_bytes +=
-                traffic::lines_below(&self.kernel, geometry, Bytes(0)).map_or(0.0, |lines| lines.bytes());
-        }
-        if let Shape::Turns { .. } = self.kernel.description().shape {
-            let geometry = &self.members[0].geometry;
-            pass.modified_transfers = geometry.turns * geometry.iterations;
-        }
-        pass
+    /// What one pass of the first step does.
+    pub fn pass(&self) -> Result<Pass, DrawError> {
+        self.step().pass()
     }
 
     /// What a run of `passes` does from call to return, thread by thread. Exact.
-    pub fn counts(&self, passes: u64) -> Vec<Counts> {
-        let turns = matches!(self.kernel.description().shape, Shape::Turns { .. });
-        self.members
-            .iter()
-            .map(|member| {
-                let random = member.arguments.random;
-                if turns {
-                    truth::counts(&member.program, &member.geometry, 1, random)
-                        * (member.geometry.turns * passes)
-                } else {
-                    truth::counts(&member.program, &member.geometry, passes, random)
-                }
-            })
-            .collect()
+    pub fn counts(&self, passes: u64) -> Vec<TruthCounts> {
+        self.step().parts.iter().map(|part| self.step().counts(part, passes)).collect()
     }
 
-    /// Data set actually used, rounded to whole iterations.
+    /// Data set of the first step as used, rounded to whole iterations.
     pub fn size(&self) -> Bytes {
-        self.size
+        self.step().size()
     }
 
     /// Pages behind all buffers; `None` if the kernel does not say.
     pub fn backing(&self) -> Option<Backing> {
-        let backings = self.members.iter().filter_map(|member| member.buffer.as_ref()).map(Buffer::backing);
-        backings.into_iter().try_fold(Backing { huge: Bytes(0), total: Bytes(0) }, |sum, backing| {
+        let nothing = Backing { huge: Bytes(0), total: Bytes(0) };
+        self.buffers.iter().map(Buffer::backing).try_fold(nothing, |sum, backing| {
             let backing = backing?;
-            Some(Backing {
-                huge: Bytes(sum.huge.0 + backing.huge.0),
-                total: Bytes(sum.total.0 + backing.total.0),
-            })
+            let (huge, total) = (sum.huge.0 + backing.huge.0, sum.total.0 + backing.total.0);
+            Some(Backing { huge: Bytes(huge), total: Bytes(total) })
         })
+    }
+
+    /// Pages behind one of the plan's instances so far; `None` if the kernel does not say.
+    pub fn backing_of(&self, instance: usize) -> Option<Backing> {
+        self.buffers.get(instance)?.backing()
     }
 
     /// Runs `work` once on each thread, outside any timed run: to open what watches the thread, say.
@@ -269,173 +220,90 @@ impl Workload {
         self.team.setup(work)
     }
 
-    /// Where the machine code of one thread lies, to match samples with.
-    pub fn code_address(&self, member: usize) -> u64 {
-        self.members[member].page.address()
+    /// The part of a thread in the first step.
+    fn part(&self, thread: usize) -> &PlanPart {
+        &self.step().parts[thread]
     }
 
-    /// Machine code of one thread, for decoding.
-    pub fn program(&self, member: usize) -> &Program {
-        &self.members[member].program
+    fn part_code(&self, thread: usize) -> &PartCode {
+        self.steps[0].parts[thread].as_ref().expect("every thread has its part of a kernel")
     }
 
-    /// A thread's arguments: what the code was given and left behind.
-    pub fn arguments(&self, member: usize) -> &Arguments {
-        &self.members[member].arguments
+    /// Where the machine code of one thread of a kernel lies, to match samples with.
+    pub fn code_address(&self, thread: usize) -> u64 {
+        self.part_code(thread).page.address()
     }
 
-    /// A thread's geometry.
-    pub fn geometry(&self, member: usize) -> &Geometry {
-        &self.members[member].geometry
+    /// Machine code of one thread of a kernel, for decoding.
+    pub fn program(&self, thread: usize) -> &KernelProgram {
+        &self.part(thread).program
     }
 
-    /// The words of a thread's own buffer.
-    pub fn words_mut(&mut self, member: usize) -> Option<&mut [u64]> {
-        self.members[member].buffer.as_mut().map(|buffer| buffer.as_mut_slice::<u64>())
+    /// The arguments of one thread of a kernel: what the code was given and left behind.
+    pub fn arguments(&self, thread: usize) -> &ProgramArguments {
+        // SAFETY: threads write through the cell only while `run_threads` borrows the workload mutably.
+        unsafe { &*self.part_code(thread).arguments.get() }
     }
 
-    /// Rows of a shared matrix are touched first by the thread that works on them.
-    fn touch_shared(&mut self) -> Result<(), WorkloadError> {
-        if !matches!(self.kernel.description().shape, Shape::Triangle(_)) {
-            return Ok(());
-        }
-        let calls: Vec<(u64, u64)> = self
-            .members
-            .iter()
-            .map(|member| {
-                let (first, last) = member.geometry.rows;
-                (member.arguments.bases[0], (last - first) * member.geometry.pitch)
-            })
-            .collect();
-        self.team.setup(|member| {
-            let (start, bytes) = calls[member];
-            let value = (member as f64 + 1.0).to_bits();
-            for at in (start..start + bytes).step_by(8) {
-                // SAFETY: these rows lie in the owner's buffer and belong to this member alone.
-                unsafe { (at as *mut u64).write(value) };
-            }
-        })?;
-        Ok(())
+    /// The geometry of one thread of a kernel.
+    pub fn geometry(&self, thread: usize) -> &Geometry {
+        &self.part(thread).geometry
+    }
+
+    /// The words of the buffer that a thread owns.
+    pub fn words_mut(&mut self, thread: usize) -> Option<&mut [u64]> {
+        let owns = |instance: usize| self.plan.instances()[instance].thread.unwrap_or(0) == thread;
+        let instance = self.part(thread).instance.filter(|&instance| owns(instance))?;
+        Some(self.buffers[instance].as_mut_slice::<u64>())
     }
 }
 
-impl Member {
-    /// Runs on the member's own thread: its CPU touches its memory first.
-    fn prepare(
-        request: &Request<'_>,
-        program: Program,
-        geometry: Geometry,
-        member: usize,
-    ) -> Result<Self, WorkloadError> {
-        let page = CodePage::new(&program.code)?;
-        let random = Lcg::stream(request.seed, member as u64).state();
-        let arguments = arguments_for(&program, &geometry, random);
-        let placement = Placement { pages: request.pages, node: request.node };
-        let buffer = match geometry.allocate {
-            0 => None,
-            bytes => Some(Buffer::allocate(Bytes(bytes), placement)?),
-        };
-        let mut member = Self { program, page, geometry, arguments, buffer, _table: None };
-        member.fill(request.kernel, request.seed)?;
-        Ok(member)
+fn step_code(step: &PlannedStep, threads: usize, buffers: &[Buffer]) -> Result<StepCode, WorkloadError> {
+    let mut parts: Vec<Option<PartCode>> = (0..threads).map(|_| None).collect();
+    for part in &step.parts {
+        parts[part.thread] = Some(part_code(step, part, buffers)?);
     }
+    Ok(StepCode { parts, takes_turns: step.takes_turns(), passes: step.passes, turn: AtomicU64::new(0) })
+}
 
-    /// Touches the buffer, writes what the kernel will find there and sets the addresses.
-    fn fill(&mut self, kernel: &Kernel, seed: u64) -> Result<(), WorkloadError> {
-        let data = |reason: String| WorkloadError::Data { kernel: kernel.name().to_owned(), reason };
-        let description = kernel.description();
-        let triangle = matches!(description.shape, Shape::Triangle(_));
-        let Some(buffer) = &mut self.buffer else { return Ok(()) };
-        let base = buffer.as_ptr() as u64;
-        for stream in 0..description.streams.len() {
-            self.arguments.bases[stream] = base + stream as u64 * self.geometry.stream_pitch;
-        }
-        if triangle {
-            // Matrix, then vector, then result; the matrix is touched later, by the threads that own its rows.
-            let vectors = self.geometry.pitch.next_multiple_of(4096);
-            self.arguments.bases[2] = self.arguments.bases[1] + vectors;
-            let first = (self.geometry.stream_pitch / 8) as usize;
-            buffer.as_mut_slice::<u64>()[first..].fill(1.0f64.to_bits());
-            return Ok(());
-        }
-        buffer.touch();
-        match description.streams.first().map(|stream| stream.pattern) {
-            Some(Pattern::Cycle { stride }) => {
-                let spacing =
-                    Spacing::every_stride(Bytes(LINE), Bytes(stride)).map_err(|e| data(e.to_string()))?;
-                let words = (self.geometry.stream_bytes / 8) as usize;
-                cycle::fill_cycle(&mut buffer.as_mut_slice::<u64>()[..words], base, spacing, seed)
-                    .map_err(|error| data(error.to_string()))?;
-            }
-            Some(Pattern::Drawn { distribution, .. }) => {
-                let table =
-                    DrawTable::new(distribution, self.geometry.elements).map_err(|e| data(e.to_string()))?;
-                let table = Box::new(table);
-                self.arguments.table = table.entries().as_ptr() as u64;
-                self._table = Some(table);
-            }
-            // Ordinary numbers, so that no kernel meets subnormals or overflows.
-            Some(Pattern::Sequential { .. }) if description.element == 8 => {
-                buffer.as_mut_slice::<u64>().fill(1.0f64.to_bits());
-            }
-            Some(Pattern::Sequential { .. }) => buffer.as_mut_slice::<u32>().fill(1.0f32.to_bits()),
-            _ => {}
-        }
-        Ok(())
+fn part_code(step: &PlannedStep, part: &PlanPart, buffers: &[Buffer]) -> Result<PartCode, WorkloadError> {
+    let page = CodePage::new(&part.program.code)?;
+    let mut arguments = arguments_for(part);
+    if let Some(instance) = part.instance {
+        arguments.bases = part.bases(buffers[instance].as_ptr() as u64);
     }
-
-    fn call(&mut self) -> Call {
-        Call { page: &raw const self.page, arguments: &raw mut *self.arguments }
-    }
+    let table = match step.kernel.description().streams.first().map(|stream| stream.pattern) {
+        Some(StreamPattern::Drawn { distribution, .. }) => {
+            let table = DrawTable::new(distribution, part.geometry.elements);
+            let table = Box::new(table.map_err(|error| data::failed(step.kernel.name(), &error))?);
+            arguments.table = table.entries().as_ptr() as u64;
+            Some(table)
+        }
+        _ => None,
+    };
+    Ok(PartCode {
+        page,
+        base: arguments.bases[0],
+        arguments: UnsafeCell::new(arguments),
+        _table: table,
+        role: part.role,
+        turns: part.geometry.turns,
+        turn_bytes: part.geometry.end(),
+    })
 }
 
 /// What the code of one thread is given, but for addresses and passes.
-pub(crate) fn arguments_for(program: &Program, geometry: &Geometry, random: u64) -> Box<Arguments> {
-    let mut arguments = Box::<Arguments>::default();
-    program.set_values(&mut arguments);
+fn arguments_for(part: &PlanPart) -> Box<ProgramArguments> {
+    let geometry = &part.geometry;
+    let mut arguments = Box::<ProgramArguments>::default();
+    part.program.set_values(&mut arguments);
     arguments.end = geometry.end();
-    arguments.random = random;
+    arguments.random = part.random;
     (arguments.elements, arguments.step) = (geometry.elements, geometry.element_step);
     (arguments.row_begin, arguments.row_end) = (geometry.rows.0 * 8, geometry.rows.1 * 8);
     arguments.row_pitch = geometry.pitch;
     arguments
 }
 
-/// Gives threads without a buffer of their own their part of the owner's.
-fn share(members: &mut [Member], shape: &Shape) {
-    let Some((owner, others)) = members.split_first_mut() else { return };
-    for other in others.iter_mut().filter(|other| other.buffer.is_none()) {
-        let mut bases = owner.arguments.bases;
-        if let Shape::Triangle(_) = shape {
-            let first = other.geometry.rows.0;
-            bases[0] += first * other.geometry.pitch;
-            bases[2] += first * 8;
-        }
-        other.arguments.bases = bases;
-    }
-}
-
-/// What a worker needs to run a member's code, without borrowing the member.
-struct Call {
-    page: *const CodePage,
-    arguments: *mut Arguments,
-}
-
-// SAFETY: each call is used by one worker only, while `Workload::run` keeps the members borrowed.
-unsafe impl Send for Call {}
-// SAFETY: as above; workers share the list of calls and use one entry each.
-unsafe impl Sync for Call {}
-
-impl Call {
-    fn run(&self) {
-        // SAFETY: page and arguments live in the members, which `Workload::run` borrows until all workers are
-        // done; the code was assembled for exactly these arguments.
-        unsafe { (*self.page).call(self.arguments.cast()) }
-    }
-
-    fn run_at(&self, base: u64) {
-        // SAFETY: this worker alone uses these arguments during the run.
-        unsafe { (*self.arguments).bases[0] = base };
-        self.run();
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -1,16 +1,18 @@
 //! The machine code, decoded without knowledge of kernels, must say what the truth says.
 
-use code::Access as Decoded;
+use code::MemoryAccess as Decoded;
 use kernels::{
-    Catalogue, Kernel, assemble, geometry,
-    program::{Access, Action},
-    truth::{self, Counts},
-    walk::{Setting, Touch, Walker},
+    Kernel, KernelCatalogue, assemble, geometry,
+    program::{InstructionAction, ProgramAccess},
+    truth::{self, TruthCounts},
+    walk::{Setting, WalkTouch, Walker},
 };
 use machine::{Bytes, Width};
 
-fn every_program(mut check: impl FnMut(&Kernel, Width, &geometry::Geometry, &kernels::program::Program)) {
-    let catalogue = Catalogue::builtin().expect("built-in kernels are valid");
+fn every_program(
+    mut check: impl FnMut(&Kernel, Width, &geometry::Geometry, &kernels::program::KernelProgram),
+) {
+    let catalogue = KernelCatalogue::builtin().expect("built-in kernels are valid");
     for kernel in catalogue.iter() {
         let threads = kernel.description().fixed_threads().unwrap_or(1);
         for &width in kernel.widths() {
@@ -37,7 +39,7 @@ fn decoding_gives_the_counts_of_the_truth() {
                 "{place}: one block per piece"
             );
             let totals = block.totals();
-            let decoded = Counts {
+            let decoded = TruthCounts {
                 instructions: totals.instructions,
                 loads: totals.loads,
                 stores: totals.stores,
@@ -61,7 +63,7 @@ fn decoding_gives_the_memory_operands_of_the_truth() {
                 .actions
                 .iter()
                 .filter_map(|action| match action {
-                    Action::Touch { bytes, access, .. } => Some((*bytes, decoded_access(*access))),
+                    InstructionAction::Touch { bytes, access, .. } => Some((*bytes, decoded_access(*access))),
                     _ => None,
                 })
                 .collect();
@@ -75,11 +77,11 @@ fn decoding_gives_the_memory_operands_of_the_truth() {
     });
 }
 
-fn decoded_access(access: Access) -> Decoded {
+fn decoded_access(access: ProgramAccess) -> Decoded {
     match access {
-        Access::Read => Decoded::Read,
-        Access::Write | Access::NonTemporal => Decoded::Write,
-        Access::ReadWrite => Decoded::ReadWrite,
+        ProgramAccess::Read => Decoded::Read,
+        ProgramAccess::Write | ProgramAccess::NonTemporal => Decoded::Write,
+        ProgramAccess::ReadWrite => Decoded::ReadWrite,
     }
 }
 
@@ -124,7 +126,7 @@ fn walking_runs_each_piece_as_often_as_the_truth_says() {
 
 fn draw_table(kernel: &Kernel, geometry: &geometry::Geometry) -> Option<kernels::draw::DrawTable> {
     match kernel.description().streams.first()?.pattern {
-        kernels::description::Pattern::Drawn { distribution, .. } => {
+        kernels::description::StreamPattern::Drawn { distribution, .. } => {
             Some(kernels::draw::DrawTable::new(distribution, geometry.elements).expect("a table"))
         }
         _ => None,
@@ -132,7 +134,7 @@ fn draw_table(kernel: &Kernel, geometry: &geometry::Geometry) -> Option<kernels:
 }
 
 /// Streams stand 1 MiB apart: a touch between the end of one and the beginning of the next is an error.
-fn check_bounds(touches: &[Touch], geometry: &geometry::Geometry, place: &str) {
+fn check_bounds(touches: &[WalkTouch], geometry: &geometry::Geometry, place: &str) {
     for touch in touches.iter().filter(|touch| touch.address >= 0x10_0000) {
         let offset = (touch.address - 0x10_0000) % 0x10_0000;
         assert!(

@@ -1,6 +1,6 @@
 //! Kernel files: what is wrong is said with line and column, and nothing a file holds can harm.
 
-use kernels::{Catalogue, Kernel, assemble, geometry, parse};
+use kernels::{Kernel, KernelCatalogue, assemble, geometry, parse};
 use machine::{Bytes, Width};
 use proptest::prelude::*;
 
@@ -70,7 +70,7 @@ fn patterns_are_checked() {
 
 #[test]
 fn a_taken_name_is_refused() {
-    let mut catalogue = Catalogue::builtin().expect("valid");
+    let mut catalogue = KernelCatalogue::builtin().expect("valid");
     let text = with("body = [\"x = load A\"]").replace("\"k\"", "\"load\"");
     assert!(catalogue.add(&text, "k.toml").expect_err("taken").to_string().contains("exists already"));
     let twice = format!("{0}{0}", with("body = [\"x = load A\"]"));
@@ -91,7 +91,7 @@ fn too_many_registers_are_an_error_not_a_panic() {
 
 #[test]
 fn names_that_look_alike_are_offered() {
-    let catalogue = Catalogue::builtin().expect("valid");
+    let catalogue = KernelCatalogue::builtin().expect("valid");
     let error = catalogue.get("chas").expect_err("unknown").to_string();
     assert!(error.contains("did you mean chase"), "{error}");
 }

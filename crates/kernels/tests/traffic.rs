@@ -1,13 +1,13 @@
 //! Lines that must move, against numbers worked out by hand.
 
-use kernels::{Catalogue, Kernel, geometry, traffic};
+use kernels::{Kernel, KernelCatalogue, geometry, traffic};
 use machine::{Bytes, Width};
 
 fn kernel(name: &str) -> Kernel {
-    Catalogue::builtin().expect("valid").get(name).expect("exists")
+    KernelCatalogue::builtin().expect("valid").get(name).expect("exists")
 }
 
-fn below(kernel: &Kernel, size: Bytes, capacity: Bytes) -> traffic::Lines {
+fn below(kernel: &Kernel, size: Bytes, capacity: Bytes) -> traffic::TrafficLines {
     let width = kernel.widths()[kernel.widths().len().min(3) - 1];
     let parts = geometry::divide(kernel, width, size, 1).expect("a geometry");
     traffic::lines_below(kernel, &parts[0], capacity).expect("a distribution that can be drawn")

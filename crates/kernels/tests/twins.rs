@@ -3,7 +3,7 @@
 
 mod twin;
 
-use kernels::{Catalogue, Kernel, PagePolicy, Request, Workload, description::Shape};
+use kernels::{Job, Kernel, KernelCatalogue, Workload, description::KernelShape};
 use machine::{Bytes, Isa, Width};
 use proptest::prelude::*;
 use twin::Twin;
@@ -15,9 +15,8 @@ fn cpu() -> u32 {
 fn prepare(kernel: &Kernel, width: Width, size: u64, seed: u64) -> Workload {
     let threads = kernel.description().fixed_threads().unwrap_or(1);
     let cpus = vec![cpu(); threads];
-    let size = Bytes(size);
-    let request = Request { kernel, width, size, cpus: &cpus, node: None, pages: PagePolicy::Small, seed };
-    Workload::prepare(&request).unwrap_or_else(|error| panic!("{} {width} {size}: {error}", kernel.name()))
+    let job = Job::new(kernel.clone(), Bytes(size), &cpus).in_width(width).on_small_pages().seeded(seed);
+    Workload::prepare(&job).unwrap_or_else(|error| panic!("{job} {width}: {error}"))
 }
 
 /// Numbers around one, different in every place.
@@ -38,7 +37,7 @@ fn compare(kernel: &Kernel, width: Width, size: u64, passes: u64, seed: u64) {
     let random_data = description
         .streams
         .iter()
-        .all(|stream| matches!(stream.pattern, kernels::description::Pattern::Sequential { .. }));
+        .all(|stream| matches!(stream.pattern, kernels::description::StreamPattern::Sequential { .. }));
     if random_data && let Some(words) = workload.words_mut(0) {
         scatter(words, description.element, seed);
     }
@@ -65,7 +64,7 @@ proptest! {
 
     #[test]
     fn machine_code_does_what_the_description_says(size in 24u64..80, passes in 1u64..4, seed: u64) {
-        let catalogue = Catalogue::builtin().expect("built-in kernels are valid");
+        let catalogue = KernelCatalogue::builtin().expect("built-in kernels are valid");
         for kernel in catalogue.iter() {
             for &width in kernel.widths().iter().filter(|&&width| Isa::native().supports(width)) {
                 compare(kernel, width, size * 1024, passes, seed);
@@ -104,7 +103,7 @@ fn single_precision_and_awkward_operands() {
         streams = ["A", "B"]
         body = ["x = load B", "store-nt A, x"]
     "#;
-    let mut catalogue = Catalogue::builtin().expect("built-in kernels are valid");
+    let mut catalogue = KernelCatalogue::builtin().expect("built-in kernels are valid");
     catalogue.add(text, "test").expect("a valid file");
     for name in ["single", "offsets", "single-nt"] {
         let kernel = catalogue.get(name).expect("just added");
@@ -116,19 +115,11 @@ fn single_precision_and_awkward_operands() {
 
 #[test]
 fn a_triangle_of_two_threads_divides_three_to_one() {
-    let kernel = Catalogue::builtin().expect("valid").get("triangle").expect("exists");
+    let kernel = KernelCatalogue::builtin().expect("valid").get("triangle").expect("exists");
     let cpus = [cpu(), cpu()];
     for width in Isa::native().widths() {
-        let request = Request {
-            kernel: &kernel,
-            width,
-            size: Bytes::mib(8),
-            cpus: &cpus,
-            node: None,
-            pages: PagePolicy::Small,
-            seed: 1,
-        };
-        let mut workload = Workload::prepare(&request).expect("prepares");
+        let job = Job::new(kernel.clone(), Bytes::mib(8), &cpus).in_width(width).on_small_pages();
+        let mut workload = Workload::prepare(&job).expect("prepares");
         workload.run(2).expect("runs");
         let order = workload.geometry(0).order;
         // The matrix holds 1 in the first thread's rows and 2 in the second's; the vector holds 1.
@@ -154,7 +145,7 @@ fn a_triangle_of_two_threads_divides_three_to_one() {
 #[test]
 fn roehl_counts_of_the_triangle() {
     // roehl2016 Table 2.2: an order of 8192 gives two threads 25,167,872 and 8,390,656 elements.
-    let kernel = Catalogue::builtin().expect("valid").get("triangle").expect("exists");
+    let kernel = KernelCatalogue::builtin().expect("valid").get("triangle").expect("exists");
     let size = Bytes(8192 * 8192 * 8);
     let parts = kernels::geometry::divide(&kernel, Width::Avx2, size, 2).expect("a geometry");
     let elements = |part: &kernels::geometry::Geometry| {
@@ -170,12 +161,12 @@ fn roehl_counts_of_the_triangle() {
 
 #[test]
 fn turns_hand_over_every_line() {
-    let kernel = Catalogue::builtin().expect("valid").get("producer-consumer").expect("exists");
+    let kernel = KernelCatalogue::builtin().expect("valid").get("producer-consumer").expect("exists");
     let kernel = kernel.with("lines", 4).expect("a parameter");
-    assert!(matches!(kernel.description().shape, Shape::Turns { .. }));
+    assert!(matches!(kernel.description().shape, KernelShape::Turns { .. }));
     let mut workload = prepare(&kernel, Width::Scalar, 64 * 40, 1);
     workload.run(3).expect("runs");
-    assert_eq!(workload.pass().modified_transfers, 40);
+    assert_eq!(workload.pass().expect("a pass").modified_transfers, 40);
     let words = workload.words_mut(0).expect("the first thread owns the data");
     assert!(words[..64 * 40 / 8].iter().step_by(8).all(|&word| word == 1));
 }

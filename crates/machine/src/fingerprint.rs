@@ -39,11 +39,15 @@ impl Fingerprint {
     }
 
     /// What differs between the machine of a kept profile (`self`) and the machine as it is `now`.
-    pub fn changes(&self, now: &Self) -> Vec<Change> {
+    pub fn changes(&self, now: &Self) -> Vec<FingerprintChange> {
         let pairs = self.parts().into_iter().zip(now.parts());
         pairs
             .filter(|((_, before), (_, after))| before != after)
-            .map(|((part, before), (_, after))| Change { part, before: before.into(), after: after.into() })
+            .map(|((part, before), (_, after))| FingerprintChange {
+                part,
+                before: before.into(),
+                after: after.into(),
+            })
             .collect()
     }
 
@@ -60,7 +64,7 @@ impl Fingerprint {
 
 /// One part of a machine that is not what it was.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct FingerprintChange {
     /// `CPU`, `microcode`, `topology`, `kernel` or `hypervisor`.
     pub part: &'static str,
     /// In the kept profile.
@@ -69,7 +73,7 @@ pub struct Change {
     pub after: String,
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for FingerprintChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} was '{}', is now '{}'", self.part, self.before, self.after)
     }
@@ -148,7 +152,7 @@ fn fnv1a<'a>(parts: impl IntoIterator<Item = &'a str>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::Limits;
+    use crate::topology::MachineLimits;
 
     #[test]
     fn the_hash_is_the_published_one() {
@@ -162,11 +166,11 @@ mod tests {
     fn limits_and_free_memory_do_not_make_another_machine() {
         let mut topology = Topology::default();
         let before = Fingerprint::of(&topology, "6.1.0");
-        topology.limits = Limits {
+        topology.limits = MachineLimits {
             memory: Some(Bytes::gib(1)),
             memory_available: Some(Bytes::mib(7)),
             cpu_quota: Some(0.5),
-            ..Limits::default()
+            ..MachineLimits::default()
         };
         assert_eq!(before, Fingerprint::of(&topology, "6.1.0"));
     }

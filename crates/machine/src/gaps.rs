@@ -34,10 +34,10 @@ impl Gaps {
 
     /// All gaps; those that differ only in the CPU or node become one, as `/sys/…/cpu[0-47]/…`.
     pub(crate) fn merged(self) -> Vec<Gap> {
-        let mut groups: Vec<(Gap, Option<Place>, CpuSet)> = Vec::new();
+        let mut groups: Vec<(Gap, Option<GapPlace>, CpuSet)> = Vec::new();
         let mut known = HashMap::new();
         for gap in self.0 {
-            let place = Place::of(&gap.what);
+            let place = GapPlace::of(&gap.what);
             let key = match &place {
                 Some(place) => (place.before.clone(), place.after.clone(), gap.why.clone()),
                 None => (gap.what.clone(), String::new(), gap.why.clone()),
@@ -53,7 +53,7 @@ impl Gaps {
     }
 }
 
-fn named(gap: Gap, place: Option<Place>, numbers: &CpuSet) -> Gap {
+fn named(gap: Gap, place: Option<GapPlace>, numbers: &CpuSet) -> Gap {
     match place {
         Some(place) if numbers.len() > 1 => {
             Gap { what: format!("{}[{numbers}]{}", place.before, place.after), why: gap.why }
@@ -64,13 +64,13 @@ fn named(gap: Gap, place: Option<Place>, numbers: &CpuSet) -> Gap {
 
 /// A path with the number of a CPU or node in it.
 #[derive(Debug)]
-struct Place {
+struct GapPlace {
     before: String,
     number: u32,
     after: String,
 }
 
-impl Place {
+impl GapPlace {
     fn of(path: &str) -> Option<Self> {
         ["/cpu/cpu", "/node/node"].into_iter().find_map(|directory| {
             let start = path.find(directory)? + directory.len();

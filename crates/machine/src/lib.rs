@@ -6,6 +6,7 @@
 
 pub mod cpuid;
 pub mod cpus;
+mod data_file;
 pub mod fingerprint;
 mod gaps;
 pub mod isa;
@@ -20,6 +21,7 @@ pub mod topology;
 pub mod units;
 
 pub use cpus::CpuSet;
+pub use data_file::DataFileError;
 pub use isa::{Isa, Width};
 pub use profile::Profile;
 pub use source::Source;

@@ -15,9 +15,8 @@ mod switches;
 
 pub use builtin::UnknownModel;
 pub use check::InvalidModel;
-pub use execution::{OpClass, Operation, Port};
+pub use execution::{ModelOperation, ModelPort, OpClass};
 pub use latency::IdleLatencies;
-pub use parse::ModelFileError;
 pub use scale::ScaleError;
 pub use switches::{Prefetcher, SwitchError};
 
@@ -123,7 +122,7 @@ pub struct FrontEnd {
     /// Branch predictor.
     pub branch: BranchModel,
     /// Instruction TLB for 4 KiB pages.
-    pub itlb: TlbLevel,
+    pub itlb: ModelTlb,
 }
 
 /// Branch predictor: a table of two-bit counters indexed by address and global history.
@@ -161,9 +160,9 @@ pub struct CoreModel {
     /// Whether a load and its operation (or a store's two parts) take one slot of dispatch and window.
     pub micro_fusion: bool,
     /// Execution ports, each with the operations it can start.
-    pub ports: Vec<Port>,
+    pub ports: Vec<ModelPort>,
     /// Latency and repeat time per operation.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<ModelOperation>,
     /// Cycles from a store's data to a load it forwards to.
     pub store_forward_latency: u32,
     /// Whether a load that an older store forwards to takes over the stored register when it is renamed, without waiting.
@@ -261,11 +260,11 @@ pub enum Inclusion {
 #[serde(deny_unknown_fields)]
 pub struct TlbModel {
     /// First level, 4 KiB pages.
-    pub l1_small: TlbLevel,
+    pub l1_small: ModelTlb,
     /// First level, 2 MiB pages.
-    pub l1_huge: TlbLevel,
+    pub l1_huge: ModelTlb,
     /// Second level, shared by instructions and data; 2 MiB pages only if `l2_holds_huge`.
-    pub l2: TlbLevel,
+    pub l2: ModelTlb,
     /// Whether the second level holds 2 MiB pages too.
     pub l2_holds_huge: bool,
     /// Cycles of a hit in the second level.
@@ -281,7 +280,7 @@ pub struct TlbModel {
 /// One level of a TLB.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TlbLevel {
+pub struct ModelTlb {
     /// Translations held.
     pub entries: u32,
     /// Associativity; equal to `entries` for a fully associative one.

@@ -32,7 +32,7 @@ pub struct Profile {
     /// Overheads of measuring itself.
     pub overheads: Option<Overheads>,
     /// Cache levels from the core outwards, then memory of each node.
-    pub levels: Vec<Level>,
+    pub levels: Vec<ProfileLevel>,
     /// Latency against data set size, with huge pages where they could be had.
     pub latency_curve: Vec<LatencyPoint>,
     /// Latency of one access per page against the number of pages, with 4 KiB pages.
@@ -147,7 +147,7 @@ pub enum LevelName {
 
 /// One level with claim and measurement side by side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Level {
+pub struct ProfileLevel {
     /// Which one.
     pub name: LevelName,
     /// What sysfs or CPUID claims.

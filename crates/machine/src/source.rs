@@ -90,7 +90,7 @@ impl From<ReadError> for Gap {
 
 /// A text file, possibly only its beginning.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Table {
+pub struct CpuidTable {
     /// Whole lines.
     pub text: String,
     /// Set if the file went on beyond what is read of any file.
@@ -172,7 +172,7 @@ impl Source {
     }
 
     /// A longer text such as `proc/cpuinfo`, up to a length far beyond any real one.
-    pub fn table(&self, path: &str) -> Result<Table, ReadError> {
+    pub fn table(&self, path: &str) -> Result<CpuidTable, ReadError> {
         let mut bytes = self.bytes(path, TABLE_BYTES)?;
         let cut = (bytes.len() > TABLE_BYTES).then(|| {
             let whole_lines = bytes.iter().rposition(|&byte| byte == b'\n').unwrap_or(TABLE_BYTES);
@@ -180,7 +180,7 @@ impl Source {
             let why = format!("longer than {}; the rest was not read", crate::Bytes(TABLE_BYTES as u64));
             Gap { what: absolute(path), why }
         });
-        Ok(Table { text: String::from_utf8_lossy(&bytes).into_owned(), cut })
+        Ok(CpuidTable { text: String::from_utf8_lossy(&bytes).into_owned(), cut })
     }
 
     /// The names in a directory, sorted.

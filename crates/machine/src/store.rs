@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::{
-    fingerprint::{Change, SIMULATED_ID},
+    fingerprint::{FingerprintChange, SIMULATED_ID},
     private,
     profile::{Fingerprint, Profile},
 };
@@ -84,7 +84,7 @@ pub type Stored = (PathBuf, Result<Profile, StoreError>);
 
 /// What the store has for a machine.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Found {
+pub enum StoredProfile {
     /// A profile of this very machine.
     Same(Box<Profile>),
     /// None of this machine: the most recent of another, or of this one before it changed.
@@ -92,7 +92,7 @@ pub enum Found {
         /// That profile.
         profile: Box<Profile>,
         /// What differs between then and now.
-        differs: Vec<Change>,
+        differs: Vec<FingerprintChange>,
     },
     /// No profile at all.
     Nothing,
@@ -212,9 +212,9 @@ impl Store {
     }
 
     /// The profile of the machine with this fingerprint, or the most recent other one and what differs.
-    pub fn find(&self, now: &Fingerprint) -> Result<Found, StoreError> {
+    pub fn find(&self, now: &Fingerprint) -> Result<StoredProfile, StoreError> {
         if let Some(profile) = self.load(&now.id)? {
-            return Ok(Found::Same(Box::new(profile)));
+            return Ok(StoredProfile::Same(Box::new(profile)));
         }
         // A simulated machine and a real one are never each other's past.
         let simulated = now.id.starts_with(SIMULATED_ID);
@@ -224,7 +224,7 @@ impl Store {
             .into_iter()
             .filter_map(|(_, profile)| profile.ok())
             .find(|profile| comparable(profile));
-        Ok(most_recent.map_or(Found::Nothing, |profile| Found::Changed {
+        Ok(most_recent.map_or(StoredProfile::Nothing, |profile| StoredProfile::Changed {
             differs: profile.fingerprint.changes(now),
             profile: Box::new(profile),
         }))
@@ -320,12 +320,12 @@ mod tests {
     #[test]
     fn what_was_saved_is_found_again() {
         let (_directory, store) = store();
-        assert_eq!(store.find(&profile("aa", 0).fingerprint).expect("nothing"), Found::Nothing);
+        assert_eq!(store.find(&profile("aa", 0).fingerprint).expect("nothing"), StoredProfile::Nothing);
         store.save(&profile("aa", 1)).expect("saved");
         let again = profile("aa", 2);
         store.save(&again).expect("saved");
         assert_eq!(names(&store), ["aa.json"]);
-        assert_eq!(store.find(&again.fingerprint).expect("found"), Found::Same(Box::new(again)));
+        assert_eq!(store.find(&again.fingerprint).expect("found"), StoredProfile::Same(Box::new(again)));
     }
 
     #[test]
@@ -335,11 +335,13 @@ mod tests {
             store.save(&profile(id, when)).expect("saved");
         }
         let now = profile("dd", 10).fingerprint;
-        let Found::Changed { profile, differs } = store.find(&now).expect("found") else { panic!("same") };
+        let StoredProfile::Changed { profile, differs } = store.find(&now).expect("found") else {
+            panic!("same")
+        };
         assert_eq!(profile.fingerprint.id, "bb");
         assert_eq!(
             differs,
-            [Change { part: "kernel", before: "6.1-bb".to_owned(), after: "6.1-dd".to_owned() }]
+            [FingerprintChange { part: "kernel", before: "6.1-bb".to_owned(), after: "6.1-dd".to_owned() }]
         );
     }
 

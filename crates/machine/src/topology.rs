@@ -25,9 +25,9 @@ pub struct Topology {
     /// One entry per physical cache.
     pub caches: Vec<Cache>,
     /// NUMA nodes, ascending.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<MemoryNode>,
     /// What our cgroup and affinity mask leave to us.
-    pub limits: Limits,
+    pub limits: MachineLimits,
     /// What could not be read, in words.
     pub gaps: Vec<Gap>,
 }
@@ -114,7 +114,7 @@ pub struct Cache {
 
 /// One NUMA node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Node {
+pub struct MemoryNode {
     /// The kernel's number.
     pub id: u32,
     /// Its online CPUs; may be none (memory-only nodes).
@@ -127,7 +127,7 @@ pub struct Node {
 
 /// What we may use of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct MachineLimits {
     /// CPUs our affinity mask and cpuset allow.
     pub cpus: Option<CpuSet>,
     /// Nodes our cpuset allows memory from.

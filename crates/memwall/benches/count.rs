@@ -10,7 +10,7 @@ use std::{
     time::Instant,
 };
 
-use lab::statistics;
+use host::statistics;
 
 const ROUNDS: usize = 41;
 

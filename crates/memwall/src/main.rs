@@ -3,9 +3,11 @@
 
 mod commands;
 mod failure;
+mod forms;
 mod interrupt;
 mod output;
 mod progress;
+mod source_files;
 mod target;
 mod trust;
 
@@ -39,20 +41,20 @@ Exit codes: 0 success, 1 a measurement failed, 2 bad usage.";
 
 #[derive(Subcommand)]
 enum Command {
-    Run(commands::run::Args),
-    Record(commands::record::Args),
-    Report(commands::report::Args),
-    Compare(commands::compare::Args),
-    Count(Box<commands::count::Args>),
-    Events(commands::events::Args),
-    Calibrate(commands::calibrate::Args),
-    Profile(commands::profile::Args),
-    Validate(commands::validate::Args),
-    Bench(commands::bench::Args),
-    Kernels(commands::kernels::Args),
-    Models(commands::models::Args),
-    Scenario(commands::scenario::Args),
-    Topology(commands::topology::Args),
+    Run(commands::run::RunArgs),
+    Record(commands::record::RecordArgs),
+    Report(commands::report::ReportArgs),
+    Compare(commands::compare::CompareArgs),
+    Count(Box<commands::count::CountArgs>),
+    Events(commands::events::EventsArgs),
+    Calibrate(commands::calibrate::CalibrateArgs),
+    Profile(commands::profile::ProfileArgs),
+    Validate(commands::validate::ValidateArgs),
+    Bench(commands::bench::BenchArgs),
+    Kernels(commands::kernels::KernelsArgs),
+    Models(commands::models::ModelsArgs),
+    Scenario(commands::scenario::ScenarioArgs),
+    Topology(commands::topology::TopologyArgs),
     /// What can be measured here, and how to unlock the rest
     Doctor(commands::doctor::Doctor),
 }

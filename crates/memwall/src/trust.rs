@@ -1,22 +1,34 @@
 //! What was validated of the machine that a command is about.
 
-use analysis::trust::Catalogue;
-use lab::validate::consult::{Kept, consult};
-use machine::{Source, fingerprint::Change, profile::Fingerprint, store::Store};
+use ::trust::TrustCatalogue;
+use machine::{Source, Topology, fingerprint::FingerprintChange, profile::Fingerprint, store::Store};
+use validate::consult::{Kept, consult};
 
 use crate::{failure::AsChain as _, target::Target};
 
 /// The trust that the indicators of a machine have earned. One that cannot be had is a reason, never a failure: values
 /// without it are untested.
-pub fn of(machine: &Target) -> Catalogue {
+pub fn of(machine: &Target) -> TrustCatalogue {
     match machine {
-        Target::Native => of_machine(&Fingerprint::read(&Source::live()), None),
-        Target::Simulated(model) => of_machine(&Fingerprint::of_model(model), Some(&model.name)),
+        Target::Native => {
+            let source = Source::live();
+            let events = events::Catalogue::for_cpu(&Topology::read(&source).cpu);
+            of_machine(&Fingerprint::read(&source), None, events)
+        }
+        Target::Simulated(model) => {
+            let events = events::Catalogue::for_model(model);
+            of_machine(&Fingerprint::of_model(model), Some(&model.name), events)
+        }
     }
 }
 
-/// The same by fingerprint; of a simulated machine with the name of its model.
-pub fn of_machine(fingerprint: &Fingerprint, simulated: Option<&str>) -> Catalogue {
+/// The same by fingerprint; of a simulated machine with the name of its model. Without the events of its CPU only what is
+/// no hardware event is found.
+pub fn of_machine(
+    fingerprint: &Fingerprint,
+    simulated: Option<&str>,
+    events: Option<&'static events::Catalogue>,
+) -> TrustCatalogue {
     let kept = match Store::of_user() {
         Ok(store) => consult(&store, fingerprint, simulated).map_err(|error| error.chain()),
         Err(error) => Err(error.chain()),
@@ -26,19 +38,19 @@ pub fn of_machine(fingerprint: &Fingerprint, simulated: Option<&str>) -> Catalog
         None => ("this machine", ""),
     };
     match kept {
-        Ok(Kept::Same(validation)) => Catalogue::of(*validation),
+        Ok(Kept::Same(validation)) => TrustCatalogue::of(*validation, events),
         Ok(Kept::Other { differs, .. }) => {
-            let differs: Vec<String> = differs.iter().map(Change::to_string).collect();
+            let differs: Vec<String> = differs.iter().map(FingerprintChange::to_string).collect();
             let what = if differs.is_empty() { String::new() } else { format!(" ({})", differs.join("; ")) };
-            Catalogue::missing(format!(
+            TrustCatalogue::missing(format!(
                 "the validation that is kept is not of {machine} as it is now{what}, so it is not used; \
                  'memwall validate'{same} makes one"
             ))
         }
-        Ok(Kept::Nothing) => Catalogue::missing(format!(
+        Ok(Kept::Nothing) => TrustCatalogue::missing(format!(
             "{machine} was not validated; 'memwall validate'{same} finds out what can be believed"
         )),
-        Err(reason) => Catalogue::missing(reason),
+        Err(reason) => TrustCatalogue::missing(reason),
     }
 }
 

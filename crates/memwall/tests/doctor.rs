@@ -7,7 +7,7 @@ use std::{
     process::{Command, Output},
 };
 
-use record::doctor::{Checkup, State};
+use record::doctor::{CapabilityState, Checkup};
 
 const NOBODY: u32 = 65534;
 
@@ -103,13 +103,13 @@ fn a_user_without_privileges_gets_every_row_and_the_way_out() {
     let paranoid = row("perf_event_paranoid");
     match level {
         Some(1..) => {
-            assert_eq!(paranoid.state, State::Blocked, "{paranoid:?}");
+            assert_eq!(paranoid.state, CapabilityState::Blocked, "{paranoid:?}");
             assert!(paranoid.unlock_with.is_some(), "{paranoid:?}");
         }
         Some(_) => assert!(paranoid.detail.starts_with(&level.unwrap().to_string()), "{paranoid:?}"),
-        None => assert_ne!(paranoid.state, State::Found, "{paranoid:?}"),
+        None => assert_ne!(paranoid.state, CapabilityState::Found, "{paranoid:?}"),
     }
-    assert_eq!(row("pinning").state, State::Found, "{:?}", row("pinning"));
+    assert_eq!(row("pinning").state, CapabilityState::Found, "{:?}", row("pinning"));
     assert!(text(&as_nobody(&["doctor"])).contains("Best instrument here: "));
 }
 

@@ -44,12 +44,13 @@ fn a_run_becomes_a_page_and_a_file_that_cannot_be_written_is_named() {
     memwall(home, "run -o a.sqlite --html run.html -- sh -c exit").assert().success();
     assert!(page(home, "run.html").contains("Held back by memory"));
     memwall(home, "report a.sqlite --html report.html").assert().success().stdout("");
-    // The same but for its age.
-    assert_eq!(page(home, "report.html").len(), page(home, "run.html").len());
+    assert!(page(home, "report.html") == page(home, "run.html"), "a recording is reported as its run was");
     memwall(home, "report a.sqlite --html no/such/folder.html")
         .assert()
         .code(1)
         .stderr(contains("no/such/folder.html"));
-    memwall(home, "--on sim:tiny bench load --json --html a.html").assert().code(2);
-    memwall(home, "profile --json --html a.html").assert().code(2);
+    // Several forms at once.
+    let both = memwall(home, "--on sim:tiny bench load --size 1K --json --html a.html").assert().success();
+    both.stdout(contains("\"schema\": \"memwall.bench/1\""));
+    assert!(page(home, "a.html").contains("simulated tiny"));
 }

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use events::{Event, Instrument, Request, Scope, Share, TooMany};
+use events::{CountRequest, CountShare, Event, Instrument, Scope, TooMany};
 use machine::Source;
 use pmu::{Live, PerfEvents};
 
@@ -50,9 +50,9 @@ fn main() {
     }
 }
 
-fn request(here: &PerfEvents<'_>, names: &[&str], scope: Scope) -> Request {
+fn request(here: &PerfEvents<'_>, names: &[&str], scope: Scope) -> CountRequest {
     let events: Vec<Event> = names.iter().map(|name| here.resolve(name).unwrap()).collect();
-    Request { events, scope, too_many: TooMany::Multiplex, share: Share::Together }
+    CountRequest { events, scope, too_many: TooMany::Multiplex, share: CountShare::Together }
 }
 
 /// Everything from nothing, as a program that starts would do it.

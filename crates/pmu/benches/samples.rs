@@ -12,10 +12,10 @@ use linux_perf_event_reader::{
     RecordParseInfo, RecordType, SampleFormat,
 };
 use pmu::{
-    Target,
+    EventTarget,
     bindings::{self, perf_event_mmap_page as Page},
     record::encode,
-    sampling::{Fields, Record, Sampler, SamplerRequest, Who},
+    sampling::{Fields, RingRecord, Sampler, SamplerRequest, Who},
     scripted::{Behaviour, Scripted},
 };
 use rustix::time::{ClockId, clock_gettime};
@@ -92,7 +92,7 @@ fn sample(fields: &Fields, time: u64, cpu: u32) -> Vec<u8> {
 fn memwall(case: &Case, streams: &[Vec<u8>]) -> (f64, u64) {
     let rings: Vec<_> = streams.iter().map(|stream| ring(stream)).collect();
     let kernel = Scripted::new(move |asked| match asked.target {
-        Target::ThreadOnCpu { cpu, .. } => Ok(rings[cpu as usize].clone()),
+        EventTarget::ThreadOnCpu { cpu, .. } => Ok(rings[cpu as usize].clone()),
         _ => Err(pmu::Errno(libc::EINVAL)),
     });
     let request = SamplerRequest {
@@ -103,7 +103,7 @@ fn memwall(case: &Case, streams: &[Vec<u8>]) -> (f64, u64) {
     let mut sum = 0u64;
     let began = seconds_on_cpu();
     let count = sampler.drain_all(|record| {
-        if let Record::Sample(sample) = record {
+        if let RingRecord::Sample(sample) = record {
             let stack = sample.registers.and_then(|registers| registers.get(7)).unwrap_or(0);
             sum = sum.wrapping_add(sample.ip.unwrap_or(0)).wrapping_add(sample.time_ns).wrapping_add(stack);
             sum = sum.wrapping_add(sample.address.unwrap_or(0));

@@ -1,10 +1,10 @@
 //! perf_event as an instrument: events of the catalogue counted for a thread, a process, CPUs or a control group.
 //!
-//! An event is [encoded](encode) once per PMU that has it, [planned](plan) into groups that fit the counters, opened
+//! An event is [encoded](encode) once per PMU that has it, [planned](plan) into groups that [fit](events::placement)
+//! the counters, opened
 //! on every [seat](seats) of the scope, and its readings are [gathered](gather) into the values asked for. What is
 //! refused, never ran or was skipped keeps its reason.
 
-mod counters;
 mod encode;
 mod gather;
 mod offers;
@@ -19,23 +19,25 @@ mod words;
 
 use std::sync::OnceLock;
 
-use events::{Counting, Event, Instrument, Offer, Refusal, Request, Scope, names::PmuView};
+use events::{
+    Catalogue, CountRefusal, CountRequest, Counting, Event, Instrument, Offer, Scope, names::PmuView,
+};
 use machine::{Source, cpuid::CoreCounters};
 
 pub use session::PerfCounting;
 
-use crate::{Kernel, Pmu, refusal::Surroundings};
+use crate::{LinuxKernel, Pmu, refusal::Surroundings};
 
 /// Counts through perf_event, and through resctrl what only that knows.
 ///
 /// ```
-/// use events::{Counting, Event, Instrument, Request, Scope, Share, Signal, TooMany};
+/// use events::{Counting, Event, Instrument, CountRequest, CountShare, Scope, Signal, TooMany};
 /// let here = pmu::PerfEvents::new(&pmu::Live, machine::Source::live());
-/// let request = Request {
+/// let request = CountRequest {
 ///     events: vec![Event::new("page-faults", Signal::Software(2))],
 ///     scope: Scope::ThisThread,
 ///     too_many: TooMany::Multiplex,
-///     share: Share::Together,
+///     share: CountShare::Together,
 /// };
 /// match here.open(&request) {
 ///     Ok(mut counting) => {
@@ -45,23 +47,33 @@ use crate::{Kernel, Pmu, refusal::Surroundings};
 ///     }
 ///     Err(refusal) => println!("{refusal}"),
 /// }
-/// # Ok::<(), events::Refusal>(())
+/// # Ok::<(), events::CountRefusal>(())
 /// ```
 pub struct PerfEvents<'k> {
-    kernel: &'k dyn Kernel,
+    kernel: &'k dyn LinuxKernel,
     source: Source,
     surroundings: Surroundings,
     probes: bool,
     /// Read when first needed: servers list hundreds of boxes, and software events need none.
     pmus: OnceLock<Vec<Pmu>>,
     views: OnceLock<Vec<PmuView>>,
+    /// Found when first needed, and looked at for every event.
+    catalogue: OnceLock<Option<&'static Catalogue>>,
 }
 
 impl<'k> PerfEvents<'k> {
     /// Events of `kernel`; what files say is read under the source's root.
-    pub fn new(kernel: &'k dyn Kernel, source: Source) -> Self {
+    pub fn new(kernel: &'k dyn LinuxKernel, source: Source) -> Self {
         let surroundings = Surroundings::read(source.root(), "sudo memwall count");
-        Self { kernel, source, surroundings, probes: false, pmus: OnceLock::new(), views: OnceLock::new() }
+        Self {
+            kernel,
+            source,
+            surroundings,
+            probes: false,
+            pmus: OnceLock::new(),
+            views: OnceLock::new(),
+            catalogue: OnceLock::new(),
+        }
     }
 
     /// Tries every group of hardware events for a moment before it is used, and halves those that get no counter.
@@ -76,7 +88,7 @@ impl<'k> PerfEvents<'k> {
     }
 
     /// Opens all events of a request, stopped. As [`Instrument::open`], with the type kept.
-    pub fn open_counting(&self, request: &Request) -> Result<PerfCounting<'k>, Refusal> {
+    pub fn open_counting(&self, request: &CountRequest) -> Result<PerfCounting<'k>, CountRefusal> {
         open::open(self, request)
     }
 
@@ -107,7 +119,7 @@ impl Instrument for PerfEvents<'_> {
         "perf_event".to_owned()
     }
 
-    fn resolve(&self, name: &str) -> Result<Event, Refusal> {
+    fn resolve(&self, name: &str) -> Result<Event, CountRefusal> {
         self.resolve_name(name)
     }
 
@@ -115,11 +127,11 @@ impl Instrument for PerfEvents<'_> {
         self.all_offers()
     }
 
-    fn runs(&self, events: &[Event], _scope: &Scope) -> Result<Vec<Vec<usize>>, Refusal> {
-        self.plan_runs(events)
+    fn runs(&self, events: &[Event], _scope: &Scope) -> Result<Vec<Vec<usize>>, CountRefusal> {
+        Ok(self.plan_runs(events).into_iter().map(|round| round.members).collect())
     }
 
-    fn open<'a>(&'a self, request: &Request) -> Result<Box<dyn Counting + 'a>, Refusal> {
+    fn open<'a>(&'a self, request: &CountRequest) -> Result<Box<dyn Counting + 'a>, CountRefusal> {
         Ok(Box::new(self.open_counting(request)?))
     }
 }

@@ -4,7 +4,7 @@ use perf_event_open_sys::bindings;
 
 /// One event, before it is opened. Counts for a thread in user mode unless told otherwise.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct KernelEvent {
     /// The PMU's type number: a `PERF_TYPE_` constant or the content of a PMU's `type` file.
     pub kind: u32,
     /// Which event of that PMU.
@@ -30,7 +30,7 @@ pub struct Event {
     /// Takes samples as well.
     pub sampling: Option<Sampling>,
     /// What else goes into the ring, and how.
-    pub stream: Stream,
+    pub stream: RecordStream,
 }
 
 /// Which processor modes an event counts in.
@@ -59,7 +59,7 @@ pub struct Sampling {
 
 /// What an event writes into its ring beside samples, and when it wakes the reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stream {
+pub struct RecordStream {
     /// The sampling period is a rate instead: samples per second.
     pub is_rate: bool,
     /// Wake the reader when this many bytes lie in the ring; 0 leaves it to the kernel.
@@ -86,7 +86,7 @@ pub struct Stream {
 
 /// Whom to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum EventTarget {
     /// The calling thread, wherever it runs.
     ThisThread,
     /// One thread, by its number, wherever it runs.
@@ -102,7 +102,7 @@ pub enum Target {
     },
 }
 
-impl Event {
+impl KernelEvent {
     /// An event of a PMU in user mode, started by hand.
     pub fn new(kind: u32, config: u64) -> Self {
         Self {
@@ -118,7 +118,7 @@ impl Event {
             inherit: false,
             group_read: false,
             sampling: None,
-            stream: Stream::default(),
+            stream: RecordStream::default(),
         }
     }
 
@@ -198,7 +198,7 @@ impl Event {
     }
 }
 
-impl Stream {
+impl RecordStream {
     fn fill(&self, attr: &mut bindings::perf_event_attr) {
         attr.set_freq(self.is_rate.into());
         attr.set_watermark((self.watermark_bytes > 0).into());
@@ -218,7 +218,7 @@ impl Stream {
     }
 }
 
-impl Target {
+impl EventTarget {
     /// `pid` and `cpu` as the system call wants them.
     pub fn pid_and_cpu(self) -> (i32, i32) {
         let number = |cpu| i32::try_from(cpu).unwrap_or(i32::MAX);
@@ -238,28 +238,33 @@ mod tests {
     #[test]
     fn attr_carries_what_was_asked() {
         let sampling = Sampling { period: 7, precise: 2, fields: 5, user_registers: 9 };
-        let attr = Event::hardware(bindings::PERF_COUNT_HW_INSTRUCTIONS, Some(10)).sampled(sampling).attr();
+        let attr =
+            KernelEvent::hardware(bindings::PERF_COUNT_HW_INSTRUCTIONS, Some(10)).sampled(sampling).attr();
         assert_eq!((attr.type_, attr.config), (0, 10 << 32 | 1));
         assert_eq!((attr.sample_period, attr.sample_type, attr.sample_regs_user), (7, 5, 9));
         assert_eq!((attr.precise_ip(), attr.exclude_kernel(), attr.disabled()), (2, 1, 1));
 
-        let attr = Event::writes_to(0x1000).in_all_modes().started().attr();
+        let attr = KernelEvent::writes_to(0x1000).in_all_modes().started().attr();
         assert_eq!((attr.bp_addr, attr.bp_len, attr.bp_type), (0x1000, 8, bindings::HW_BREAKPOINT_W));
         assert_eq!((attr.exclude_kernel(), attr.exclude_hv(), attr.disabled()), (0, 0, 0));
     }
 
     #[test]
     fn targets() {
-        assert_eq!(Target::ThisThread.pid_and_cpu(), (0, -1));
-        assert_eq!(Target::Cpu(3).pid_and_cpu(), (-1, 3));
-        assert_eq!(Target::Thread(7).pid_and_cpu(), (7, -1));
-        assert_eq!(Target::ThreadOnCpu { tid: 7, cpu: 3 }.pid_and_cpu(), (7, 3));
+        assert_eq!(EventTarget::ThisThread.pid_and_cpu(), (0, -1));
+        assert_eq!(EventTarget::Cpu(3).pid_and_cpu(), (-1, 3));
+        assert_eq!(EventTarget::Thread(7).pid_and_cpu(), (7, -1));
+        assert_eq!(EventTarget::ThreadOnCpu { tid: 7, cpu: 3 }.pid_and_cpu(), (7, 3));
     }
 
     #[test]
     fn modes_inheritance_and_group_reads() {
-        let event =
-            Event { modes: Modes::Kernel, group_read: true, enable_on_exec: true, ..Event::new(4, 1) };
+        let event = KernelEvent {
+            modes: Modes::Kernel,
+            group_read: true,
+            enable_on_exec: true,
+            ..KernelEvent::new(4, 1)
+        };
         let attr = event.inherited().attr();
         assert_eq!((attr.exclude_user(), attr.exclude_kernel(), attr.exclude_hv()), (1, 0, 1));
         assert_eq!((attr.inherit(), attr.enable_on_exec()), (1, 1));

@@ -5,18 +5,18 @@
 
 use std::collections::BTreeMap;
 
-use crate::Event;
+use crate::KernelEvent;
 
 /// Where one field lies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    word: Word,
+    word: FormatWord,
     /// Runs of bits, lowest bit of the value first: first and last bit.
     runs: Vec<(u32, u32)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Word {
+enum FormatWord {
     Config,
     Config1,
     Config2,
@@ -52,10 +52,10 @@ impl Field {
         let bad = || FieldError::Format(text.trim().to_owned());
         let (word, runs) = text.trim().split_once(':').ok_or_else(bad)?;
         let word = match word {
-            "config" => Word::Config,
-            "config1" => Word::Config1,
-            "config2" => Word::Config2,
-            "config3" => Word::Config3,
+            "config" => FormatWord::Config,
+            "config1" => FormatWord::Config1,
+            "config2" => FormatWord::Config2,
+            "config3" => FormatWord::Config3,
             _ => return Err(bad()),
         };
         let bit = |text: &str| text.trim().parse().ok().filter(|bit| *bit < 64).ok_or_else(bad);
@@ -73,12 +73,12 @@ impl Field {
     }
 
     /// Puts `value` into the bits of this field. `None` if it needs more bits than there are.
-    pub fn put(&self, event: &mut Event, value: u64) -> Option<()> {
+    pub fn put(&self, event: &mut KernelEvent, value: u64) -> Option<()> {
         let word = match self.word {
-            Word::Config => &mut event.config,
-            Word::Config1 => &mut event.config1,
-            Word::Config2 => &mut event.config2,
-            Word::Config3 => &mut event.config3,
+            FormatWord::Config => &mut event.config,
+            FormatWord::Config1 => &mut event.config1,
+            FormatWord::Config2 => &mut event.config2,
+            FormatWord::Config3 => &mut event.config3,
         };
         let (mut left, mut filled) = (Some(value), *word);
         for &(first, last) in &self.runs {
@@ -97,7 +97,11 @@ impl Field {
 }
 
 /// Fills `event` from a text such as `event=0x04,umask=0x03`; a field without a value is set to 1.
-pub fn apply(text: &str, fields: &BTreeMap<String, Field>, event: &mut Event) -> Result<(), FieldError> {
+pub fn apply(
+    text: &str,
+    fields: &BTreeMap<String, Field>,
+    event: &mut KernelEvent,
+) -> Result<(), FieldError> {
     let bad = || FieldError::Event(text.trim().to_owned());
     for term in text.trim().split(',') {
         let (name, value) = term.split_once('=').unwrap_or((term, "1"));
@@ -140,7 +144,7 @@ mod tests {
 
     #[test]
     fn split_fields_are_filled_from_the_low_end() {
-        let mut event = Event::new(4, 0);
+        let mut event = KernelEvent::new(4, 0);
         apply("event=0xa04,umask=0x3,odd=0x7f,all=0xffffffffffffffff\n", &fields(), &mut event).unwrap();
         assert_eq!(event.config, 0xa_0000_0304);
         assert_eq!(event.config1, 1 << 1 | 0x1f << 6 | 1 << 44);
@@ -151,7 +155,7 @@ mod tests {
 
     #[test]
     fn each_mistake_is_named() {
-        let mut event = Event::new(4, 0);
+        let mut event = KernelEvent::new(4, 0);
         let mut error = |text| apply(text, &fields(), &mut event).unwrap_err().to_string();
         assert_eq!(error("event=0x1000"), "0x1000 does not fit the field 'event'");
         assert_eq!(error("colour=1"), "the PMU has no field 'colour'");
@@ -164,7 +168,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_was_put_can_be_taken_back(value in 0u64..4096) {
-            let mut event = Event::new(4, 0);
+            let mut event = KernelEvent::new(4, 0);
             apply(&format!("event={value:#x}"), &fields(), &mut event).unwrap();
             prop_assert_eq!(event.config & 0xff | (event.config >> 32 & 0xf) << 8, value);
         }
@@ -172,7 +176,7 @@ mod tests {
         #[test]
         fn no_text_panics(format in ".{0,12}", event in ".{0,16}") {
             let _ = Field::parse(&format);
-            let _ = apply(&event, &fields(), &mut Event::new(4, 0));
+            let _ = apply(&event, &fields(), &mut KernelEvent::new(4, 0));
         }
     }
 }

@@ -5,17 +5,22 @@ use std::{
     time::Duration,
 };
 
-use crate::{Errno, Event, Mapping, Target};
+use crate::{Errno, EventTarget, KernelEvent, Mapping};
 
 /// What perf_event needs from a kernel.
-pub trait Kernel: Sync {
+pub trait LinuxKernel: Sync {
     /// `perf_event_open`. `leader` is the first event of the group to join.
-    fn open(&self, event: &Event, target: Target, leader: Option<BorrowedFd<'_>>) -> Result<OwnedFd, Errno>;
+    fn open(
+        &self,
+        event: &KernelEvent,
+        target: EventTarget,
+        leader: Option<BorrowedFd<'_>>,
+    ) -> Result<OwnedFd, Errno>;
 
     /// `perf_event_open` for everything that a control group, given by its open directory, runs on one CPU.
     fn open_in_cgroup(
         &self,
-        event: &Event,
+        event: &KernelEvent,
         cgroup: BorrowedFd<'_>,
         cpu: u32,
         leader: Option<BorrowedFd<'_>>,
@@ -40,7 +45,7 @@ pub trait Kernel: Sync {
     fn wait(&self, rings: &[BorrowedFd<'_>], timeout: Duration) -> Result<Vec<RingState>, Errno>;
 }
 
-/// What [`Kernel::wait`] found out about a ring.
+/// What [`LinuxKernel::wait`] found out about a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingState {
     /// Less in it than its watermark.
@@ -53,7 +58,7 @@ pub enum RingState {
 
 /// An event's value with the times that say whether it means anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reading {
+pub struct CounterReading {
     /// What was counted.
     pub value: u64,
     /// Nanoseconds the event was switched on.
@@ -62,7 +67,7 @@ pub struct Reading {
     pub running_ns: u64,
 }
 
-impl Reading {
+impl CounterReading {
     /// What the kernel wrote for one event; `None` if it is not all there.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let words = bytes.as_chunks::<8>().0;
@@ -93,21 +98,25 @@ impl Reading {
 const GROUP_HEAD: usize = 3;
 
 /// One open event; closed when dropped.
-pub struct Counter<'k> {
-    kernel: &'k dyn Kernel,
+pub struct OpenCounter<'k> {
+    kernel: &'k dyn LinuxKernel,
     fd: OwnedFd,
 }
 
-impl<'k> Counter<'k> {
+impl<'k> OpenCounter<'k> {
     /// Opens `event` on its own.
-    pub fn open(kernel: &'k dyn Kernel, event: &Event, target: Target) -> Result<Self, Errno> {
+    pub fn open(
+        kernel: &'k dyn LinuxKernel,
+        event: &KernelEvent,
+        target: EventTarget,
+    ) -> Result<Self, Errno> {
         kernel.open(event, target, None).map(|fd| Self { kernel, fd })
     }
 
     /// Opens `event` on its own, for what a control group runs on one CPU.
     pub fn open_in_cgroup(
-        kernel: &'k dyn Kernel,
-        event: &Event,
+        kernel: &'k dyn LinuxKernel,
+        event: &KernelEvent,
         cgroup: BorrowedFd<'_>,
         cpu: u32,
     ) -> Result<Self, Errno> {
@@ -115,13 +124,18 @@ impl<'k> Counter<'k> {
     }
 
     /// Opens `event` in the group that `self` leads, for the same control group on the same CPU.
-    pub fn join_in_cgroup(&self, event: &Event, cgroup: BorrowedFd<'_>, cpu: u32) -> Result<Self, Errno> {
+    pub fn join_in_cgroup(
+        &self,
+        event: &KernelEvent,
+        cgroup: BorrowedFd<'_>,
+        cpu: u32,
+    ) -> Result<Self, Errno> {
         let fd = self.kernel.open_in_cgroup(event, cgroup, cpu, Some(self.fd.as_fd()))?;
         Ok(Self { kernel: self.kernel, fd })
     }
 
     /// Opens `event` in the group that `self` leads: they count together or not at all.
-    pub fn join(&self, event: &Event, target: Target) -> Result<Self, Errno> {
+    pub fn join(&self, event: &KernelEvent, target: EventTarget) -> Result<Self, Errno> {
         let fd = self.kernel.open(event, target, Some(self.fd.as_fd()))?;
         Ok(Self { kernel: self.kernel, fd })
     }
@@ -137,18 +151,18 @@ impl<'k> Counter<'k> {
     }
 
     /// The value so far. `ENODATA`: a pinned group lost its counters.
-    pub fn read(&self) -> Result<Reading, Errno> {
-        let mut bytes = [0; size_of::<Reading>()];
+    pub fn read(&self) -> Result<CounterReading, Errno> {
+        let mut bytes = [0; size_of::<CounterReading>()];
         let length = self.kernel.read(self.fd.as_fd(), &mut bytes)?;
-        Reading::parse(&bytes[..length.min(bytes.len())]).ok_or(Errno(libc::ENODATA))
+        CounterReading::parse(&bytes[..length.min(bytes.len())]).ok_or(Errno(libc::ENODATA))
     }
 
     /// The values of a group of `members`, leader first; the leader must have been opened with
-    /// [`Event::group_read`].
-    pub fn read_group(&self, members: usize) -> Result<Vec<Reading>, Errno> {
+    /// [`KernelEvent::group_read`].
+    pub fn read_group(&self, members: usize) -> Result<Vec<CounterReading>, Errno> {
         let mut bytes = vec![0; (GROUP_HEAD + members) * 8];
         let length = self.kernel.read(self.fd.as_fd(), &mut bytes)?;
-        Reading::parse_group(&bytes[..length.min(bytes.len())], members).ok_or(Errno(libc::ENODATA))
+        CounterReading::parse_group(&bytes[..length.min(bytes.len())], members).ok_or(Errno(libc::ENODATA))
     }
 
     /// The event's control page, with a ring of `data_pages` for its samples.
@@ -169,19 +183,19 @@ mod tests {
     #[test]
     fn a_group_must_be_as_large_as_asked() {
         let group = bytes(&[2, 10, 5, 7, 8]);
-        let reading = |value| Reading { value, enabled_ns: 10, running_ns: 5 };
-        assert_eq!(Reading::parse_group(&group, 2), Some(vec![reading(7), reading(8)]));
-        assert_eq!(Reading::parse_group(&group, 1), None);
-        assert_eq!(Reading::parse_group(&group, 3), None);
-        assert_eq!(Reading::parse_group(&group[..39], 2), None);
-        assert_eq!(Reading::parse(&group[..23]), None);
+        let reading = |value| CounterReading { value, enabled_ns: 10, running_ns: 5 };
+        assert_eq!(CounterReading::parse_group(&group, 2), Some(vec![reading(7), reading(8)]));
+        assert_eq!(CounterReading::parse_group(&group, 1), None);
+        assert_eq!(CounterReading::parse_group(&group, 3), None);
+        assert_eq!(CounterReading::parse_group(&group[..39], 2), None);
+        assert_eq!(CounterReading::parse(&group[..23]), None);
     }
 
     proptest! {
         #[test]
         fn no_buffer_panics(bytes in proptest::collection::vec(any::<u8>(), 0..80), members in 0usize..10) {
-            let _ = Reading::parse(&bytes);
-            let group = Reading::parse_group(&bytes, members);
+            let _ = CounterReading::parse(&bytes);
+            let group = CounterReading::parse_group(&bytes, members);
             prop_assert!(group.is_none_or(|group| group.len() == members && bytes.len() >= (3 + members) * 8));
         }
     }

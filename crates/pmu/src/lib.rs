@@ -1,7 +1,7 @@
 //! perf_event opened, tried and explained.
 //!
-//! Events are plain values ([`Event`]), and everything that reaches the kernel goes through the small trait
-//! [`Kernel`]: [`Live`] makes the system calls, [`scripted::Scripted`] answers as a test tells it to. A refusal is
+//! Events are plain values ([`KernelEvent`]), and everything that reaches the kernel goes through the small trait
+//! [`LinuxKernel`]: [`Live`] makes the system calls, [`scripted::Scripted`] answers as a test tells it to. A refusal is
 //! an [`Errno`], kept with its name.
 #![deny(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -21,8 +21,8 @@ pub mod scripted;
 
 pub use counting::{PerfCounting, PerfEvents};
 pub use errno::Errno;
-pub use event::{Event, Target};
-pub use kernel::{Counter, Kernel, Reading};
+pub use event::{EventTarget, KernelEvent};
+pub use kernel::{CounterReading, LinuxKernel, OpenCounter};
 pub use live::Live;
 pub use mapping::Mapping;
 pub use perf_event_open_sys::bindings;

@@ -17,21 +17,26 @@ use rustix::{
     mm::{MapFlags, ProtFlags},
 };
 
-use crate::{Errno, Event, Kernel, Mapping, Target, kernel::RingState};
+use crate::{Errno, EventTarget, KernelEvent, LinuxKernel, Mapping, kernel::RingState};
 
 /// Makes the real system calls.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Live;
 
-impl Kernel for Live {
-    fn open(&self, event: &Event, target: Target, leader: Option<BorrowedFd<'_>>) -> Result<OwnedFd, Errno> {
+impl LinuxKernel for Live {
+    fn open(
+        &self,
+        event: &KernelEvent,
+        target: EventTarget,
+        leader: Option<BorrowedFd<'_>>,
+    ) -> Result<OwnedFd, Errno> {
         let (pid, cpu) = target.pid_and_cpu();
         open(event, pid, cpu, leader, 0)
     }
 
     fn open_in_cgroup(
         &self,
-        event: &Event,
+        event: &KernelEvent,
         cgroup: BorrowedFd<'_>,
         cpu: u32,
         leader: Option<BorrowedFd<'_>>,
@@ -91,7 +96,7 @@ impl Kernel for Live {
 }
 
 fn open(
-    event: &Event,
+    event: &KernelEvent,
     pid: i32,
     cpu: i32,
     leader: Option<BorrowedFd<'_>>,

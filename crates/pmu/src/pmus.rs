@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 use machine::CpuSet;
 
 use crate::{
-    Event,
+    KernelEvent,
     field::{Field, FieldError, apply},
 };
 
@@ -14,7 +14,7 @@ use crate::{
 pub struct Pmu {
     /// Folder name, such as `cpu` or `uncore_imc_0`.
     pub name: String,
-    /// Goes into [`Event::kind`].
+    /// Goes into [`KernelEvent::kind`].
     pub kind: u32,
     /// CPUs to open an event on, once each, to cover the machine. `None`: not an uncore PMU.
     pub cpumask: Option<CpuSet>,
@@ -79,8 +79,8 @@ impl Pmu {
     }
 
     /// The named event, ready to be opened.
-    pub fn event(&self, name: &str) -> Option<Result<Event, FieldError>> {
-        let mut event = Event::new(self.kind, 0);
+    pub fn event(&self, name: &str) -> Option<Result<KernelEvent, FieldError>> {
+        let mut event = KernelEvent::new(self.kind, 0);
         let text = self.events.get(name)?;
         Some(apply(text, &self.fields, &mut event).map(|()| event))
     }
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(pmus[0].cpus, Some("16-23".parse().unwrap()));
         let imc = &pmus[2];
         assert!(imc.is_uncore() && imc.is_memory_controller() && !imc.is_core());
-        assert_eq!(imc.event("cas_count_read"), Some(Ok(Event::new(23, 0x0304))));
+        assert_eq!(imc.event("cas_count_read"), Some(Ok(KernelEvent::new(23, 0x0304))));
         assert_eq!(imc.event("cas_count_read.scale"), None);
     }
 

@@ -28,7 +28,7 @@ impl Need {
 
 /// Which step failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum NextStep {
     /// `perf_event_open`.
     Open,
     /// Mapping the ring or the control page.
@@ -41,7 +41,7 @@ pub enum Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trouble {
     /// Where.
-    pub step: Step,
+    pub step: NextStep,
     /// Why.
     pub errno: Errno,
 }
@@ -49,17 +49,17 @@ pub struct Trouble {
 impl Trouble {
     /// It could not be opened.
     pub fn open(errno: Errno) -> Self {
-        Self { step: Step::Open, errno }
+        Self { step: NextStep::Open, errno }
     }
 
     /// It could not be mapped.
     pub fn map(errno: Errno) -> Self {
-        Self { step: Step::Map, errno }
+        Self { step: NextStep::Map, errno }
     }
 
     /// It was open, and could not be used.
     pub fn using(errno: Errno) -> Self {
-        Self { step: Step::Use, errno }
+        Self { step: NextStep::Use, errno }
     }
 
     /// How much it tells: a permission says more than a shortage, and that more than a plain no.
@@ -138,7 +138,7 @@ impl Surroundings {
         let errno = trouble.errno;
         let (blocked, missing) = (Explanation::blocked, Explanation::missing);
         match (trouble.step, errno.0) {
-            (Step::Map, libc::EPERM) => self.locked_memory(),
+            (NextStep::Map, libc::EPERM) => self.locked_memory(),
             (_, libc::EACCES) => self.paranoid(errno, need),
             (_, libc::EPERM) if self.is_filtered => blocked(
                 format!("{errno}: a seccomp filter (a container's) forbids perf_event_open, even to root"),

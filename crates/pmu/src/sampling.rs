@@ -5,12 +5,12 @@
 //!
 //! ```no_run
 //! use std::time::Duration;
-//! use pmu::{Live, sampling::{Record, Sampler, SamplerRequest, Who}};
+//! use pmu::{Live, sampling::{RingRecord, Sampler, SamplerRequest, Who}};
 //!
 //! let pid = 1234; // a child that waits to execute a program
 //! let mut sampler = Sampler::open(&Live, &SamplerRequest::clock(Who::Child(pid), "0-1".parse()?))?;
 //! while sampler.wait(Duration::from_millis(100))?.more_to_come() {
-//!     sampler.drain(|record| if let Record::Sample(sample) = record { println!("{:x?}", sample.ip) });
+//!     sampler.drain(|record| if let RingRecord::Sample(sample) = record { println!("{:x?}", sample.ip) });
 //! }
 //! sampler.drain_all(|_| ());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -49,13 +49,15 @@ mod sideband;
 mod threads;
 mod words;
 
-pub use data_source::{Access, Blocked, DataSource, Distance, Level, Snoop, Tlb, TlbLevel};
+pub use data_source::{
+    Blocked, DataSource, Distance, SampledAccess, ServedBy, Snoop, TlbOutcome, TlbServedBy,
+};
 pub use failure::SamplingFailure;
 pub use fields::Fields;
 pub use jitter::Jitter;
-pub use layout::{Layout, Record};
+pub use layout::{RecordLayout, RingRecord};
 pub use precise::{LoadSampling, NoPreciseLoads, precise_loads};
-pub use request::{Pace, SamplerRequest, Sideband, Start, Who};
-pub use sample::{Abi, CallChain, Mode, Registers, Sample, Weight};
-pub use sampler::{Activity, Sampler};
-pub use sideband::{File, Mmap, Stamp};
+pub use request::{SamplerRequest, SamplingPace, SamplingStart, Sideband, Who};
+pub use sample::{Abi, CallChain, KernelSample, Mode, UserRegisters, Weight};
+pub use sampler::{RingActivity, Sampler};
+pub use sideband::{MappedFile, Mmap, Stamp};

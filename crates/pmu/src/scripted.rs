@@ -16,15 +16,15 @@ use std::{
 
 use perf_event_open_sys::bindings::perf_event_mmap_page as Page;
 
-use crate::{Errno, Event, Kernel, Mapping, Reading, Target, kernel::RingState};
+use crate::{CounterReading, Errno, EventTarget, KernelEvent, LinuxKernel, Mapping, kernel::RingState};
 
 /// What the code under test asked to open.
 #[derive(Clone, Copy, Debug)]
-pub struct Request<'a> {
+pub struct ScriptedRequest<'a> {
     /// The event.
-    pub event: &'a Event,
+    pub event: &'a KernelEvent,
     /// Whom it should measure.
-    pub target: Target,
+    pub target: EventTarget,
     /// Members the group already has, its leader included; 0 for an event on its own.
     pub group: usize,
     /// It is to count only what a control group runs there.
@@ -35,9 +35,9 @@ pub struct Request<'a> {
 #[derive(Clone, Debug)]
 pub struct Behaviour {
     /// What it reads once it was started.
-    pub reading: Reading,
+    pub reading: CounterReading,
     /// What it reads after that, once each; the last one stays.
-    pub later: Vec<Reading>,
+    pub later: Vec<CounterReading>,
     /// How many bytes a read gives at most.
     pub read_bytes: usize,
     /// What starting and stopping it answers.
@@ -50,7 +50,7 @@ impl Behaviour {
     /// Counts `value`, all the time.
     pub fn counts(value: u64) -> Self {
         Self {
-            reading: Reading { value, enabled_ns: 1_000, running_ns: 1_000 },
+            reading: CounterReading { value, enabled_ns: 1_000, running_ns: 1_000 },
             later: Vec::new(),
             read_bytes: usize::MAX,
             switch: Ok(()),
@@ -60,7 +60,7 @@ impl Behaviour {
 
     /// Opens, and never gets a counter.
     pub fn never_runs() -> Self {
-        let reading = Reading { value: 0, enabled_ns: 1_000, running_ns: 0 };
+        let reading = CounterReading { value: 0, enabled_ns: 1_000, running_ns: 0 };
         Self { reading, ..Self::counts(0) }
     }
 
@@ -73,16 +73,16 @@ impl Behaviour {
     }
 }
 
-type Script = dyn Fn(Request<'_>) -> Result<Behaviour, Errno> + Send + Sync;
+type Script = dyn Fn(ScriptedRequest<'_>) -> Result<Behaviour, Errno> + Send + Sync;
 
 /// A kernel whose every `perf_event_open` is answered by a function.
 pub struct Scripted {
     script: Box<Script>,
-    opened: Mutex<HashMap<RawFd, Opened>>,
+    opened: Mutex<HashMap<RawFd, ScriptedOpening>>,
     opens: AtomicUsize,
 }
 
-struct Opened {
+struct ScriptedOpening {
     behaviour: Behaviour,
     /// Its place in the order of opening: group reads give members in it.
     order: usize,
@@ -93,11 +93,11 @@ struct Opened {
     far_end: UnixStream,
 }
 
-impl Opened {
+impl ScriptedOpening {
     /// What it reads now; a later read may give more.
-    fn next(&mut self) -> Reading {
+    fn next(&mut self) -> CounterReading {
         if !self.started {
-            return Reading::default();
+            return CounterReading::default();
         }
         let now = self.behaviour.reading;
         if !self.behaviour.later.is_empty() {
@@ -115,12 +115,14 @@ impl Scripted {
     /// Answers every open with `script`.
     ///
     /// ```
-    /// use pmu::{Counter, Errno, Event, Target, scripted::Scripted};
+    /// use pmu::{Errno, EventTarget, KernelEvent, OpenCounter, scripted::Scripted};
     /// let kernel = Scripted::new(|_| Err(Errno(2)));
-    /// let refused = Counter::open(&kernel, &Event::software(0), Target::ThisThread).err();
+    /// let refused = OpenCounter::open(&kernel, &KernelEvent::software(0), EventTarget::ThisThread).err();
     /// assert_eq!(refused.map(|errno| errno.to_string()).as_deref(), Some("ENOENT"));
     /// ```
-    pub fn new(script: impl Fn(Request<'_>) -> Result<Behaviour, Errno> + Send + Sync + 'static) -> Self {
+    pub fn new(
+        script: impl Fn(ScriptedRequest<'_>) -> Result<Behaviour, Errno> + Send + Sync + 'static,
+    ) -> Self {
         Self { script: Box::new(script), opened: Mutex::default(), opens: AtomicUsize::new(0) }
     }
 
@@ -130,7 +132,7 @@ impl Scripted {
     }
 
     /// The events that are still open: closed ones leave their group, as in the kernel.
-    fn opened(&self) -> MutexGuard<'_, HashMap<RawFd, Opened>> {
+    fn opened(&self) -> MutexGuard<'_, HashMap<RawFd, ScriptedOpening>> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         opened.retain(|_, event| event.is_open());
         opened
@@ -139,7 +141,7 @@ impl Scripted {
     fn with<T>(
         &self,
         fd: BorrowedFd<'_>,
-        answer: impl FnOnce(&mut Opened) -> Result<T, Errno>,
+        answer: impl FnOnce(&mut ScriptedOpening) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
         self.opened().get_mut(&fd.as_raw_fd()).map_or(Err(Errno(libc::EBADF)), answer)
     }
@@ -148,8 +150,8 @@ impl Scripted {
 impl Scripted {
     fn answer(
         &self,
-        event: &Event,
-        target: Target,
+        event: &KernelEvent,
+        target: EventTarget,
         leader: Option<BorrowedFd<'_>>,
         in_cgroup: bool,
     ) -> Result<OwnedFd, Errno> {
@@ -157,7 +159,7 @@ impl Scripted {
         let group = leader.map_or(0, |leader| {
             1 + self.opened().values().filter(|event| event.leader == Some(leader)).count()
         });
-        let behaviour = (self.script)(Request { event, target, group, in_cgroup })?;
+        let behaviour = (self.script)(ScriptedRequest { event, target, group, in_cgroup })?;
         // A real descriptor, so that it is owned and closed like a real event.
         let (near_end, far_end) = UnixStream::pair()?;
         far_end.set_nonblocking(true)?;
@@ -166,7 +168,7 @@ impl Scripted {
         // Nothing runs that could call `exec`, so that moment is taken to be now.
         let started = !event.disabled || event.enable_on_exec;
         let group_read = event.group_read;
-        let opened = Opened { behaviour, order, group_read, leader, started, far_end };
+        let opened = ScriptedOpening { behaviour, order, group_read, leader, started, far_end };
         self.opened().insert(fd.as_raw_fd(), opened);
         Ok(fd)
     }
@@ -180,26 +182,31 @@ impl Scripted {
             .map(|(_, event)| event)
             .collect();
         members.sort_by_key(|event| event.order);
-        let readings: Vec<_> = members.into_iter().map(Opened::next).collect();
+        let readings: Vec<_> = members.into_iter().map(ScriptedOpening::next).collect();
         let times = readings.first().copied().unwrap_or_default();
         let head = [readings.len() as u64, times.enabled_ns, times.running_ns];
         head.into_iter().chain(readings.iter().map(|reading| reading.value)).collect()
     }
 }
 
-impl Kernel for Scripted {
-    fn open(&self, event: &Event, target: Target, leader: Option<BorrowedFd<'_>>) -> Result<OwnedFd, Errno> {
+impl LinuxKernel for Scripted {
+    fn open(
+        &self,
+        event: &KernelEvent,
+        target: EventTarget,
+        leader: Option<BorrowedFd<'_>>,
+    ) -> Result<OwnedFd, Errno> {
         self.answer(event, target, leader, false)
     }
 
     fn open_in_cgroup(
         &self,
-        event: &Event,
+        event: &KernelEvent,
         _cgroup: BorrowedFd<'_>,
         cpu: u32,
         leader: Option<BorrowedFd<'_>>,
     ) -> Result<OwnedFd, Errno> {
-        self.answer(event, Target::Cpu(cpu), leader, true)
+        self.answer(event, EventTarget::Cpu(cpu), leader, true)
     }
 
     fn switch(&self, fd: BorrowedFd<'_>, on: bool, group: bool) -> Result<(), Errno> {
@@ -258,7 +265,7 @@ impl Kernel for Scripted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Counter;
+    use crate::OpenCounter;
 
     #[test]
     fn groups_grow_and_shrink() {
@@ -267,18 +274,18 @@ mod tests {
             2 => Ok(Behaviour::never_runs()),
             _ => Err(Errno(libc::EINVAL)),
         });
-        let event = Event::hardware(0, None);
-        let leader = Counter::open(&kernel, &event, Target::ThisThread).unwrap();
-        let second = leader.join(&event, Target::ThisThread).unwrap();
+        let event = KernelEvent::hardware(0, None);
+        let leader = OpenCounter::open(&kernel, &event, EventTarget::ThisThread).unwrap();
+        let second = leader.join(&event, EventTarget::ThisThread).unwrap();
         assert_eq!(second.read().unwrap().counted(), None, "not started yet");
         leader.start().unwrap();
         assert_eq!(second.read().unwrap().counted(), Some(5));
-        let third = leader.join(&event, Target::ThisThread).unwrap();
+        let third = leader.join(&event, EventTarget::ThisThread).unwrap();
         leader.start().unwrap();
         assert_eq!(third.read().unwrap().counted(), None);
-        assert_eq!(leader.join(&event, Target::ThisThread).err(), Some(Errno(libc::EINVAL)));
+        assert_eq!(leader.join(&event, EventTarget::ThisThread).err(), Some(Errno(libc::EINVAL)));
         drop(third);
-        assert!(leader.join(&event, Target::ThisThread).is_ok(), "the third left the group");
+        assert!(leader.join(&event, EventTarget::ThisThread).is_ok(), "the third left the group");
         drop((leader, second));
         assert_eq!(kernel.open_events(), 0);
     }

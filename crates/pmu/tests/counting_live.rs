@@ -15,7 +15,8 @@ use std::{
 };
 
 use events::{
-    Count, Counting, Event, Instrument, Missing, Place, Request, Scope, Share, Signal, TooMany, Value,
+    Count, CountRequest, CountShare, CountedPlace, Counting, Event, Instrument, Missing, Scope, Signal,
+    TooMany, Value,
 };
 use held::Held;
 use machine::Source;
@@ -30,16 +31,28 @@ fn here() -> PerfEvents<'static> {
     PerfEvents::new(&Live, Source::live())
 }
 
-fn request(events: Vec<Event>, scope: Scope) -> Request {
-    Request { events, scope, too_many: TooMany::Multiplex, share: Share::Together }
+fn request(events: Vec<Event>, scope: Scope) -> CountRequest {
+    CountRequest { events, scope, too_many: TooMany::Multiplex, share: CountShare::Together }
 }
 
 fn software(name: &str, number: u64) -> Event {
     Event::new(name, Signal::Software(number))
 }
 
+/// What a machine lacks on which a request is refused.
+fn wanted(request: &CountRequest) -> &'static str {
+    if matches!(request.scope, Scope::Cpus(_)) {
+        return prerequisites::ROOT;
+    }
+    let watches = |event: &Event| matches!(event.signal, Signal::Breakpoint { .. });
+    match request.events.iter().any(watches) {
+        true => prerequisites::BREAKPOINT,
+        false => prerequisites::PERF_EVENT,
+    }
+}
+
 /// `None`, said aloud, where this user may not count.
-fn open<'a>(here: &'a PerfEvents<'_>, request: &Request) -> Option<Box<dyn Counting + 'a>> {
+fn open<'a>(here: &'a PerfEvents<'_>, request: &CountRequest) -> Option<Box<dyn Counting + 'a>> {
     match here.open(request) {
         Ok(counting) => Some(counting),
         Err(refusal) => {
@@ -48,7 +61,7 @@ fn open<'a>(here: &'a PerfEvents<'_>, request: &Request) -> Option<Box<dyn Count
                 ["EACCES", "EPERM", "ENOSYS", "ENOSPC"].iter().any(|name| words.contains(name)),
                 "{words}"
             );
-            eprintln!("not tried here: {words}");
+            prerequisites::skip(wanted(request), words);
             None
         }
     }
@@ -282,8 +295,8 @@ fn a_process_attached_to_counts_in_every_thread_and_child() {
 fn a_cpu_counts_apart_from_the_others() {
     let here = here();
     let cpus: machine::CpuSet = [0].into_iter().collect();
-    let request = Request {
-        share: Share::Each,
+    let request = CountRequest {
+        share: CountShare::Each,
         ..request(
             vec![software("cpu-clock", 0), software("context-switches", CONTEXT_SWITCHES)],
             Scope::Cpus(cpus),
@@ -296,7 +309,7 @@ fn a_cpu_counts_apart_from_the_others() {
     thread::sleep(Duration::from_millis(20));
     counting.stop().unwrap();
     let counts = counting.read().unwrap();
-    assert!(counts.iter().all(|count| count.place == Place::Cpu(0)), "{counts:?}");
+    assert!(counts.iter().all(|count| count.place == CountedPlace::Cpu(0)), "{counts:?}");
     assert!(raw(&counts, 0) >= 20_000_000, "the clock of a CPU passes whatever runs there");
 }
 
@@ -313,8 +326,7 @@ fn busy() {
 
 #[test]
 fn perf_stat_counts_the_same() {
-    if Command::new("perf").arg("--version").output().is_err() {
-        eprintln!("not tried here: perf is not installed");
+    if !prerequisites::needs("perf") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -330,7 +342,7 @@ fn perf_stat_counts_the_same() {
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let Ok(pid) = line.trim().parse() else {
         child.wait().unwrap();
-        eprintln!("not tried here: perf does not start programs ({line})");
+        prerequisites::skip("perf", format!("it does not start programs: {line}"));
         return;
     };
     let here = here();
@@ -345,7 +357,7 @@ fn perf_stat_counts_the_same() {
     for (event, name, unit) in [(0, "context-switches", 1.0), (1, "task-clock", 1e6)] {
         let line = report.lines().find(|line| line.contains(name)).unwrap();
         let Ok(theirs) = line.split(',').next().unwrap().parse::<f64>() else {
-            eprintln!("not tried here: perf says {line}");
+            prerequisites::skip("perf", line);
             continue;
         };
         let ratio = raw(&ours, event) as f64 / (theirs * unit);

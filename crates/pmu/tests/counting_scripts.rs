@@ -5,7 +5,9 @@ mod script;
 
 use std::{fs, path::Path};
 
-use events::{Counting, Encoding, Event, Instrument, Refusal, Request, Share, Signal, TooMany, Unit};
+use events::{
+    CountRefusal, CountRequest, CountShare, Counting, Encoding, Event, Instrument, Signal, TooMany, Unit,
+};
 use machine::Source;
 use pmu::{PerfEvents, scripted::Scripted};
 use script::{Case, Script, scope, show};
@@ -35,13 +37,13 @@ fn check(here: &PerfEvents<'_>, case: &Case, name: &str) {
     }
 }
 
-fn count(here: &PerfEvents<'_>, case: &Case) -> Result<(Vec<String>, Vec<String>), Refusal> {
+fn count(here: &PerfEvents<'_>, case: &Case) -> Result<(Vec<String>, Vec<String>), CountRefusal> {
     let events = case.events.iter().map(|name| here.resolve(name)).collect::<Result<Vec<_>, _>>()?;
-    let request = Request {
+    let request = CountRequest {
         events,
         scope: scope(&case.scope),
         too_many: if case.refuse { TooMany::Refuse } else { TooMany::Multiplex },
-        share: if case.each { Share::Each } else { Share::Together },
+        share: if case.each { CountShare::Each } else { CountShare::Together },
     };
     if let Some(runs) = &case.runs {
         assert_eq!(&here.runs(&request.events, &request.scope)?, runs);
@@ -94,6 +96,7 @@ scripts! {
     inherited_groups,
     control_group,
     filter_registers,
+    nehalem,
     what_events_need,
 }
 
@@ -102,11 +105,11 @@ fn everything_at_once_is_for_simulated_machines() {
     let kernel = Scripted::new(|_| panic!("nothing is opened"));
     let root = tempfile::tempdir().unwrap();
     let here = PerfEvents::new(&kernel, Source::under(root.path()));
-    let request = Request {
+    let request = CountRequest {
         events: vec![here.resolve("cycles").unwrap()],
         scope: scope("thread"),
         too_many: TooMany::AllAtOnce,
-        share: Share::Together,
+        share: CountShare::Together,
     };
     let words = here.open(&request).err().unwrap().to_string();
     assert!(words.contains("let events take turns, or split them over runs"), "{words}");
@@ -121,11 +124,11 @@ fn an_event_of_one_kind_of_core_does_not_open_on_another() {
     let kernel = script.kernel();
     let here = PerfEvents::new(&kernel, Source::under(root.path()));
     let encoding = Encoding { unit: Unit::Core, pmu: "cpu".into(), fields: vec![("event".into(), 0xd0)] };
-    let request = Request {
+    let request = CountRequest {
         events: vec![Event::new("loads", Signal::Encoded(encoding))],
         scope: scope("thread"),
         too_many: TooMany::Multiplex,
-        share: Share::Together,
+        share: CountShare::Together,
     };
     let words = here.open(&request).err().unwrap().to_string();
     assert!(words.contains("write one of cpu_atom, cpu_core instead of cpu"), "{words}");

@@ -3,7 +3,7 @@
 
 use std::{fs, sync::mpsc};
 
-use events::{Encoding, Event, Instrument, Request, Scope, Share, Signal, TooMany, Unit};
+use events::{CountRequest, CountShare, Encoding, Event, Instrument, Scope, Signal, TooMany, Unit};
 use machine::Source;
 use pmu::{
     PerfEvents,
@@ -27,11 +27,11 @@ fn encode(formats: &[(String, String)], fields: Vec<(String, u64)>) -> Result<(u
     });
     let here = PerfEvents::new(&kernel, Source::under(root.path()));
     let encoding = Encoding { unit: Unit::Core, pmu: "cpu".into(), fields };
-    let request = Request {
+    let request = CountRequest {
         events: vec![Event::new("it", Signal::Encoded(encoding))],
         scope: Scope::ThisThread,
         too_many: TooMany::Multiplex,
-        share: Share::Together,
+        share: CountShare::Together,
     };
     let opened = here.open(&request).map(drop).map_err(|refusal| refusal.to_string());
     opened.map(|()| told.try_recv().unwrap())

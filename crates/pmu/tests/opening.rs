@@ -11,11 +11,12 @@ use std::{
 };
 
 use pmu::{
-    Errno, Event, Pmu, Target, bindings as b,
+    Errno, EventTarget, KernelEvent, Pmu, bindings as b,
     event::Modes,
-    refusal::{Need, Step, Surroundings},
+    refusal::{Need, NextStep, Surroundings},
     sampling::{
-        Activity, Fields, LoadSampling, NoPreciseLoads, Pace, Sampler, SamplerRequest, Who, precise_loads,
+        Fields, LoadSampling, NoPreciseLoads, RingActivity, Sampler, SamplerRequest, SamplingPace, Who,
+        precise_loads,
     },
     scripted::{Behaviour, Scripted},
 };
@@ -28,7 +29,7 @@ fn request(cpus: &str) -> SamplerRequest {
 #[test]
 fn every_thread_of_a_process_on_every_cpu() {
     let kernel = Scripted::new(|asked| match asked.target {
-        Target::ThreadOnCpu { cpu: 3 | 5, .. } => Ok(Behaviour::samples(&[])),
+        EventTarget::ThreadOnCpu { cpu: 3 | 5, .. } => Ok(Behaviour::samples(&[])),
         _ => Err(Errno(libc::EINVAL)),
     });
     let done = thread::scope(|scope| {
@@ -45,8 +46,8 @@ fn every_thread_of_a_process_on_every_cpu() {
         (0..turns).map(|_| sampler.wait(Duration::ZERO).unwrap()).collect::<Vec<_>>()
     });
     let (last, before) = done.split_last().unwrap();
-    assert!(before.iter().all(|activity| *activity == Activity::TimeOut), "{before:?}");
-    assert_eq!(*last, Activity::Over);
+    assert!(before.iter().all(|activity| *activity == RingActivity::TimeOut), "{before:?}");
+    assert_eq!(*last, RingActivity::Over);
 }
 
 #[test]
@@ -64,7 +65,7 @@ fn rings_shrink_until_the_kernel_locks_them() {
     drop(sampler);
     let kernel = Scripted::new(|_| Ok(Behaviour { map: Err(Errno(libc::EPERM)), ..Behaviour::counts(0) }));
     let failure = Sampler::open(&kernel, &request("0")).err().unwrap();
-    assert_eq!((failure.trouble.step, kernel.open_events()), (Step::Map, 0));
+    assert_eq!((failure.trouble.step, kernel.open_events()), (NextStep::Map, 0));
     assert_eq!(
         failure.to_string(),
         "cannot sample the clock of child 7 on CPUs 0: EPERM; ask for smaller rings or fewer CPUs"
@@ -186,7 +187,7 @@ fn ibs_and_machines_without_anything() {
     let formats = [("cnt_ctl", "config:19"), ("swfilt", "config2:0"), ("ldlat", "config1:0-11")];
     let zen5 = pmu("ibs_op", &formats, &[]);
     let loads = precise_loads(&[pmu("cpu", INTEL, &[]), zen5], 200).unwrap().remove(0);
-    assert_eq!(loads.event, Event { config1: 256, config2: 1, ..Event::new(4, 1 << 19) });
+    assert_eq!(loads.event, KernelEvent { config1: 256, config2: 1, ..KernelEvent::new(4, 1 << 19) });
     assert_eq!(loads.threshold_cycles, Some(256));
     let zen2 = precise_loads(&[pmu("ibs_op", &[], &[])], 200).unwrap().remove(0);
     assert_eq!((zen2.event.modes, zen2.threshold_cycles), (Modes::All, None));
@@ -205,7 +206,10 @@ fn a_rate_is_left_to_the_kernel_unless_a_clock_ticks() {
         assert_eq!((attr.freq(), asked.event.sampling.unwrap().period), (1, 500));
         Ok(Behaviour::samples(&[]))
     });
-    let asked =
-        SamplerRequest { event: Event::hardware(0, None), pace: Pace::PerSecond(500), ..request("0") };
+    let asked = SamplerRequest {
+        event: KernelEvent::hardware(0, None),
+        pace: SamplingPace::PerSecond(500),
+        ..request("0")
+    };
     assert!(Sampler::open(&kernel, &asked).unwrap().redraw_periods().is_ok());
 }

@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use pmu::{
-    Errno, Target,
+    Errno, EventTarget,
     bindings::{self as b, perf_event_mmap_page as Page},
     record::encode,
-    sampling::{Activity, Fields, File, Layout, Record, Sampler, SamplerRequest, Who},
+    sampling::{Fields, MappedFile, RecordLayout, RingActivity, RingRecord, Sampler, SamplerRequest, Who},
     scripted::{Behaviour, Scripted},
 };
 use proptest::prelude::*;
@@ -64,21 +64,21 @@ fn request(cpus: &str) -> SamplerRequest {
 fn read(streams: Vec<Vec<u8>>, begin: usize) -> (Vec<String>, u64) {
     let cpus = format!("0-{}", streams.len() - 1);
     let kernel = Scripted::new(move |asked| match asked.target {
-        Target::ThreadOnCpu { tid: 7, cpu } => Ok(ring(&streams[cpu as usize], begin)),
+        EventTarget::ThreadOnCpu { tid: 7, cpu } => Ok(ring(&streams[cpu as usize], begin)),
         _ => Err(Errno(libc::EINVAL)),
     });
     let mut sampler = Sampler::open(&kernel, &request(&cpus)).unwrap();
     let mut seen = Vec::new();
-    assert_eq!(sampler.wait(Duration::ZERO).unwrap(), Activity::Over);
+    assert_eq!(sampler.wait(Duration::ZERO).unwrap(), RingActivity::Over);
     let count = sampler.drain(|record| seen.push(describe(&record)));
     assert_eq!(count, seen.len());
     assert_eq!(sampler.drain_all(|_| ()), 0, "everything was given back");
     (seen, sampler.lost())
 }
 
-fn describe(record: &Record<'_>) -> String {
+fn describe(record: &RingRecord<'_>) -> String {
     match record {
-        Record::Sample(sample) => {
+        RingRecord::Sample(sample) => {
             let registers = sample.registers.unwrap();
             let (low, high) = (registers.get(0).unwrap(), registers.get(2).unwrap());
             assert_eq!((registers.get(1), registers.get(63), registers.get(64)), (None, None, None));
@@ -89,21 +89,21 @@ fn describe(record: &Record<'_>) -> String {
                 sample.ip.unwrap()
             )
         }
-        Record::Lost { records, .. } => format!("lost {records}"),
-        Record::LostSamples { samples, .. } => format!("lost {samples} samples"),
-        Record::Unknown { kind, body, stamp } => {
+        RingRecord::Lost { records, .. } => format!("lost {records}"),
+        RingRecord::LostSamples { samples, .. } => format!("lost {samples} samples"),
+        RingRecord::Unknown { kind, body, stamp } => {
             format!("unknown {kind} of {} at {}", body.len(), stamp.time_ns)
         }
-        Record::Malformed { kind, bytes } => format!("malformed {kind:?} of {bytes}"),
-        Record::Comm { name, exec, .. } => format!("comm {} {exec}", String::from_utf8_lossy(name)),
-        Record::Fork { pid, tid, parent_pid, parent_tid, .. } => {
+        RingRecord::Malformed { kind, bytes } => format!("malformed {kind:?} of {bytes}"),
+        RingRecord::Comm { name, exec, .. } => format!("comm {} {exec}", String::from_utf8_lossy(name)),
+        RingRecord::Fork { pid, tid, parent_pid, parent_tid, .. } => {
             format!("fork {pid} {tid} from {parent_pid} {parent_tid}")
         }
-        Record::Exit { pid, tid, .. } => format!("exit {pid} {tid}"),
-        Record::Switch { out, preempted, .. } => format!("switch {out} {preempted}"),
-        Record::Throttle { .. } => "throttle".into(),
-        Record::Unthrottle { .. } => "unthrottle".into(),
-        Record::Mmap(mmap) => {
+        RingRecord::Exit { pid, tid, .. } => format!("exit {pid} {tid}"),
+        RingRecord::Switch { out, preempted, .. } => format!("switch {out} {preempted}"),
+        RingRecord::Throttle { .. } => "throttle".into(),
+        RingRecord::Unthrottle { .. } => "unthrottle".into(),
+        RingRecord::Mmap(mmap) => {
             format!("mmap {:x} {:?} {}", mmap.start, mmap.file, String::from_utf8_lossy(mmap.path))
         }
         _ => "other".into(),
@@ -148,7 +148,7 @@ fn every_kind_of_record() {
         side(77, 0, &[0; 16], 12),
     ];
     let (seen, lost) = read(vec![stream.concat()], 0);
-    let inode = File::Inode { major: 8, minor: 1, inode: 99, generation: 3 };
+    let inode = MappedFile::Inode { major: 8, minor: 1, inode: 99, generation: 3 };
     let expected = [
         "comm name true".to_owned(),
         "fork 10 11 from 7 8".into(),
@@ -159,8 +159,8 @@ fn every_kind_of_record() {
         "throttle".into(),
         "unthrottle".into(),
         format!("mmap 1000 {inode:?} /bin/x"),
-        format!("mmap 1000 {:?} /bin/x", File::BuildId(&[0xab; 4])),
-        format!("mmap 1000 {:?} [vdso]", File::Unknown),
+        format!("mmap 1000 {:?} /bin/x", MappedFile::BuildId(&[0xab; 4])),
+        format!("mmap 1000 {:?} [vdso]", MappedFile::Unknown),
         "unknown 77 of 16 at 12".into(),
     ];
     assert_eq!((seen, lost), (expected.to_vec(), 6));
@@ -213,8 +213,8 @@ fn a_call_chain_longer_than_its_record() {
         let body = words(&[pair(1, 2), 3, 0, count, 5]);
         let raw = encode(b::PERF_RECORD_SAMPLE, 2, &body);
         let records = pmu::record::Records::new(raw);
-        let record = Layout::new(fields, true).decode(records.iter().next().unwrap());
-        assert!(matches!(record, Record::Malformed { kind: Some(9), .. }), "{record:?}");
+        let record = RecordLayout::new(fields, true).decode(records.iter().next().unwrap());
+        assert!(matches!(record, RingRecord::Malformed { kind: Some(9), .. }), "{record:?}");
     }
 }
 
@@ -238,9 +238,9 @@ fn any_fields() -> impl Strategy<Value = Fields> {
 }
 
 /// Touches everything a record borrows.
-fn touch(record: &Record<'_>) -> usize {
+fn touch(record: &RingRecord<'_>) -> usize {
     let mut total = format!("{record:?}").len();
-    if let Record::Sample(sample) = record {
+    if let RingRecord::Sample(sample) = record {
         total += sample.call_chain.map_or(0, |chain| chain.addresses().count() + chain.entries().len());
         total += sample.registers.map_or(0, |registers| (0..70).filter_map(|r| registers.get(r)).count());
     }
@@ -285,7 +285,7 @@ proptest! {
         fields in any_fields(),
         struct_weight in any::<bool>(),
     ) {
-        let layout = Layout::new(fields, struct_weight);
+        let layout = RecordLayout::new(fields, struct_weight);
         let raw = pmu::record::Record { kind, misc, body: &body };
         touch(&layout.decode(raw));
     }

@@ -13,7 +13,7 @@ use std::{
 use machine::CpuSet;
 use pmu::{
     Errno, Live,
-    sampling::{Fields, Jitter, Mode, Record, Sampler, SamplerRequest, Sideband, Start, Who},
+    sampling::{Fields, Jitter, Mode, RingRecord, Sampler, SamplerRequest, SamplingStart, Sideband, Who},
 };
 
 const RIP: u32 = 8;
@@ -29,6 +29,7 @@ fn open(request: &SamplerRequest) -> Option<Sampler<'static>> {
         Err(failure) => {
             let errno = failure.trouble.errno;
             assert!(errno.is_permission() || errno == Errno(libc::ENOSYS), "unexpected refusal: {failure}");
+            prerequisites::skip(prerequisites::PERF_EVENT, failure);
             None
         }
     }
@@ -45,7 +46,7 @@ fn release(child: &mut Child) {
 }
 
 /// Reads until everybody is gone.
-fn follow(sampler: &mut Sampler<'_>, mut each: impl FnMut(&Record<'_>)) {
+fn follow(sampler: &mut Sampler<'_>, mut each: impl FnMut(&RingRecord<'_>)) {
     while sampler.wait(Duration::from_millis(200)).unwrap().more_to_come() {
         sampler.drain(|record| each(&record));
     }
@@ -90,11 +91,11 @@ fn a_child_is_followed_from_its_exec() {
     let mut maps: Vec<(u64, u64, Vec<u8>)> = Vec::new();
     let (mut samples, mut inside, mut exits, mut switches, mut last, mut backwards) = (0, 0, 0, [0, 0], 0, 0);
     follow(&mut sampler, |record| match record {
-        Record::Comm { pid: whose, name, exec: true, .. } if *whose == pid => names.push(name.to_vec()),
-        Record::Mmap(mmap) => maps.push((mmap.start, mmap.start + mmap.length, mmap.path.to_vec())),
-        Record::Exit { pid: whose, .. } => exits += usize::from(*whose == pid),
-        Record::Switch { out, .. } => switches[usize::from(*out)] += 1,
-        Record::Sample(sample) => {
+        RingRecord::Comm { pid: whose, name, exec: true, .. } if *whose == pid => names.push(name.to_vec()),
+        RingRecord::Mmap(mmap) => maps.push((mmap.start, mmap.start + mmap.length, mmap.path.to_vec())),
+        RingRecord::Exit { pid: whose, .. } => exits += usize::from(*whose == pid),
+        RingRecord::Switch { out, .. } => switches[usize::from(*out)] += 1,
+        RingRecord::Sample(sample) => {
             samples += 1;
             assert_eq!((sample.pid, sample.mode), (pid, Mode::User));
             backwards += usize::from(sample.time_ns < last);
@@ -103,7 +104,7 @@ fn a_child_is_followed_from_its_exec() {
             assert_eq!(registers.get(RIP), Some(ip));
             inside += usize::from(maps.iter().any(|(start, end, _)| (*start..*end).contains(&ip)));
         }
-        Record::Malformed { .. } => panic!("{record:?}"),
+        RingRecord::Malformed { .. } => panic!("{record:?}"),
         _ => (),
     });
     child.wait().unwrap();
@@ -136,12 +137,12 @@ fn threads_and_forks_are_followed() {
     let mut children = BTreeSet::new();
     let mut samples: BTreeMap<i32, u64> = BTreeMap::new();
     let (mut forked, mut exited) = (BTreeSet::new(), BTreeSet::new());
-    let mut take = |record: Record<'_>| match record {
-        Record::Sample(sample) => *samples.entry(sample.tid).or_default() += 1,
-        Record::Fork { pid, .. } => {
+    let mut take = |record: RingRecord<'_>| match record {
+        RingRecord::Sample(sample) => *samples.entry(sample.tid).or_default() += 1,
+        RingRecord::Fork { pid, .. } => {
             forked.insert(pid);
         }
-        Record::Exit { pid, .. } => {
+        RingRecord::Exit { pid, .. } => {
             exited.insert(pid);
         }
         _ => (),
@@ -166,15 +167,17 @@ fn threads_and_forks_are_followed() {
 #[test]
 fn nothing_before_the_start_and_nothing_after_the_stop() {
     let here = std::process::id() as i32;
-    let request =
-        SamplerRequest { start: Start::ByHand, ..SamplerRequest::clock(Who::Process(here), online()) };
+    let request = SamplerRequest {
+        start: SamplingStart::ByHand,
+        ..SamplerRequest::clock(Who::Process(here), online())
+    };
     let Some(mut sampler) = open(&request) else {
         return;
     };
     let me = tid();
     let mut mine = 0;
-    let mut count = |record: Record<'_>| {
-        if let Record::Sample(sample) = record {
+    let mut count = |record: RingRecord<'_>| {
+        if let RingRecord::Sample(sample) = record {
             mine += usize::from(sample.tid == me);
         }
     };
@@ -186,7 +189,7 @@ fn nothing_before_the_start_and_nothing_after_the_stop() {
     while seen == 0 && started.elapsed() < Duration::from_secs(20) {
         spin(20);
         sampler.drain(|record| {
-            seen += usize::from(matches!(record, Record::Sample(sample) if sample.tid == me))
+            seen += usize::from(matches!(record, RingRecord::Sample(sample) if sample.tid == me))
         });
     }
     sampler.stop().unwrap();
@@ -204,7 +207,7 @@ fn stated_period(sampler: &mut Sampler<'_>) -> Option<u64> {
     while period.is_none() && began.elapsed() < Duration::from_secs(20) {
         spin(5);
         sampler.drain(|record| {
-            if let Record::Sample(sample) = record {
+            if let RingRecord::Sample(sample) = record {
                 period = sample.period;
             }
         });
@@ -241,7 +244,7 @@ fn call_chains_and_other_fields() {
     while seen == 0 && started.elapsed() < Duration::from_secs(20) {
         spin(20);
         sampler.drain(|record| {
-            if let Record::Sample(sample) = record {
+            if let RingRecord::Sample(sample) = record {
                 seen += 1;
                 let chain: Vec<_> = sample.call_chain.unwrap().addresses().collect();
                 assert_eq!(chain.first().copied(), sample.ip);

@@ -44,7 +44,7 @@ pub struct Point {
     /// Data set used: rounded so that every thread has whole iterations.
     pub size: Bytes,
     /// Pages the buffers got; `None` where the system does not say.
-    pub pages: Option<Pages>,
+    pub pages: Option<BackingPages>,
     /// Why it stopped repeating.
     pub stopped: Stopped,
     /// Wall time of each sample divided by its passes.
@@ -92,7 +92,7 @@ pub enum Stopped {
 
 /// Pages behind the buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pages {
+pub struct BackingPages {
     /// Bytes on huge pages, as the kernel reports after first touch.
     pub huge: Bytes,
     /// All bytes mapped.

@@ -1,12 +1,10 @@
 //! Events counted over a program, a kernel, or the whole machine.
 
-use events::{Count, Missing, Place, Value};
+use events::{Count, CountedPlace, Missing, Signal, Value};
 use serde::{Deserialize, Serialize};
+use trust::{Basis, Standing};
 
-use crate::{
-    run::{Ending, Usage},
-    trust::{Basis, Standing},
-};
+use crate::run::{Ending, Usage};
 
 /// Name and version of the form in which counts are written as JSON.
 pub const SCHEMA: &str = "memwall.count/1";
@@ -41,6 +39,8 @@ pub struct Counts {
 pub struct CountedEvent {
     /// As asked for.
     pub name: String,
+    /// What was programmed, whatever it is called.
+    pub signal: Signal,
     /// What one count stands for, if not itself: `64B`, `4flop`.
     pub scale: Option<String>,
     /// Known errata.
@@ -123,7 +123,7 @@ pub enum Total {
 }
 
 /// Sums one event over those of its places that `include` takes; none if there are none.
-pub fn total(counts: &[Count], event: usize, include: impl Fn(&Place) -> bool) -> Option<Total> {
+pub fn total(counts: &[Count], event: usize, include: impl Fn(&CountedPlace) -> bool) -> Option<Total> {
     let mine: Vec<&Value> = counts
         .iter()
         .filter(|count| count.event == event && include(&count.place))
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     fn counted(event: usize, cpu: u32, raw: u64, enabled_ns: u64, running_ns: u64) -> Count {
-        Count { event, place: Place::Cpu(cpu), value: Value::Counted { raw, enabled_ns, running_ns } }
+        Count { event, place: CountedPlace::Cpu(cpu), value: Value::Counted { raw, enabled_ns, running_ns } }
     }
 
     #[test]
@@ -190,13 +190,17 @@ mod tests {
             total(&counts, 0, |_| true),
             Some(Total::Missing { reason: Missing::NeverRan, places: 1, of: 3 })
         );
-        assert!(matches!(total(&counts, 0, |place| *place != Place::Cpu(2)), Some(Total::Counted { .. })));
+        assert!(matches!(
+            total(&counts, 0, |place| *place != CountedPlace::Cpu(2)),
+            Some(Total::Counted { .. })
+        ));
     }
 
     #[test]
     fn increments_keep_what_is_missing() {
         let before = vec![counted(0, 0, 5, 10, 10), counted(1, 0, 1, 1, 1)];
-        let refused = Count { event: 1, place: Place::Cpu(0), value: Value::Missing(Missing::NeverRan) };
+        let refused =
+            Count { event: 1, place: CountedPlace::Cpu(0), value: Value::Missing(Missing::NeverRan) };
         let after = vec![counted(0, 0, 8, 30, 20), refused.clone()];
         assert_eq!(since(&before, &after), vec![counted(0, 0, 3, 20, 10), refused]);
     }

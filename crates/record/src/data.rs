@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ids::ThreadId;
+
 /// All that is known about the data of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Data {
@@ -12,7 +14,7 @@ pub struct Data {
     /// Places in the code that allocated.
     pub sites: Vec<Site>,
     /// Blocks in the order they were allocated.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<HeapBlock>,
     /// Whether allocations were written down, process by process.
     pub heap: Vec<HeapLog>,
 }
@@ -21,8 +23,8 @@ pub struct Data {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AreaKind {
-    /// The stack of a thread, by its index; of the first thread if the kernel calls it so.
-    Stack(u32),
+    /// The stack of a thread; of the first thread if the kernel calls it so.
+    Stack(ThreadId),
     /// What `brk` grows.
     Heap,
     /// A mapped file.
@@ -120,7 +122,7 @@ impl BlockKind {
 
 /// A block of memory from the moment it was allocated, until another one lies there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Block {
+pub struct HeapBlock {
     /// Index of the process.
     pub process: u32,
     /// Nanoseconds since the start of the recording; 0 for what was there before.

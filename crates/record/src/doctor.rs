@@ -10,7 +10,7 @@ pub struct Checkup {
     /// One row per capability.
     pub rows: Vec<Capability>,
     /// The best instrument for this machine.
-    pub instrument: Instrument,
+    pub instrument: BestInstrument,
     /// Why that one, in a sentence.
     pub because: String,
     /// What cannot be told here, one sentence each.
@@ -25,7 +25,7 @@ pub struct Capability {
     /// Name for people.
     pub name: String,
     /// What came of trying.
-    pub state: State,
+    pub state: CapabilityState,
     /// What was found, or what went wrong, with the errno's name where there is one.
     pub detail: String,
     /// How it was tried.
@@ -39,7 +39,7 @@ pub struct Capability {
 /// What came of trying.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum CapabilityState {
     /// It works.
     Found,
     /// The machine does not have it.
@@ -51,7 +51,7 @@ pub enum State {
 /// The sources of measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Instrument {
+pub enum BestInstrument {
     /// Hardware events.
     Pmu,
     /// Clock samples with user registers.

@@ -9,6 +9,7 @@
 mod about;
 mod data;
 mod error;
+mod loads;
 mod read;
 mod schema;
 #[cfg(test)]
@@ -18,4 +19,4 @@ mod write;
 pub use error::FileError;
 pub use read::read;
 pub use schema::{APPLICATION_ID, VERSION};
-pub use write::{Code, Sample, Writer, write};
+pub use write::{Code, RecordedSample, Writer, write};

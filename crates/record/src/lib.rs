@@ -1,13 +1,15 @@
 //! Plain types of what was measured, and the recording file. No measuring: experiments fill them, reports read
 //! them. Only [`mod@file`] touches the disk.
 #![deny(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod bench;
 pub mod count;
 pub mod data;
 pub mod doctor;
 pub mod file;
+pub mod ids;
+pub mod loads;
 pub mod run;
 pub mod scenario;
-pub mod trust;
 pub mod validate;

@@ -5,7 +5,11 @@ use std::num::NonZeroU64;
 use machine::profile::{Fingerprint, Noise};
 use serde::{Deserialize, Serialize};
 
-use crate::data::Data;
+use crate::{
+    data::Data,
+    ids::{FunctionId, ModuleId, PlaceId, ThreadId},
+    loads::LoadSamples,
+};
 
 /// A whole recording in memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,7 +19,7 @@ pub struct Run {
     /// Processes in the order they were seen.
     pub processes: Vec<Process>,
     /// Threads in the order they were seen.
-    pub threads: Vec<Thread>,
+    pub threads: Vec<RecordedThread>,
     /// Files and other memory that code was executed from.
     pub modules: Vec<Module>,
     /// Functions that samples landed in.
@@ -28,14 +32,46 @@ pub struct Run {
     pub places: Vec<Place>,
     /// The samples.
     pub samples: Samples,
+    /// Loads that the processor sampled itself, if it was asked to.
+    pub loads: LoadSamples,
     /// Call chains, each once: places from the sampled one outwards.
-    pub stacks: Vec<Vec<u32>>,
+    pub stacks: Vec<Vec<PlaceId>>,
     /// What lay where in memory, and who had allocated it.
     pub data: Data,
     /// How each thread spent each slice of wall time; empty if the kernel refused context-switch records.
     pub slices: Vec<Slice>,
     /// What was lost, refused or went wrong, in plain sentences.
     pub remarks: Vec<String>,
+}
+
+impl Run {
+    /// A thread; none if the recording has no such row.
+    pub fn thread(&self, id: ThreadId) -> Option<&RecordedThread> {
+        self.threads.get(id.index())
+    }
+
+    /// A module; none if the recording has no such row.
+    pub fn module(&self, id: ModuleId) -> Option<&Module> {
+        self.modules.get(id.index())
+    }
+
+    /// A function; none if the recording has no such row.
+    pub fn function(&self, id: FunctionId) -> Option<&Function> {
+        self.functions.get(id.index())
+    }
+
+    /// A place; none if the recording has no such row.
+    pub fn place(&self, id: PlaceId) -> Option<&Place> {
+        self.places.get(id.index())
+    }
+
+    /// File and line that an address comes from, if debug information says so.
+    pub fn line_at(&self, module: ModuleId, address: u64) -> Option<(&str, u32)> {
+        let after = self.lines.partition_point(|line| (line.module, line.start) <= (module, address));
+        let line = self.lines.get(after.checked_sub(1)?)?;
+        let is_here = line.module == module && address < line.end;
+        is_here.then_some((self.files.get(line.file as usize)?, line.line))
+    }
 }
 
 /// What was run, how, and how it ended.
@@ -123,7 +159,7 @@ pub struct Process {
 
 /// A thread.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Thread {
+pub struct RecordedThread {
     /// Its number.
     pub tid: u32,
     /// Index of its process.
@@ -183,8 +219,8 @@ pub struct Module {
 /// A function that samples landed in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Function {
-    /// Index of its module.
-    pub module: u32,
+    /// The module it is in.
+    pub module: ModuleId,
     /// Its name as linked; none if only its bounds are known.
     pub symbol: Option<String>,
     /// The name for people: demangled, or `unnamed at 0x…`.
@@ -200,19 +236,19 @@ pub struct Function {
 /// An address that samples landed on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// Index of its module.
-    pub module: u32,
+    /// The module it is in.
+    pub module: ModuleId,
     /// Address in the module's own terms: as linked for files, absolute for others.
     pub address: u64,
-    /// Index of its function, if one is known.
-    pub function: Option<u32>,
+    /// The function it is in, if one is known.
+    pub function: Option<FunctionId>,
 }
 
 /// Addresses of one source line, within a function that samples landed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LineRange {
-    /// Index of the module.
-    pub module: u32,
+    /// The module they are in.
+    pub module: ModuleId,
     /// First address, in the module's own terms.
     pub start: u64,
     /// Behind the last address.
@@ -228,14 +264,14 @@ pub struct LineRange {
 pub struct Samples {
     /// Nanoseconds since the start of the recording.
     pub time_ns: Vec<u64>,
-    /// Index of the thread.
-    pub thread: Vec<u32>,
+    /// The thread that ran.
+    pub thread: Vec<ThreadId>,
     /// CPU it ran on.
     pub cpu: Vec<u16>,
-    /// Index of the place the instruction pointer was at.
-    pub place: Vec<u32>,
-    /// Effective address of the memory operand of the instruction `skid_instructions` before the place, from the
-    /// registers of the sample; none if it has no operand, or lies in another block.
+    /// The place the instruction pointer was at.
+    pub place: Vec<PlaceId>,
+    /// Effective address of a memory operand of the instruction that the sample is blamed on, from the registers of the
+    /// sample; none if there is no operand, or the registers do not tell.
     pub address: Vec<Option<NonZeroU64>>,
     /// Index of the call chain; none if there was none. Empty if call chains were not recorded.
     pub stack: Vec<Option<u32>>,
@@ -244,8 +280,8 @@ pub struct Samples {
 /// How one thread spent one slice of wall time. What is left of the slice it did not exist.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slice {
-    /// Index of the thread.
-    pub thread: u32,
+    /// Whose time it is.
+    pub thread: ThreadId,
     /// Which slice since the start of the recording.
     pub slice: u32,
     /// On a CPU.

@@ -3,7 +3,7 @@
 use machine::{Bytes, profile::Noise};
 use serde::{Deserialize, Serialize};
 
-use crate::bench::{Pages, Work};
+use crate::bench::{BackingPages, Work};
 
 /// The result of `memwall scenario`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub struct ScenarioRun {
     /// Buffers in memory.
     pub buffers: Vec<BufferUse>,
     /// How streams of a given rate were slowed down.
-    pub paces: Vec<Pace>,
+    pub paces: Vec<ScenarioPace>,
     /// Each region stands before those inside it.
     pub regions: Vec<RegionRun>,
     /// From the first thread's start to the last thread's end.
@@ -52,12 +52,12 @@ pub struct BufferUse {
     /// The node it was bound to; `None`: where its owner touched it first.
     pub node: Option<u32>,
     /// Pages it got, if the system says.
-    pub pages: Option<Pages>,
+    pub pages: Option<BackingPages>,
 }
 
 /// How a stream was slowed down to a rate. All threads of its step together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Pace {
+pub struct ScenarioPace {
     /// The region of its step.
     pub region: String,
     /// The kernel.
@@ -93,14 +93,14 @@ pub struct ThreadRun {
     /// Which thread.
     pub thread: usize,
     /// Each time it went from entering to leaving.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ScenarioEntry>,
     /// What all planned entries together do, by construction.
     pub truth: Truth,
 }
 
 /// One stay in a region, on a clock that is 0 at the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct ScenarioEntry {
     /// Entered, all threads being there.
     pub start_ns: f64,
     /// Left.
@@ -174,7 +174,7 @@ mod tests {
         let work = Work { program_bytes: 400.0, ..Work::default() };
         ThreadRun {
             thread,
-            entries: entries.iter().map(|&(start_ns, end_ns)| Entry { start_ns, end_ns }).collect(),
+            entries: entries.iter().map(|&(start_ns, end_ns)| ScenarioEntry { start_ns, end_ns }).collect(),
             truth: Truth { work, data: Bytes(64), least_transfers: 0, most_transfers: 0 },
         }
     }

@@ -5,15 +5,15 @@
 use std::{env, ffi::OsString, process::ExitCode, time::Duration};
 
 use machine::Source;
-use pmu::{Errno, Kernel, Live, scripted::Scripted};
-use recorder::{Request, Target, record};
+use pmu::{Errno, LinuxKernel, Live, scripted::Scripted};
+use recorder::{RecordRequest, RecordTarget, record};
 
 fn main() -> ExitCode {
     let mut arguments = env::args_os().skip(1);
     let Some(file) = arguments.next() else { return usage() };
-    let mut request = Request::new(Target::Launch(Vec::new()), file);
+    let mut request = RecordRequest::new(RecordTarget::Launch(Vec::new()), file);
     let refusing = Scripted::new(|_| Err(Errno(libc::EACCES)));
-    let mut kernel: &dyn Kernel = &Live;
+    let mut kernel: &dyn LinuxKernel = &Live;
     while let Some(argument) = arguments.next() {
         let mut number = || arguments.next()?.to_str()?.parse::<f64>().ok();
         match argument.to_str() {
@@ -22,7 +22,7 @@ fn main() -> ExitCode {
             Some("--no-heap") => request.heap = false,
             Some("--call-graph") => request.call_chains = true,
             Some("--pid") => match number() {
-                Some(pid) => request.target = Target::Attach(pid as u32),
+                Some(pid) => request.target = RecordTarget::Attach(pid as u32),
                 None => return usage(),
             },
             Some("--rate") => request.rate_hz = number().unwrap_or(0.0) as u32,
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     }
     let command: Vec<OsString> = arguments.collect();
     if !command.is_empty() {
-        request.target = Target::Launch(command);
+        request.target = RecordTarget::Launch(command);
     }
     match record(&request, kernel, &Source::live()) {
         Ok(outcome) => {

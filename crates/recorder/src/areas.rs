@@ -5,7 +5,10 @@
 
 use std::{fs, time::Duration};
 
-use record::data::{Area, AreaKind, AreaPages};
+use record::{
+    data::{Area, AreaKind, AreaPages},
+    ids::ThreadId,
+};
 
 /// A process is looked at when it is so old, and then after three times as long, again and again.
 pub(super) const FIRST_LOOK_NS: u64 = 100_000_000;
@@ -30,7 +33,7 @@ pub(super) fn next_look_ns(age_ns: u64, took: Duration) -> u64 {
 
 /// Addresses of a file that a process has loaded, zeroed data included.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct AreaSpan {
     pub start: u64,
     pub end: u64,
     pub module: usize,
@@ -46,7 +49,7 @@ pub(super) struct Knowledge<'a> {
     /// Threads by index with their stack pointers.
     pub stack_pointers: &'a [(u32, u64)],
     /// Files it has loaded, with their paths.
-    pub loaded: &'a [(Span, String)],
+    pub loaded: &'a [(AreaSpan, String)],
     /// The machine has one memory node only: nobody needs to be asked.
     pub one_node: bool,
 }
@@ -148,11 +151,11 @@ impl Knowledge<'_> {
             self.stack_pointers.iter().find(|(_, pointer)| holds(pointer)).map(|(thread, _)| *thread);
         match (path, thread) {
             ("[stack]", thread) if thread.or(self.main_thread).is_some() => {
-                AreaKind::Stack(self.main_thread.or(thread).unwrap_or(0))
+                AreaKind::Stack(ThreadId(self.main_thread.or(thread).unwrap_or(0)))
             }
             ("[heap]", _) => AreaKind::Heap,
             _ if path.starts_with('/') => AreaKind::File(path.trim_end_matches(" (deleted)").to_owned()),
-            (_, Some(thread)) => AreaKind::Stack(thread),
+            (_, Some(thread)) => AreaKind::Stack(ThreadId(thread)),
             // The zeroed data of a program or library.
             _ => match self.loaded.iter().find(|(span, _)| span.start <= start && end <= span.end) {
                 Some((_, path)) => AreaKind::File(path.clone()),
@@ -230,7 +233,7 @@ nonsense
 ";
 
     fn look_at(smaps: &str, one_node: bool) -> Vec<Area> {
-        let span = Span { start: 0x40_0000, end: 0x40_3000, module: 0, bias: 0 };
+        let span = AreaSpan { start: 0x40_0000, end: 0x40_3000, module: 0, bias: 0 };
         let knowledge = Knowledge {
             process: 3,
             main_thread: Some(5),
@@ -249,9 +252,9 @@ nonsense
             (0x40_0000, 0x40_3000, AreaKind::File("/bin/a b".into())),
             (0x100_0000, 0x102_1000, AreaKind::Heap),
             (0x7f00_0000_0000, 0x7f00_0040_0000, AreaKind::Anonymous),
-            (0x7f00_0100_0000, 0x7f00_0180_0000, AreaKind::Stack(6)),
+            (0x7f00_0100_0000, 0x7f00_0180_0000, AreaKind::Stack(ThreadId(6))),
             (0x7f00_0200_0000, 0x7f00_0220_0000, AreaKind::File("/anon_hugepage".into())),
-            (0x7ffc_0000_0000, 0x7ffc_0002_1000, AreaKind::Stack(5)),
+            (0x7ffc_0000_0000, 0x7ffc_0002_1000, AreaKind::Stack(ThreadId(5))),
         ];
         assert_eq!(kinds, expected);
         assert!(all.iter().all(|area| area.process == 3));
@@ -298,7 +301,7 @@ nonsense
             one_node: true,
         };
         let all = look(i32::try_from(std::process::id()).unwrap(), &knowledge).unwrap();
-        assert!(all.iter().any(|area| area.kind == AreaKind::Stack(7)), "{all:?}");
+        assert!(all.iter().any(|area| area.kind == AreaKind::Stack(ThreadId(7))), "{all:?}");
         assert!(all.is_sorted_by_key(|area| area.start));
         assert!(look(i32::MAX, &knowledge).is_none());
     }

@@ -6,11 +6,12 @@ use std::collections::{BTreeMap, HashMap};
 use code::decode_range;
 use record::{
     file::Code,
+    ids::{FunctionId, ModuleId},
     run::{Function, LineRange, Module, ModuleKind, Place, Run},
 };
 use symbols::{Identity, Image, PerfMap};
 
-use super::memory::Pages;
+use super::{known_work::GeneratedCode, memory::CodePages};
 
 /// Of a longer function only the beginning is kept.
 const LONGEST_CODE_BYTES: u64 = 256 << 10;
@@ -32,9 +33,11 @@ const UNKNOWN_BYTES: u64 = 512;
 pub(super) struct Sources<'a> {
     pub image: Option<&'a Image>,
     /// Pages copied from memory, if there are any of this module.
-    pub pages: Option<&'a Pages>,
+    pub pages: Option<&'a CodePages>,
     /// Names that the program gave to generated code.
     pub names: Option<&'a PerfMap>,
+    /// Generated code that was handed in.
+    pub generated: &'a [GeneratedCode],
 }
 
 /// Collects the code of places, module by module.
@@ -48,7 +51,7 @@ pub(super) struct Collector {
 }
 
 /// One function with the places in it.
-struct Found {
+struct FoundCode {
     function: Function,
     places: Vec<usize>,
 }
@@ -62,14 +65,14 @@ impl Collector {
 
     /// Adds the functions of a module's places.
     pub fn module(&mut self, module: u32, places: &[Place], sources: Sources<'_>) {
-        let own = places.iter().enumerate().filter(|(_, place)| place.module == module);
-        let mut functions: BTreeMap<u64, Found> = BTreeMap::new();
+        let own = places.iter().enumerate().filter(|(_, place)| place.module == ModuleId(module));
+        let mut functions: BTreeMap<u64, FoundCode> = BTreeMap::new();
         let mut unknown: Vec<(u64, usize)> = Vec::new();
         for (index, place) in own {
             match function_at(module, place.address, sources) {
                 Some(function) => {
                     let found = functions.entry(function.start);
-                    found.or_insert(Found { function, places: Vec::new() }).places.push(index);
+                    found.or_insert(FoundCode { function, places: Vec::new() }).places.push(index);
                 }
                 None if self.sampled[index] => unknown.push((place.address, index)),
                 None => {}
@@ -87,12 +90,12 @@ impl Collector {
         self.code
     }
 
-    fn add(&mut self, mut found: Found, places: &[Place], sources: Sources<'_>) {
+    fn add(&mut self, mut found: FoundCode, places: &[Place], sources: Sources<'_>) {
         let has_samples = found.places.iter().any(|place| self.sampled[*place]);
         let function = &mut found.function;
         let end = function.end.min(function.start.saturating_add(LONGEST_CODE_BYTES));
         if has_samples && function.code.is_none() && self.kept_bytes < KEPT_BYTES {
-            function.code = bytes(function.module, function.start, end, sources);
+            function.code = bytes(function.module.0, function.start, end, sources);
         }
         self.kept_bytes += function.code.as_ref().map_or(0, Vec::len);
         if let Some(image) = sources.image.filter(|image| image.has_debug_info()) {
@@ -101,7 +104,7 @@ impl Collector {
         }
         let index = u32::try_from(self.code.functions.len()).unwrap_or(u32::MAX);
         for place in found.places {
-            self.code.function_of_place[place] = Some(index);
+            self.code.function_of_place[place] = Some(FunctionId(index));
         }
         self.code.functions.push(found.function);
     }
@@ -154,15 +157,33 @@ impl Collector {
 
 /// The function at an address, without its code.
 fn function_at(module: u32, address: u64, sources: Sources<'_>) -> Option<Function> {
+    if let Some(found) = sources.generated.iter().find(|code| code.holds(address)) {
+        let (name, code) = (found.name.clone(), Some(found.bytes.clone()));
+        return Some(Function {
+            module: ModuleId(module),
+            symbol: None,
+            name,
+            start: found.start,
+            end: found.end(),
+            code,
+        });
+    }
     if let Some(found) = sources.image.and_then(|image| image.function_at(address)) {
         let symbol = found.is_named().then(|| found.name.clone().into_owned());
         let name = found.demangled().into_owned();
         let range = found.range;
-        return Some(Function { module, symbol, name, start: range.start, end: range.end, code: None });
+        return Some(Function {
+            module: ModuleId(module),
+            symbol,
+            name,
+            start: range.start,
+            end: range.end,
+            code: None,
+        });
     }
     let (range, name) = sources.names?.at(address)?;
     let (symbol, name) = (Some(name.to_owned()), symbols::demangle(name).into_owned());
-    Some(Function { module, symbol, name, start: range.start, end: range.end, code: None })
+    Some(Function { module: ModuleId(module), symbol, name, start: range.start, end: range.end, code: None })
 }
 
 fn bytes(module: u32, start: u64, end: u64, sources: Sources<'_>) -> Option<Vec<u8>> {
@@ -175,8 +196,8 @@ fn bytes(module: u32, start: u64, end: u64, sources: Sources<'_>) -> Option<Vec<
 
 /// Code that belongs to no known function: stretches around the places, sorted by address. A stretch begins where
 /// decoding from there meets the places.
-fn unknown_code(module: u32, places: &[(u64, usize)], sources: Sources<'_>) -> Vec<Found> {
-    let mut all: Vec<Found> = Vec::new();
+fn unknown_code(module: u32, places: &[(u64, usize)], sources: Sources<'_>) -> Vec<FoundCode> {
+    let mut all: Vec<FoundCode> = Vec::new();
     for &(address, index) in places {
         if let Some(last) = all.last_mut()
             && address < last.function.end
@@ -192,8 +213,9 @@ fn unknown_code(module: u32, places: &[(u64, usize)], sources: Sources<'_>) -> V
         };
         let end = start + code.len() as u64;
         let name = format!("unknown code at {start:#x}");
-        let function = Function { module, symbol: None, name, start, end, code: Some(code) };
-        all.push(Found { function, places: vec![index] });
+        let function =
+            Function { module: ModuleId(module), symbol: None, name, start, end, code: Some(code) };
+        all.push(FoundCode { function, places: vec![index] });
     }
     all
 }
@@ -230,7 +252,10 @@ pub fn complete(run: &mut Run) {
     }
     let mut sampled = vec![false; run.places.len()];
     for place in &run.samples.place {
-        sampled[*place as usize] = true;
+        sampled[place.index()] = true;
+    }
+    for load in run.loads.taken() {
+        sampled[load.place.index()] = true;
     }
     let mut collector = Collector::new(sampled);
     for (index, module) in run.modules.iter_mut().enumerate() {

@@ -22,8 +22,8 @@ use ::heap::{Note, NoteFile, NoteRing, VARIABLE};
 use record::file::Writer;
 use tempfile::TempDir;
 
-use self::sites::{Frames, Key};
-use super::{modules::Modules, population::Population, recorder::Window};
+use self::sites::{Frames, SiteKey};
+use super::{modules::Modules, population::Population, recorder::RecordWindow};
 pub(super) use authors::Leaving;
 pub(super) use entering::{Barrier, barrier};
 
@@ -38,7 +38,7 @@ pub(super) struct Heap {
     /// By region of the file.
     rings: HashMap<u64, LiveRing>,
     frames: Frames,
-    by_key: HashMap<Key, u32>,
+    by_key: HashMap<SiteKey, u32>,
     blocks: u64,
     shortfall: Shortfall,
 }
@@ -90,7 +90,7 @@ struct LiveRing {
 /// What a note is read with.
 pub(super) struct HeapContext<'a> {
     pub population: &'a Population,
-    pub window: &'a Window,
+    pub window: &'a RecordWindow,
     pub modules: &'a mut Modules,
     pub writer: &'a mut Writer,
 }

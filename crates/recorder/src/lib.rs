@@ -1,8 +1,8 @@
-//! Running a program under the timer instrument, into a recording.
+//! Running a program under the timer instrument, into a recording; and known work of this process under the same.
 //!
 //! [`record()`] starts a program, or attaches to one, samples it and everything it starts, and writes a recording
 //! (`record::file`) as it goes. The program gets memwall's own standard streams, environment, signal mask and ignored
-//! signals, and its exit code comes back in the [`Outcome`].
+//! signals, and its exit code comes back in the [`RecordOutcome`].
 //!
 //! - Signals of the terminal (Ctrl-C) reach the program and memwall alike: the program decides what they mean, memwall
 //!   goes on until it ends. SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGINT and SIGQUIT sent to memwall alone are passed on.
@@ -20,6 +20,8 @@ mod calls;
 mod chains;
 mod code_store;
 mod heap;
+mod known_work;
+mod loads;
 mod memory;
 mod modules;
 mod operand;
@@ -37,16 +39,17 @@ mod variables;
 use std::{ffi::OsString, io, path::PathBuf, time::Duration};
 
 use machine::Source;
-use pmu::Kernel;
+use pmu::LinuxKernel;
 use record::{file::FileError, run::Ending};
 
 pub use code_store::complete;
+pub use known_work::{GeneratedCode, KnownWork, KnownWorkError};
 
 /// What to record, and how.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Request {
+pub struct RecordRequest {
     /// Whom.
-    pub target: Target,
+    pub target: RecordTarget,
     /// Into which file.
     pub output: PathBuf,
     /// Samples per second and running thread.
@@ -64,13 +67,15 @@ pub struct Request {
     /// Take call chains along, as far as frame pointers carry. On a guest they took 0.1 to 0.3 % of processor time beside
     /// the 1.5 to 2 % of sampling itself.
     pub call_chains: bool,
+    /// Sample loads with their latency and where their data came from, where the processor can.
+    pub precise: bool,
     /// The version of memwall, for the recording.
     pub memwall: String,
 }
 
 /// Whom to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum RecordTarget {
     /// Start this program with its arguments.
     Launch(Vec<OsString>),
     /// The process with this number.
@@ -86,9 +91,9 @@ pub enum OnRefusal {
     Fail,
 }
 
-impl Request {
-    /// 1000 samples per second, from the beginning to the end, with allocations and without call chains.
-    pub fn new(target: Target, output: impl Into<PathBuf>) -> Self {
+impl RecordRequest {
+    /// 1000 samples per second, from the beginning to the end, with allocations, without call chains and sampled loads.
+    pub fn new(target: RecordTarget, output: impl Into<PathBuf>) -> Self {
         Self {
             target,
             output: output.into(),
@@ -99,6 +104,7 @@ impl Request {
             on_refusal: OnRefusal::GoOn,
             heap: true,
             call_chains: false,
+            precise: false,
             memwall: env!("CARGO_PKG_VERSION").to_owned(),
         }
     }
@@ -106,7 +112,7 @@ impl Request {
 
 /// What came of it.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct RecordOutcome {
     /// How the program ended; [`Ending::Detached`] if it was attached to and goes on.
     pub ending: Ending,
     /// From the first instruction to the end of recording.
@@ -115,6 +121,8 @@ pub struct Outcome {
     pub samples: u64,
     /// Why there are no samples, and what would allow them.
     pub refusal: Option<String>,
+    /// Why no loads were sampled although that was asked for, and what to do instead.
+    pub no_loads: Option<String>,
     /// Why the recording stopped early; what was measured before is in it.
     pub trouble: Option<FileError>,
     /// A folder with the library that writes allocations down, still there because processes of the program go on and
@@ -122,7 +130,7 @@ pub struct Outcome {
     pub left_behind: Option<PathBuf>,
 }
 
-impl Outcome {
+impl RecordOutcome {
     /// The exit code a shell would show: the program's own, or 128 and the signal that killed it.
     pub fn exit_code(&self) -> u8 {
         match self.ending {
@@ -137,7 +145,7 @@ impl Outcome {
 /// Why nothing was recorded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum RunError {
+pub enum RecordError {
     /// There is no such program.
     #[error("{program}: no such program; check the name, or give a path such as ./{program}")]
     NoProgram {
@@ -183,7 +191,7 @@ pub enum RunError {
 /// More would be throttled by most kernels, and measure the measuring.
 pub const MAX_RATE_HZ: u32 = 20_000;
 
-impl RunError {
+impl RecordError {
     /// The exit code that shells and `env` use for programs that could not be started, 1 for all else.
     pub fn exit_code(&self) -> u8 {
         match self {
@@ -196,9 +204,13 @@ impl RunError {
 
 /// Records what is asked for, on the machine at `source`, through `kernel`. Comes back when the program has ended, or
 /// recording is over for a process attached to.
-pub fn record(request: &Request, kernel: &dyn Kernel, source: &Source) -> Result<Outcome, RunError> {
+pub fn record(
+    request: &RecordRequest,
+    kernel: &dyn LinuxKernel,
+    source: &Source,
+) -> Result<RecordOutcome, RecordError> {
     if !(1..=MAX_RATE_HZ).contains(&request.rate_hz) {
-        return Err(RunError::Rate { rate_hz: request.rate_hz });
+        return Err(RecordError::Rate { rate_hz: request.rate_hz });
     }
     session::record(request, kernel, source)
 }

@@ -55,13 +55,13 @@ pub(super) fn own_vdso() -> Option<Vec<u8>> {
 
 /// Pages of code that were copied out of running processes.
 #[derive(Debug, Default)]
-pub(super) struct Pages {
+pub(super) struct CodePages {
     /// By module of the recording and address in its terms.
     pages: BTreeMap<(u32, u64), Vec<u8>>,
     bytes: usize,
 }
 
-impl Pages {
+impl CodePages {
     /// Copies the page of a sample at `ip` and its neighbours, as far as they lie in `range`. `address` is the same
     /// place in the terms of `module`. A page is copied once: code that is written anew keeps its first bytes.
     pub fn copy(&mut self, module: u32, address: u64, pid: i32, ip: u64, range: (u64, u64)) {
@@ -136,7 +136,7 @@ mod tests {
         let own = i32::try_from(std::process::id()).unwrap();
         let ip = our_own_code_can_be_copied as *const () as u64;
         let line = maps(own).unwrap().into_iter().find(|line| (line.start..line.end).contains(&ip)).unwrap();
-        let mut pages = Pages::default();
+        let mut pages = CodePages::default();
         pages.copy(3, ip, own, ip, (line.start, line.end));
         let (start, end) = pages.around(3, ip).unwrap();
         assert!(start <= ip && ip < end);

@@ -7,11 +7,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pmu::sampling::File;
+use pmu::sampling::MappedFile;
 use record::run::{Module, ModuleKind};
-use symbols::{Identity, Image, ImageError, Segment};
+use symbols::{Identity, Image, ImageError, ImageSegment};
 
-use super::{areas::Span, memory, spaces::Mapped};
+use super::{areas::AreaSpan, memory, spaces::Mapped};
 
 /// Files whose images may stay open together; beyond it the one not used for longest is closed.
 const OPEN_BYTES: u64 = 32 << 20;
@@ -20,7 +20,7 @@ const PAGE_BYTES: u64 = 4096;
 
 /// What is known of one module.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct KnownModule {
     /// As the recording has it.
     pub about: Module,
     /// The process whose generated code it is.
@@ -31,13 +31,13 @@ pub(super) struct Known {
     /// The inode it was mapped from, where the kernel says no build id.
     inode: Option<u64>,
     /// Those with code first.
-    segments: Vec<Segment>,
-    state: State,
+    segments: Vec<ImageSegment>,
+    state: ImageState,
     used: u64,
 }
 
 #[derive(Debug)]
-enum State {
+enum ImageState {
     Unopened,
     Open(Box<Image>),
     /// Open, and gone if closed: its file was deleted.
@@ -47,7 +47,7 @@ enum State {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
+struct ModuleKey {
     path: String,
     build_id: Option<Vec<u8>>,
     inode: Option<u64>,
@@ -57,22 +57,22 @@ struct Key {
 /// All modules seen, by numbers of our own: only those with samples are recorded.
 #[derive(Debug, Default)]
 pub(super) struct Modules {
-    all: Vec<Known>,
-    by_key: HashMap<Key, usize>,
+    all: Vec<KnownModule>,
+    by_key: HashMap<ModuleKey, usize>,
     recorded: Vec<usize>,
     clock: u64,
 }
 
 impl Modules {
     /// The number of the module that a process mapped.
-    pub fn number(&mut self, pid: i32, path: &[u8], file: File<'_>) -> usize {
+    pub fn number(&mut self, pid: i32, path: &[u8], file: MappedFile<'_>) -> usize {
         let text = String::from_utf8_lossy(path);
         let kind = kind_of(&text);
         let (build_id, inode) = match file {
             _ if kind != ModuleKind::File => (None, None),
-            File::BuildId(id) => (Some(id.to_vec()), None),
-            File::Inode { inode, .. } => (None, Some(inode).filter(|inode| *inode != 0)),
-            File::Unknown => (None, None),
+            MappedFile::BuildId(id) => (Some(id.to_vec()), None),
+            MappedFile::Inode { inode, .. } => (None, Some(inode).filter(|inode| *inode != 0)),
+            MappedFile::Unknown => (None, None),
         };
         let pid = matches!(kind, ModuleKind::Anonymous | ModuleKind::Unknown).then_some(pid);
         let path = match (kind, pid) {
@@ -80,20 +80,20 @@ impl Modules {
             (ModuleKind::Unknown, Some(pid)) => format!("unknown memory of process {pid}"),
             _ => text.trim_end_matches(" (deleted)").to_owned(),
         };
-        let key = Key { path: path.clone(), build_id: build_id.clone(), inode, pid };
+        let key = ModuleKey { path: path.clone(), build_id: build_id.clone(), inode, pid };
         let next = self.all.len();
         let number = *self.by_key.entry(key).or_insert(next);
         if number == next {
             let identity = Identity { build_id, stamp: None };
             let about = Module { path, kind, build_id: identity.build_id_hex(), problem: None };
-            self.all.push(Known {
+            self.all.push(KnownModule {
                 about,
                 pid,
                 recorded: None,
                 identity,
                 inode,
                 segments: Vec::new(),
-                state: State::Unopened,
+                state: ImageState::Unopened,
                 used: 0,
             });
         }
@@ -102,10 +102,10 @@ impl Modules {
 
     /// The number of what lies where nothing is known to lie.
     pub fn unknown(&mut self, pid: i32) -> usize {
-        self.number(pid, b"", File::Unknown)
+        self.number(pid, b"", MappedFile::Unknown)
     }
 
-    pub fn get(&self, number: usize) -> &Known {
+    pub fn get(&self, number: usize) -> &KnownModule {
         &self.all[number]
     }
 
@@ -144,23 +144,23 @@ impl Modules {
         let clock = self.clock;
         let known = &mut self.all[number];
         known.used = clock;
-        if matches!(known.state, State::Unopened | State::Closed) {
+        if matches!(known.state, ImageState::Unopened | ImageState::Closed) {
             known.open(pid, mapped);
             self.close_others(number);
         }
         match &self.all[number].state {
-            State::Open(image) | State::Kept(image) => Some(image),
-            State::Unopened | State::Closed | State::Unusable => None,
+            ImageState::Open(image) | ImageState::Kept(image) => Some(image),
+            ImageState::Unopened | ImageState::Closed | ImageState::Unusable => None,
         }
     }
 
     /// Where a file that a process has mapped lies in its memory, zeroed data included.
-    pub fn span(&mut self, pid: i32, mapped: &Mapped) -> Option<Span> {
+    pub fn span(&mut self, pid: i32, mapped: &Mapped) -> Option<AreaSpan> {
         let number = mapped.module;
         if self.all[number].about.kind != ModuleKind::File {
             return None;
         }
-        if matches!(self.all[number].state, State::Unopened) {
+        if matches!(self.all[number].state, ImageState::Unopened) {
             self.image(number, pid, Some(mapped));
         }
         let segments = &self.all[number].segments;
@@ -174,7 +174,7 @@ impl Modules {
         let last = segments.iter().map(|segment| segment.addresses.end).max()?;
         let (start, end) = (first.wrapping_add(bias), last.wrapping_add(bias));
         let round = |address: u64| address.checked_next_multiple_of(PAGE_BYTES).unwrap_or(address);
-        (start < end).then(|| Span {
+        (start < end).then(|| AreaSpan {
             start: start - start % PAGE_BYTES,
             end: round(end),
             module: number,
@@ -183,25 +183,24 @@ impl Modules {
     }
 
     fn close_others(&mut self, current: usize) {
-        let size = |known: &Known| match &known.state {
-            State::Open(image) => image.identity().stamp.map_or(0, |stamp| stamp.size_bytes),
+        let size = |known: &KnownModule| match &known.state {
+            ImageState::Open(image) => image.identity().stamp.map_or(0, |stamp| stamp.size_bytes),
             _ => 0,
         };
         while self.all.iter().map(size).sum::<u64>() > OPEN_BYTES {
-            let open = self
-                .all
-                .iter_mut()
-                .enumerate()
-                .filter(|(number, known)| *number != current && matches!(known.state, State::Open(_)));
+            let open =
+                self.all.iter_mut().enumerate().filter(|(number, known)| {
+                    *number != current && matches!(known.state, ImageState::Open(_))
+                });
             let Some((_, oldest)) = open.min_by_key(|(_, known)| known.used) else { return };
-            oldest.state = State::Closed;
+            oldest.state = ImageState::Closed;
         }
     }
 }
 
-impl Known {
+impl KnownModule {
     fn open(&mut self, pid: i32, mapped: Option<&Mapped>) {
-        let first = matches!(self.state, State::Unopened);
+        let first = matches!(self.state, ImageState::Unopened);
         let opened = match self.about.kind {
             ModuleKind::File => self.open_file(pid, mapped),
             ModuleKind::Vdso => memory::own_vdso()
@@ -209,7 +208,7 @@ impl Known {
                 .and_then(|bytes| Image::from_bytes("[vdso]", bytes))
                 .map(|image| (image, true)),
             ModuleKind::Anonymous | ModuleKind::Unknown => {
-                self.state = State::Unusable;
+                self.state = ImageState::Unusable;
                 return;
             }
         };
@@ -222,11 +221,11 @@ impl Known {
                     self.segments.sort_by_key(|segment| !segment.executable);
                 }
                 let image = Box::new(image);
-                self.state = if keep { State::Kept(image) } else { State::Open(image) };
+                self.state = if keep { ImageState::Kept(image) } else { ImageState::Open(image) };
             }
             Err(error) => {
                 self.about.problem.get_or_insert_with(|| error.to_string());
-                self.state = State::Unusable;
+                self.state = ImageState::Unusable;
             }
         }
     }
@@ -296,11 +295,14 @@ mod tests {
     #[test]
     fn files_are_one_for_all_processes_and_generated_code_is_not() {
         let mut modules = Modules::default();
-        let file = File::BuildId(&[1, 2]);
+        let file = MappedFile::BuildId(&[1, 2]);
         let library = modules.number(1, b"/lib/x.so", file);
         assert_eq!(modules.number(2, b"/lib/x.so", file), library);
-        assert_ne!(modules.number(2, b"/lib/x.so", File::BuildId(&[3])), library, "rebuilt meanwhile");
-        assert_ne!(modules.number(1, b"//anon", File::Unknown), modules.number(2, b"//anon", File::Unknown));
+        assert_ne!(modules.number(2, b"/lib/x.so", MappedFile::BuildId(&[3])), library, "rebuilt meanwhile");
+        assert_ne!(
+            modules.number(1, b"//anon", MappedFile::Unknown),
+            modules.number(2, b"//anon", MappedFile::Unknown)
+        );
         assert_eq!(modules.get(library).about.build_id.as_deref(), Some("0102"));
     }
 
@@ -308,7 +310,7 @@ mod tests {
     fn an_address_of_this_program_is_found_in_its_file() {
         let path = std::env::current_exe().unwrap();
         let mut modules = Modules::default();
-        let number = modules.number(1, path.as_os_str().as_encoded_bytes(), File::Unknown);
+        let number = modules.number(1, path.as_os_str().as_encoded_bytes(), MappedFile::Unknown);
         let function = an_address_of_this_program_is_found_in_its_file as *const () as u64;
         let pid = i32::try_from(std::process::id()).unwrap();
         let maps = memory::maps(pid).unwrap();
@@ -321,7 +323,7 @@ mod tests {
         let name = image.function_at(address).unwrap().name.into_owned();
         assert!(name.contains("an_address_of_this_program"), "{name}");
         assert_eq!(modules.get(number).about.problem, None);
-        let gone = modules.number(1, b"/no/such/file", File::Unknown);
+        let gone = modules.number(1, b"/no/such/file", MappedFile::Unknown);
         modules.record(gone, pid, None);
         assert!(modules.get(gone).about.problem.as_ref().unwrap().contains("/no/such/file"));
     }

@@ -8,7 +8,7 @@ use code::{
     Reg,
     blame::{Routine, WatchedOperand},
 };
-use pmu::sampling::Registers;
+use pmu::sampling::UserRegisters;
 use symbols::Image;
 
 /// Longer functions are not decoded.
@@ -37,9 +37,20 @@ impl Operands {
         if range.end - range.start > LONGEST_FUNCTION_BYTES {
             return None;
         }
-        let key = (module, range.start);
+        self.find_in(module, range.start, || image.bytes(range), address)
+    }
+
+    /// The same in the function that begins at `start`; its code is asked for once.
+    pub fn find_in<'c>(
+        &mut self,
+        module: usize,
+        start: u64,
+        code: impl FnOnce() -> Option<&'c [u8]>,
+        address: u64,
+    ) -> Option<WatchedOperand> {
+        let key = (module, start);
         if !self.routines.contains_key(&key) {
-            let routine = Routine::new(image.bytes(range.clone())?, range.start);
+            let routine = Routine::new(code()?, start);
             self.remember(key, routine);
         }
         self.routines.get(&key)?.watched(address, self.skid)
@@ -59,7 +70,7 @@ impl Operands {
 const PERF_REGISTERS: [u32; 16] = [0, 2, 3, 1, 7, 6, 4, 5, 16, 17, 18, 19, 20, 21, 22, 23];
 
 /// The operand's address. `bias` is what the loader added to the module's own addresses.
-pub(super) fn address(watched: &WatchedOperand, registers: &Registers<'_>, bias: u64) -> Option<u64> {
+pub(super) fn address(watched: &WatchedOperand, registers: &UserRegisters<'_>, bias: u64) -> Option<u64> {
     let value = |reg: Reg| {
         let number = PERF_REGISTERS.get(reg.index()).filter(|_| reg.is_general())?;
         registers.get(*number)

@@ -2,10 +2,10 @@
 
 use std::{collections::HashMap, rc::Rc};
 
-use record::run::{Process, Thread};
+use record::run::{Process, RecordedThread};
 
 use super::{
-    areas::{FIRST_LOOK_NS, Span},
+    areas::{AreaSpan, FIRST_LOOK_NS},
     spaces::Space,
 };
 
@@ -23,7 +23,7 @@ pub(super) struct LiveProcess {
     /// The index of the process it was forked from.
     pub parent: Option<u32>,
     /// The files it has loaded, by address; none if that is to be found out.
-    pub spans: Option<Rc<[Span]>>,
+    pub spans: Option<Rc<[AreaSpan]>>,
     /// When its address space is to be looked at.
     pub look_ns: u64,
 }
@@ -32,7 +32,7 @@ pub(super) struct LiveProcess {
 #[derive(Debug)]
 pub(super) struct LiveThread {
     pub index: u32,
-    pub about: Thread,
+    pub about: RecordedThread,
     pub pid: i32,
     /// At its last sample.
     pub stack_pointer: Option<u64>,
@@ -83,7 +83,7 @@ impl Population {
     pub fn thread(&mut self, pid: i32, tid: i32, at_ns: u64) -> Option<&LiveThread> {
         let process = self.processes.get_mut(&pid)?;
         process.threads += 1;
-        let about = Thread {
+        let about = RecordedThread {
             tid: tid.cast_unsigned(),
             process: process.index,
             name: process.about.name.clone(),

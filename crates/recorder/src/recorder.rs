@@ -1,5 +1,6 @@
 //! From the kernel's records to the recording.
 
+mod functions;
 mod mappings;
 mod samples;
 mod tasks;
@@ -7,19 +8,20 @@ mod tasks;
 use std::collections::HashMap;
 
 use code::blame::WatchedOperand;
-use pmu::sampling::Record;
+use pmu::sampling::RingRecord;
 use record::{file::Writer, run::Place};
 
 use super::{
     areas,
     chains::Chains,
     heap::Heap,
-    memory::Pages,
+    known_work::GeneratedCode,
+    memory::CodePages,
     modules::Modules,
     operand::Operands,
     population::Population,
-    schedule::Watch,
-    slices::{Doing, Slices},
+    schedule::ScheduleWatch,
+    slices::{Doing, ThreadSlices},
     variables::Variables,
 };
 
@@ -28,16 +30,17 @@ pub(super) const NEVER: u64 = u64::MAX;
 
 /// What is known of a place beside what the recording says.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct KnownSpace {
     index: u32,
     operand: Option<WatchedOperand>,
 }
 
 /// What was counted on the way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Counts {
+pub(super) struct RecordCounts {
     pub samples: u64,
     pub lost: u64,
+    pub lost_loads: u64,
     pub throttled: u64,
     pub malformed: u64,
     pub unmapped: u64,
@@ -49,17 +52,19 @@ pub(super) struct Counts {
 pub(super) struct Recorder {
     pub writer: Writer,
     pub modules: Modules,
-    pub pages: Pages,
+    pub pages: CodePages,
     pub places: Vec<Place>,
     /// Whether samples landed on a place; others are known as callers only.
     pub sampled: Vec<bool>,
     pub chains: Chains,
+    /// Code of this process that was generated, if that is what is recorded: samples elsewhere belong to whoever runs it.
+    pub generated: Vec<GeneratedCode>,
     /// What the program writes down about its allocations, if it does.
     pub heap: Option<Heap>,
-    pub counts: Counts,
+    pub counts: RecordCounts,
     /// When the first process ended.
     pub root_ended_ns: Option<u64>,
-    by_place: HashMap<(usize, u64), Known>,
+    by_place: HashMap<(usize, u64), KnownSpace>,
     /// By module and return address, the place of the call; none if no call stands there.
     callers: HashMap<(usize, u64), Option<u32>>,
     /// The chain of the current sample.
@@ -68,14 +73,14 @@ pub(super) struct Recorder {
     has_one_node: bool,
     operands: Operands,
     population: Population,
-    slices: Slices,
-    window: Window,
+    slices: ThreadSlices,
+    window: RecordWindow,
     root: i32,
 }
 
 /// Which part of the kernel's time is recorded, on the kernel's clock.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Window {
+pub(super) struct RecordWindow {
     /// The recording's zero.
     pub origin_ns: u64,
     /// How long after the program's exec the zero lies; `None` if it is already known.
@@ -84,7 +89,7 @@ pub(super) struct Window {
     pub end_ns: u64,
 }
 
-impl Window {
+impl RecordWindow {
     pub fn time(&self, at_ns: u64) -> u64 {
         at_ns.min(self.end_ns).saturating_sub(self.origin_ns)
     }
@@ -96,16 +101,23 @@ impl Window {
 
 impl Recorder {
     /// `root` is the process that was started or attached to.
-    pub fn new(writer: Writer, root: i32, window: Window, slice_ns: u64, skid_instructions: u32) -> Self {
+    pub fn new(
+        writer: Writer,
+        root: i32,
+        window: RecordWindow,
+        slice_ns: u64,
+        skid_instructions: u32,
+    ) -> Self {
         Self {
             writer,
             modules: Modules::default(),
-            pages: Pages::default(),
+            pages: CodePages::default(),
             places: Vec::new(),
             sampled: Vec::new(),
             chains: Chains::default(),
+            generated: Vec::new(),
             heap: None,
-            counts: Counts::default(),
+            counts: RecordCounts::default(),
             root_ended_ns: None,
             by_place: HashMap::new(),
             callers: HashMap::new(),
@@ -114,13 +126,13 @@ impl Recorder {
             has_one_node: areas::has_one_node(),
             operands: Operands::new(skid_instructions),
             population: Population::default(),
-            slices: Slices::new(slice_ns),
+            slices: ThreadSlices::new(slice_ns),
             window,
             root,
         }
     }
 
-    pub fn window(&self) -> Window {
+    pub fn window(&self) -> RecordWindow {
         self.window
     }
 
@@ -137,6 +149,21 @@ impl Recorder {
             self.rename_thread(*tid, name);
         }
         self.look_at(pid, 0);
+    }
+
+    /// Notes a thread of a process that is about to execute generated code, and nothing else of that process.
+    pub fn known_work(&mut self, pid: i32, tid: i32, code: GeneratedCode) {
+        let process = self.population.process(pid, None, 0);
+        process.about.name.clone_from(&code.name);
+        self.writer.process(process.index, &process.about);
+        self.begin_thread(pid, tid, 0, Doing::Blocked);
+        self.map(
+            pid,
+            (code.start, code.bytes.len() as u64, 0),
+            b"//anon",
+            pmu::sampling::MappedFile::Unknown,
+        );
+        self.generated.push(code);
     }
 
     /// Notes a process and threads that procfs shows.
@@ -165,7 +192,7 @@ impl Recorder {
     }
 
     /// Asks procfs what a thread did since it was last asked for.
-    pub fn ask(&mut self, watch: &mut Watch, pid: i32, tid: i32, at_ns: u64, slice_ns: u64) {
+    pub fn ask(&mut self, watch: &mut ScheduleWatch, pid: i32, tid: i32, at_ns: u64, slice_ns: u64) {
         let Some(thread) = self.population.threads.get(&tid) else { return };
         let is_due = self.window.contains(at_ns);
         let slice = watch.ask(pid, tid, thread.index, self.window.time(at_ns), slice_ns);
@@ -175,20 +202,32 @@ impl Recorder {
     }
 
     /// Takes one record.
-    pub fn take(&mut self, record: Record<'_>) {
+    pub fn take(&mut self, record: RingRecord<'_>) {
         match record {
-            Record::Sample(sample) => self.sample(&sample),
-            Record::Mmap(mmap) if !mmap.is_data => self.mmap(&mmap),
-            Record::Comm { stamp, pid, tid, name, exec } => {
+            RingRecord::Sample(sample) => self.sample(&sample),
+            RingRecord::Mmap(mmap) if !mmap.is_data => self.mmap(&mmap),
+            RingRecord::Comm { stamp, pid, tid, name, exec } => {
                 self.comm(stamp, pid, tid, &String::from_utf8_lossy(name), exec);
             }
-            Record::Fork { stamp, pid, tid, parent_pid, .. } => self.fork(stamp, pid, tid, parent_pid),
-            Record::Exit { stamp, tid, .. } => self.exit(stamp, tid),
-            Record::Switch { stamp, out, preempted } => self.switch(stamp, out, preempted),
-            Record::Lost { records, .. } => self.counts.lost += records,
-            Record::LostSamples { samples, .. } => self.counts.lost += samples,
-            Record::Throttle { .. } => self.counts.throttled += 1,
-            Record::Malformed { .. } => self.counts.malformed += 1,
+            RingRecord::Fork { stamp, pid, tid, parent_pid, .. } => self.fork(stamp, pid, tid, parent_pid),
+            RingRecord::Exit { stamp, tid, .. } => self.exit(stamp, tid),
+            RingRecord::Switch { stamp, out, preempted } => self.switch(stamp, out, preempted),
+            RingRecord::Lost { records, .. } => self.counts.lost += records,
+            RingRecord::LostSamples { samples, .. } => self.counts.lost += samples,
+            RingRecord::Throttle { .. } => self.counts.throttled += 1,
+            RingRecord::Malformed { .. } => self.counts.malformed += 1,
+            _ => {}
+        }
+    }
+
+    /// Takes one record of a sampler of loads.
+    pub fn take_load(&mut self, record: RingRecord<'_>) {
+        match record {
+            RingRecord::Sample(sample) => self.load(&sample),
+            RingRecord::Lost { records: lost, .. } | RingRecord::LostSamples { samples: lost, .. } => {
+                self.counts.lost_loads += lost;
+            }
+            RingRecord::Malformed { .. } => self.counts.malformed += 1,
             _ => {}
         }
     }

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, fs};
 
-use record::run::Slice;
+use record::{ids::ThreadId, run::Slice};
 
 use super::slices::Doing;
 
@@ -49,35 +49,36 @@ pub(super) fn children(pid: i32) -> Vec<i32> {
 
 /// Watches threads by asking again and again.
 #[derive(Debug, Default)]
-pub(super) struct Watch {
+pub(super) struct ScheduleWatch {
     /// By thread number, what it had when last asked.
-    known: BTreeMap<i32, Seen>,
+    known: BTreeMap<i32, SeenThread>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Seen {
+struct SeenThread {
     at_ns: u64,
     running_ns: u64,
     ready_ns: u64,
 }
 
-impl Watch {
+impl ScheduleWatch {
     /// Asks for a thread; `index` is its index in the recording. Gives what it did since it was last asked for, as a
     /// part of the slice that ends now.
     pub fn ask(&mut self, pid: i32, tid: i32, index: u32, at_ns: u64, slice_ns: u64) -> Option<Slice> {
         let (running_ns, ready_ns) = schedstat(pid, tid)?;
-        let now = Seen { at_ns, running_ns, ready_ns };
+        let now = SeenThread { at_ns, running_ns, ready_ns };
         let before = self.known.insert(tid, now)?;
         Some(between(index, before, now, slice_ns))
     }
 }
 
-fn between(thread: u32, before: Seen, now: Seen, slice_ns: u64) -> Slice {
+fn between(thread: u32, before: SeenThread, now: SeenThread, slice_ns: u64) -> Slice {
     let wall_ns = now.at_ns.saturating_sub(before.at_ns);
     let running_ns = now.running_ns.saturating_sub(before.running_ns).min(wall_ns);
     let preempted_ns = now.ready_ns.saturating_sub(before.ready_ns).min(wall_ns - running_ns);
     let slice = u32::try_from(before.at_ns / slice_ns.max(1)).unwrap_or(u32::MAX);
-    Slice { thread, slice, running_ns, preempted_ns, blocked_ns: wall_ns - running_ns - preempted_ns }
+    let blocked_ns = wall_ns - running_ns - preempted_ns;
+    Slice { thread: ThreadId(thread), slice, running_ns, preempted_ns, blocked_ns }
 }
 
 #[cfg(test)]
@@ -96,12 +97,13 @@ mod tests {
 
     #[test]
     fn the_parts_add_up_to_the_wall_time() {
-        let before = Seen { at_ns: 210, running_ns: 50, ready_ns: 7 };
-        let slice = between(3, before, Seen { at_ns: 310, running_ns: 90, ready_ns: 17 }, 100);
-        let expected = Slice { thread: 3, slice: 2, running_ns: 40, preempted_ns: 10, blocked_ns: 50 };
+        let before = SeenThread { at_ns: 210, running_ns: 50, ready_ns: 7 };
+        let slice = between(3, before, SeenThread { at_ns: 310, running_ns: 90, ready_ns: 17 }, 100);
+        let expected =
+            Slice { thread: ThreadId(3), slice: 2, running_ns: 40, preempted_ns: 10, blocked_ns: 50 };
         assert_eq!(slice, expected);
         // Counters of the kernel may be ahead of our clock.
-        let slice = between(3, before, Seen { at_ns: 220, running_ns: 90, ready_ns: 90 }, 100);
+        let slice = between(3, before, SeenThread { at_ns: 220, running_ns: 90, ready_ns: 90 }, 100);
         assert_eq!((slice.running_ns, slice.preempted_ns, slice.blocked_ns), (10, 0, 0));
     }
 

@@ -13,9 +13,11 @@ use std::{
 
 use machine::{CpuSet, Source, Topology, profile::Fingerprint, steal::StealWatch};
 use pmu::{
-    Kernel,
+    LinuxKernel, Pmu,
     refusal::Surroundings,
-    sampling::{Activity, Fields, Jitter, Pace, Sampler, SamplerRequest, SamplingFailure, Sideband, Who},
+    sampling::{
+        Fields, Jitter, RingActivity, Sampler, SamplerRequest, SamplingFailure, SamplingPace, Sideband, Who,
+    },
 };
 use record::{
     file::{FileError, Writer},
@@ -27,14 +29,15 @@ use rustix::{
 };
 
 use super::{
-    OnRefusal, Outcome, Request, RunError, Target,
+    OnRefusal, RecordError, RecordOutcome, RecordRequest, RecordTarget,
     heap::{Barrier, Heap, barrier},
-    recorder::{NEVER, Recorder, Window},
-    schedule::{self, Watch},
+    loads,
+    recorder::{NEVER, RecordWindow, Recorder},
+    schedule::{self, ScheduleWatch},
 };
 use crate::program::{
-    launch::{Child, NotFound, Program},
-    signals::{self, Signals},
+    launch::{Child, LaunchedProgram, NotFound},
+    signals::{self, CaughtSignals},
     usage,
 };
 
@@ -42,7 +45,7 @@ use crate::program::{
 const PERIOD_STRETCH: u64 = 105;
 
 /// Length of a slice of the time line.
-const SLICE_NS: u64 = 100_000_000;
+pub(super) const SLICE_NS: u64 = 100_000_000;
 
 /// How often what was measured is committed.
 const COMMIT_EVERY: Duration = Duration::from_millis(500);
@@ -57,19 +60,23 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const TICK: Duration = Duration::from_millis(50);
 
 /// What watches the program.
-enum Instrument<'k> {
+enum SessionInstrument<'k> {
     Sampler(Sampler<'k>),
     /// procfs, where sampling is refused.
-    Schedule(Watch),
+    Schedule(ScheduleWatch),
     /// Nothing any more: the recording is over.
     Off,
 }
 
-struct Session<'k> {
-    instrument: Instrument<'k>,
+struct RecordSession<'k> {
+    instrument: SessionInstrument<'k>,
+    /// Sample loads beside it.
+    loads: Vec<Sampler<'k>>,
+    /// Why none do, although they were asked for.
+    no_loads: Option<String>,
     recorder: Recorder,
     /// Until the program has ended.
-    signals: Option<Signals>,
+    signals: Option<CaughtSignals>,
     about: About,
     steal: StealWatch,
     began: Instant,
@@ -98,23 +105,27 @@ enum Cause {
     Unwritable,
 }
 
-pub(super) fn record(request: &Request, kernel: &dyn Kernel, source: &Source) -> Result<Outcome, RunError> {
+pub(super) fn record(
+    request: &RecordRequest,
+    kernel: &dyn LinuxKernel,
+    source: &Source,
+) -> Result<RecordOutcome, RecordError> {
     let topology = Topology::read(source);
     let cpus: CpuSet = topology.cpus.iter().map(|cpu| cpu.id).collect();
-    let signals = Signals::catch().map_err(system("catch signals"))?;
+    let signals = CaughtSignals::catch().map_err(system("catch signals"))?;
     let begin = Begin { request, kernel, source, topology: &topology, cpus: &cpus };
     match &request.target {
-        Target::Launch(command) => begin.launch(command, signals)?.run(),
-        Target::Attach(pid) => begin.attach(*pid, signals)?.run(),
+        RecordTarget::Launch(command) => begin.launch(command, signals)?.run(),
+        RecordTarget::Attach(pid) => begin.attach(*pid, signals)?.run(),
     }
 }
 
-fn system(what: &'static str) -> impl Fn(io::Error) -> RunError {
-    move |source| RunError::System { what, source }
+fn system(what: &'static str) -> impl Fn(io::Error) -> RecordError {
+    move |source| RecordError::System { what, source }
 }
 
 /// `CLOCK_MONOTONIC`, the clock of the kernel's records.
-fn now_ns() -> u64 {
+pub(super) fn now_ns() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
@@ -123,21 +134,32 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// The clock, sampled so often. Whatever is recorded is recorded with this.
+pub(super) fn clock(rate_hz: u32, call_chain: Option<u16>, who: Who, cpus: CpuSet) -> SamplerRequest {
+    SamplerRequest {
+        pace: SamplingPace::Period(PERIOD_STRETCH * 1_000_000_000 / (100 * u64::from(rate_hz).max(1))),
+        jitter: Some(Jitter { share: 0.05, seed: 0x5eed }),
+        sideband: Sideband { switches: true, ..Sideband::for_symbols() },
+        fields: Fields { call_chain, period: false, ..Fields::clock() },
+        ..SamplerRequest::clock(who, cpus)
+    }
+}
+
 /// What it takes to begin.
 struct Begin<'a, 'k> {
-    request: &'a Request,
-    kernel: &'k dyn Kernel,
+    request: &'a RecordRequest,
+    kernel: &'k dyn LinuxKernel,
     source: &'a Source,
     topology: &'a Topology,
     cpus: &'a CpuSet,
 }
 
 impl<'k> Begin<'_, 'k> {
-    fn launch(&self, command: &[OsString], signals: Signals) -> Result<Session<'k>, RunError> {
+    fn launch(&self, command: &[OsString], signals: CaughtSignals) -> Result<RecordSession<'k>, RecordError> {
         let name = || command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let program = Program::find(command).map_err(|error| match error {
-            NotFound::Missing => RunError::NoProgram { program: name() },
-            NotFound::Forbidden(source) => RunError::NotExecutable { program: name(), source },
+        let program = LaunchedProgram::find(command).map_err(|error| match error {
+            NotFound::Missing => RecordError::NoProgram { program: name() },
+            NotFound::Forbidden(source) => RecordError::NotExecutable { program: name(), source },
         })?;
         let command = command.iter().map(|text| text.to_string_lossy().into_owned()).collect();
         let about = self.about(command, None);
@@ -157,9 +179,9 @@ impl<'k> Begin<'_, 'k> {
                 return Err(error);
             }
         };
-        let window = Window {
+        let window = RecordWindow {
             origin_ns: now_ns(),
-            delay_after_exec_ns: matches!(instrument, Instrument::Sampler(_))
+            delay_after_exec_ns: matches!(instrument, SessionInstrument::Sampler(_))
                 .then(|| nanos(self.request.delay)),
             end_ns: NEVER,
         };
@@ -171,9 +193,10 @@ impl<'k> Begin<'_, 'k> {
         session.no_heap =
             no_heap.or_else(|| refusal.as_ref().filter(|_| has_heap).map(|_| untold.to_owned()));
         session.refusal = refusal;
+        self.sample_loads(&mut session, Who::Child(child.pid));
         if let Err(source) = child.go() {
             self.call_off(child);
-            return Err(RunError::NotExecutable { program: name(), source });
+            return Err(RecordError::NotExecutable { program: name(), source });
         }
         Ok(session)
     }
@@ -187,8 +210,8 @@ impl<'k> Begin<'_, 'k> {
         let _ = std::fs::remove_file(&self.request.output);
     }
 
-    fn attach(&self, pid: u32, signals: Signals) -> Result<Session<'k>, RunError> {
-        let gone = || RunError::NoProcess { pid };
+    fn attach(&self, pid: u32, signals: CaughtSignals) -> Result<RecordSession<'k>, RecordError> {
+        let gone = || RecordError::NoProcess { pid };
         let number = i32::try_from(pid).ok().filter(|pid| *pid > 0).ok_or_else(gone)?;
         let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).map_err(|_| gone())?;
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).map_err(|_| gone())?;
@@ -203,16 +226,17 @@ impl<'k> Begin<'_, 'k> {
         }
         let about = self.about(command, Some(pid));
         let (instrument, refusal) = self.instrument(Who::Process(number)).map_err(|error| match error {
-            RunError::Refused(_) if !Path::new(&format!("/proc/{pid}")).exists() => gone(),
+            RecordError::Refused(_) if !Path::new(&format!("/proc/{pid}")).exists() => gone(),
             error => error,
         })?;
         let writer = Writer::create(&self.request.output, &about)?;
         let origin_ns = now_ns().saturating_add(nanos(self.request.delay));
-        let window = Window { origin_ns, delay_after_exec_ns: None, end_ns: NEVER };
+        let window = RecordWindow { origin_ns, delay_after_exec_ns: None, end_ns: NEVER };
         let mut recorder = Recorder::new(writer, number, window, SLICE_NS, self.request.skid_instructions);
         recorder.known(number, None, name, &schedule::threads(number).map_err(|_| gone())?);
         let mut session = self.session(instrument, recorder, signals, about, number, false);
         session.refusal = refusal;
+        self.sample_loads(&mut session, Who::Process(number));
         let words = "it was running already when memwall came";
         session.no_heap = self.request.heap.then(|| words.to_owned());
         Ok(session)
@@ -238,17 +262,19 @@ impl<'k> Begin<'_, 'k> {
 
     fn session(
         &self,
-        instrument: Instrument<'k>,
+        instrument: SessionInstrument<'k>,
         recorder: Recorder,
-        signals: Signals,
+        signals: CaughtSignals,
         about: About,
         pid: i32,
         is_child: bool,
-    ) -> Session<'k> {
+    ) -> RecordSession<'k> {
         let began = Instant::now();
         let process = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-        Session {
+        RecordSession {
             instrument,
+            loads: Vec::new(),
+            no_loads: None,
             recorder,
             signals: Some(signals),
             about,
@@ -270,30 +296,41 @@ impl<'k> Begin<'_, 'k> {
     }
 
     /// Sampling, or what is left without it and why.
-    fn instrument(&self, who: Who) -> Result<(Instrument<'k>, Option<String>), RunError> {
-        let request = SamplerRequest {
-            pace: Pace::Period(
-                PERIOD_STRETCH * 1_000_000_000 / (100 * u64::from(self.request.rate_hz).max(1)),
-            ),
-            jitter: Some(Jitter { share: 0.05, seed: 0x5eed }),
-            sideband: Sideband { switches: true, ..Sideband::for_symbols() },
-            fields: Fields {
-                call_chain: self.request.call_chains.then_some(LONGEST_CHAIN),
-                period: false,
-                ..Fields::clock()
-            },
-            ..SamplerRequest::clock(who, self.cpus.clone())
-        };
+    fn instrument(&self, who: Who) -> Result<(SessionInstrument<'k>, Option<String>), RecordError> {
+        let call_chain = self.request.call_chains.then_some(LONGEST_CHAIN);
+        let request = clock(self.request.rate_hz, call_chain, who, self.cpus.clone());
         match Sampler::open(self.kernel, &request) {
-            Ok(sampler) => Ok((Instrument::Sampler(sampler), None)),
+            Ok(sampler) => Ok((SessionInstrument::Sampler(sampler), None)),
             Err(failure) => {
                 let words = self.refusal(&failure);
                 match self.request.on_refusal {
-                    OnRefusal::GoOn => Ok((Instrument::Schedule(Watch::default()), Some(words))),
-                    OnRefusal::Fail => Err(RunError::Refused(words)),
+                    OnRefusal::GoOn => {
+                        Ok((SessionInstrument::Schedule(ScheduleWatch::default()), Some(words)))
+                    }
+                    OnRefusal::Fail => Err(RecordError::Refused(words)),
                 }
             }
         }
+    }
+
+    /// Has loads sampled beside the clock, if that is asked for; without the clock nobody tells who runs what.
+    fn sample_loads(&self, session: &mut RecordSession<'k>, who: Who) {
+        if !self.request.precise {
+            return;
+        }
+        let opened = match &session.refusal {
+            Some(refusal) => Err(refusal.clone()),
+            None => {
+                let pmus = Pmu::list(self.source.root());
+                let explain = |failure: &SamplingFailure| self.refusal(failure);
+                loads::open(self.kernel, &pmus, self.request.rate_hz, who, self.cpus, explain)
+            }
+        };
+        match opened {
+            Ok(samplers) => session.loads = samplers,
+            Err(reason) => session.no_loads = Some(reason),
+        }
+        session.recorder.writer.loads_asked(session.no_loads.as_deref());
     }
 
     fn refusal(&self, failure: &SamplingFailure) -> String {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use record::run::Slice;
+use record::{ids::ThreadId, run::Slice};
 
 /// What a thread is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(super) enum Doing {
 
 /// One thread's time, between its beginning and its end.
 #[derive(Clone, Copy, Debug)]
-struct Life {
+struct ThreadLife {
     doing: Doing,
     /// Accounted for up to here.
     until_ns: u64,
@@ -26,13 +26,13 @@ struct Life {
 
 /// Sums up what threads do, slice by slice.
 #[derive(Debug)]
-pub(super) struct Slices {
+pub(super) struct ThreadSlices {
     slice_ns: u64,
     /// By thread, those that live.
-    lives: BTreeMap<u32, Life>,
+    lives: BTreeMap<u32, ThreadLife>,
 }
 
-impl Slices {
+impl ThreadSlices {
     pub fn new(slice_ns: u64) -> Self {
         Self { slice_ns: slice_ns.max(1), lives: BTreeMap::new() }
     }
@@ -40,8 +40,8 @@ impl Slices {
     /// A thread begins.
     pub fn begin(&mut self, thread: u32, doing: Doing, at_ns: u64) {
         let slice = u32::try_from(at_ns / self.slice_ns).unwrap_or(u32::MAX);
-        let current = Slice { thread, slice, ..Slice::default() };
-        self.lives.insert(thread, Life { doing, until_ns: at_ns, current });
+        let current = Slice { thread: ThreadId(thread), slice, ..Slice::default() };
+        self.lives.insert(thread, ThreadLife { doing, until_ns: at_ns, current });
     }
 
     /// A thread does something else from now on. Finished slices go to `done`.
@@ -66,7 +66,7 @@ impl Slices {
     }
 }
 
-impl Life {
+impl ThreadLife {
     fn account(&mut self, slice_ns: u64, at_ns: u64, mut done: impl FnMut(Slice)) {
         // Records of different CPUs may be a little out of order: time never runs backwards.
         while self.until_ns < at_ns {
@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn time_is_split_at_the_ends_of_slices() {
-        let mut slices = Slices::new(100);
+        let mut slices = ThreadSlices::new(100);
         let mut done = Vec::new();
         slices.begin(0, Doing::Running, 50);
         slices.change(0, Doing::Blocked, 70, |slice| done.push(slice));
@@ -114,9 +114,9 @@ mod tests {
         slices.change(0, Doing::Running, 300, |slice| done.push(slice));
         slices.advance(900, |slice| done.push(slice));
         let expected = [
-            Slice { thread: 0, slice: 0, running_ns: 20, blocked_ns: 30, preempted_ns: 0 },
-            Slice { thread: 0, slice: 1, running_ns: 0, blocked_ns: 100, preempted_ns: 0 },
-            Slice { thread: 0, slice: 2, running_ns: 0, blocked_ns: 30, preempted_ns: 10 },
+            Slice { thread: ThreadId(0), slice: 0, running_ns: 20, blocked_ns: 30, preempted_ns: 0 },
+            Slice { thread: ThreadId(0), slice: 1, running_ns: 0, blocked_ns: 100, preempted_ns: 0 },
+            Slice { thread: ThreadId(0), slice: 2, running_ns: 0, blocked_ns: 30, preempted_ns: 10 },
         ];
         assert_eq!(done, expected);
     }
@@ -125,7 +125,7 @@ mod tests {
         /// Whatever the order of records, no time is lost or counted twice, and no slice is overfull.
         #[test]
         fn every_nanosecond_is_somewhere(changes in prop::collection::vec((0u64..5000, 0u8..3), 0..40)) {
-            let mut slices = Slices::new(100);
+            let mut slices = ThreadSlices::new(100);
             let mut done = Vec::new();
             slices.begin(0, Doing::Running, 30);
             let mut last = 30;

@@ -1,13 +1,13 @@
 //! The recorder on records written by hand.
 
 use machine::profile::Fingerprint;
-use pmu::sampling::{File, Mmap, Mode, Record, Sample, Stamp};
+use pmu::sampling::{KernelSample, MappedFile, Mmap, Mode, RingRecord, Stamp};
 use record::{
     file::{Code, Writer, read},
     run::{About, Ending, ModuleKind, Run},
 };
 
-use super::recorder::{NEVER, Recorder, Window};
+use super::recorder::{NEVER, RecordWindow, Recorder};
 
 const ROOT: i32 = 2_000_000_100;
 const CHILD: i32 = 2_000_000_101;
@@ -36,19 +36,19 @@ fn stamp(at_ns: u64, pid: i32) -> Stamp {
     Stamp { time_ns: EXEC_NS + at_ns, pid, tid: pid, cpu: 0, id: None }
 }
 
-fn exec(at_ns: u64, pid: i32, name: &'static str) -> Record<'static> {
-    Record::Comm { stamp: stamp(at_ns, pid), pid, tid: pid, name: name.as_bytes(), exec: true }
+fn exec(at_ns: u64, pid: i32, name: &'static str) -> RingRecord<'static> {
+    RingRecord::Comm { stamp: stamp(at_ns, pid), pid, tid: pid, name: name.as_bytes(), exec: true }
 }
 
-fn mmap(at_ns: u64, pid: i32, start: u64, path: &'static str) -> Record<'static> {
-    Record::Mmap(Mmap {
+fn mmap(at_ns: u64, pid: i32, start: u64, path: &'static str) -> RingRecord<'static> {
+    RingRecord::Mmap(Mmap {
         stamp: stamp(at_ns, pid),
         pid,
         tid: pid,
         start,
         length: 0x1000,
         offset: 0x2000,
-        file: File::Unknown,
+        file: MappedFile::Unknown,
         protection: None,
         flags: None,
         is_data: false,
@@ -56,8 +56,8 @@ fn mmap(at_ns: u64, pid: i32, start: u64, path: &'static str) -> Record<'static>
     })
 }
 
-fn sample(at_ns: u64, pid: i32, tid: i32, ip: u64) -> Record<'static> {
-    Record::Sample(Sample {
+fn sample(at_ns: u64, pid: i32, tid: i32, ip: u64) -> RingRecord<'static> {
+    RingRecord::Sample(KernelSample {
         time_ns: EXEC_NS + at_ns,
         pid,
         tid,
@@ -77,23 +77,23 @@ fn sample(at_ns: u64, pid: i32, tid: i32, ip: u64) -> Record<'static> {
     })
 }
 
-fn fork(at_ns: u64, pid: i32, tid: i32, parent_pid: i32) -> Record<'static> {
-    Record::Fork { stamp: stamp(at_ns, parent_pid), pid, tid, parent_pid, parent_tid: parent_pid }
+fn fork(at_ns: u64, pid: i32, tid: i32, parent_pid: i32) -> RingRecord<'static> {
+    RingRecord::Fork { stamp: stamp(at_ns, parent_pid), pid, tid, parent_pid, parent_tid: parent_pid }
 }
 
-fn exit(at_ns: u64, pid: i32, tid: i32) -> Record<'static> {
-    Record::Exit { stamp: stamp(at_ns, pid), pid, tid, parent_pid: 1, parent_tid: 1 }
+fn exit(at_ns: u64, pid: i32, tid: i32) -> RingRecord<'static> {
+    RingRecord::Exit { stamp: stamp(at_ns, pid), pid, tid, parent_pid: 1, parent_tid: 1 }
 }
 
-fn switch(at_ns: u64, pid: i32, out: bool, preempted: bool) -> Record<'static> {
-    Record::Switch { stamp: stamp(at_ns, pid), out, preempted }
+fn switch(at_ns: u64, pid: i32, out: bool, preempted: bool) -> RingRecord<'static> {
+    RingRecord::Switch { stamp: stamp(at_ns, pid), out, preempted }
 }
 
 /// What a recording of these records reads like; the program's time begins `delay_ns` after its exec.
-fn recorded(records: &[Record<'static>], delay_ns: u64) -> Run {
+fn recorded(records: &[RingRecord<'static>], delay_ns: u64) -> Run {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.mw");
-    let window = Window { origin_ns: 0, delay_after_exec_ns: Some(delay_ns), end_ns: NEVER };
+    let window = RecordWindow { origin_ns: 0, delay_after_exec_ns: Some(delay_ns), end_ns: NEVER };
     let mut recorder = Recorder::new(Writer::create(&path, &about()).unwrap(), ROOT, window, 100, 1);
     records.iter().for_each(|record| recorder.take(*record));
     recorder.end(EXEC_NS + 1000);
@@ -104,8 +104,8 @@ fn recorded(records: &[Record<'static>], delay_ns: u64) -> Run {
 
 /// For each sample: its module's path and its address there.
 fn located(run: &Run) -> Vec<(&str, u64)> {
-    let places = run.samples.place.iter().map(|place| &run.places[*place as usize]);
-    places.map(|place| (run.modules[place.module as usize].path.as_str(), place.address)).collect()
+    let places = run.samples.place.iter().map(|place| run.place(*place).unwrap());
+    places.map(|place| (run.module(place.module).unwrap().path.as_str(), place.address)).collect()
 }
 
 #[test]
@@ -163,7 +163,13 @@ fn threads_have_their_own_time() {
             exec(0, ROOT, "app"),
             mmap(1, ROOT, 0x10000, "/nowhere/app"),
             fork(100, ROOT, thread, ROOT),
-            Record::Comm { stamp: stamp(110, thread), pid: ROOT, tid: thread, name: b"worker", exec: false },
+            RingRecord::Comm {
+                stamp: stamp(110, thread),
+                pid: ROOT,
+                tid: thread,
+                name: b"worker",
+                exec: false,
+            },
             switch(150, thread, false, false),
             sample(160, ROOT, thread, 0x10004),
             switch(170, ROOT, true, false),
@@ -179,7 +185,7 @@ fn threads_have_their_own_time() {
     assert_eq!((run.threads[1].began_ns, run.threads[1].ended_ns), (100, Some(300)));
     assert_eq!(run.processes[0].ended_ns, Some(320), "with its last thread");
     let spent = |thread: u32| {
-        let own = run.slices.iter().filter(|slice| slice.thread == thread);
+        let own = run.slices.iter().filter(|slice| slice.thread.0 == thread);
         own.fold([0; 3], |sum, slice| {
             [sum[0] + slice.running_ns, sum[1] + slice.blocked_ns, sum[2] + slice.preempted_ns]
         })
@@ -201,7 +207,7 @@ fn a_number_used_again_is_another_process() {
         0,
     );
     assert_eq!(run.processes.len(), 3);
-    assert_eq!(run.threads[run.samples.thread[0] as usize].process, 2);
+    assert_eq!(run.thread(run.samples.thread[0]).unwrap().process, 2);
     assert_eq!(run.processes[1].ended_ns, Some(2));
     assert_eq!(run.processes[2].ended_ns, None);
 }
@@ -234,7 +240,7 @@ fn records_without_sense_do_no_harm() {
             mmap(5, -1, u64::MAX - 5, "/nowhere/x"),
             mmap(6, ROOT, u64::MAX - 5, "/nowhere/x"),
             sample(7, ROOT, ROOT, u64::MAX),
-            Record::Malformed { kind: None, bytes: 7 },
+            RingRecord::Malformed { kind: None, bytes: 7 },
             exec(8, ROOT, "app"),
             sample(1, ROOT, ROOT, 0),
         ],

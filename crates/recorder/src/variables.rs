@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use record::data::Variable;
 
-use super::{areas::Span, modules::Modules};
+use super::{areas::AreaSpan, modules::Modules};
 
 /// Variables and gaps between them that are remembered, over all processes.
 const KEPT: usize = 50_000;
@@ -25,7 +25,7 @@ impl Variables {
         &mut self,
         process: u32,
         address: u64,
-        spans: &[Span],
+        spans: &[AreaSpan],
         modules: &mut Modules,
         pid: i32,
     ) -> Option<Variable> {

@@ -10,6 +10,7 @@ use std::{
 use record::{
     data::{AreaKind, BlockKind},
     file::read,
+    ids::{PlaceId, ThreadId},
     run::Run,
 };
 use tempfile::TempDir;
@@ -106,9 +107,9 @@ fn recorder() -> PathBuf {
     recorder
 }
 
-fn name_of(run: &Run, place: u32) -> &str {
-    let function = run.places[place as usize].function;
-    function.map_or("?", |function| run.functions[function as usize].name.as_str())
+fn name_of(run: &Run, place: PlaceId) -> &str {
+    let function = run.place(place).unwrap().function;
+    function.map_or("?", |id| run.function(id).unwrap().name.as_str())
 }
 
 #[test]
@@ -140,7 +141,7 @@ fn blocks_variables_areas_and_callers_are_known() {
     assert!(in_hot > 20 && in_table > 10, "{in_hot} {in_table}");
 
     let kinds = |wanted: fn(&AreaKind) -> bool| data.areas.iter().filter(|area| wanted(&area.kind)).count();
-    assert_eq!(kinds(|kind| matches!(kind, AreaKind::Stack(0))), 1, "{:?}", data.areas);
+    assert_eq!(kinds(|kind| matches!(kind, AreaKind::Stack(ThreadId(0)))), 1, "{:?}", data.areas);
     let holder = data.areas.iter().find(|area| (area.start..area.end).contains(&table.start)).unwrap();
     assert!(matches!(&holder.kind, AreaKind::File(path) if path.ends_with("/touch")), "{holder:?}");
     assert!(holder.pages.as_ref().is_some_and(|pages| pages.resident_bytes > 1 << 20), "{holder:?}");
@@ -215,10 +216,10 @@ fn other_programs_do_not_notice() {
         INSERT INTO t SELECT i, hex(i * 7919 % 100003) FROM n; CREATE INDEX x ON t(b);\n\
         SELECT count(*), sum(a), max(b) FROM t; SELECT a FROM t ORDER BY b LIMIT 3;";
     for command in [["python3", "-c", python], ["sqlite3", ":memory:", sql]] {
-        let Ok(alone) = Command::new(command[0]).args(&command[1..]).stdin(Stdio::null()).output() else {
-            eprintln!("{} is not installed", command[0]);
+        if !prerequisites::needs(command[0]) {
             continue;
-        };
+        }
+        let alone = Command::new(command[0]).args(&command[1..]).stdin(Stdio::null()).output().unwrap();
         let (recorded, run) = place.record(&[], &command);
         assert_eq!(recorded, alone, "{}", command[0]);
         assert!(run.data.heap.iter().all(|log| log.problem.is_none()), "{:?}", run.data.heap);

@@ -4,13 +4,13 @@
 use std::{fs, process::Command};
 
 use analysis::{
-    findings::{HeldBack, Known},
+    findings::{HeldBack, KnownLimits},
     reading::Reading,
-    timer::Options,
+    timer::TimerOptions,
 };
 use machine::Source;
 use pmu::Live;
-use recorder::{Request, Target, record};
+use recorder::{RecordRequest, RecordTarget, record};
 
 /// Fills 256 MiB again and again: with `argument` the pointer comes from the caller, else from the same block.
 const FILL: &str = r#"
@@ -33,21 +33,21 @@ int main(int argc, char **argv) {
 }"#;
 
 /// Verdict, and the object that most samples touched with its size.
-fn recorded(way: &str) -> Option<(HeldBack, String, Known<u64>)> {
+fn recorded(way: &str) -> Option<(HeldBack, String, KnownLimits<u64>)> {
     let folder = tempfile::tempdir().unwrap();
     let (source, program) = (folder.path().join("fill.c"), folder.path().join("fill"));
     fs::write(&source, FILL).unwrap();
     let built = Command::new("cc").args(["-O1", "-o"]).arg(&program).arg(&source).status();
     assert!(built.expect("a C compiler").success());
     let file = folder.path().join("fill.mw");
-    let request = Request::new(Target::Launch(vec![program.into(), way.into()]), &file);
+    let request = RecordRequest::new(RecordTarget::Launch(vec![program.into(), way.into()]), &file);
     let outcome = record(&request, &Live, &Source::live()).unwrap();
     if let Some(refusal) = outcome.refusal {
-        println!("skipped: {refusal}");
+        prerequisites::skip(prerequisites::PERF_EVENT, refusal);
         return None;
     }
     let run = record::file::read(&file).unwrap();
-    let reading = Reading::of(&run, None, &Options::default());
+    let reading = Reading::of(&run, None, &TimerOptions::default());
     let most = reading.objects.objects.into_iter().max_by_key(|object| object.samples).unwrap();
     Some((reading.findings.verdict.held_back, most.name, most.size_bytes))
 }

@@ -10,6 +10,7 @@ use std::{
 
 use record::{
     file::read,
+    ids::PlaceId,
     run::{Ending, ModuleKind, Run},
 };
 use tempfile::TempDir;
@@ -106,9 +107,9 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 fn samples_in(run: &Run, function: &str) -> usize {
-    let is_in = |place: u32| {
-        let function_of = run.places[place as usize].function;
-        function_of.is_some_and(|index| run.functions[index as usize].name == function)
+    let is_in = |place: PlaceId| {
+        let function_of = run.place(place).unwrap().function;
+        function_of.is_some_and(|id| run.function(id).unwrap().name == function)
     };
     run.samples.place.iter().filter(|place| is_in(**place)).count()
 }
@@ -170,7 +171,7 @@ fn odd_programs_end_as_they_would_alone() {
             let generated =
                 run.modules.iter().position(|module| module.kind == ModuleKind::Anonymous).unwrap();
             let function =
-                run.functions.iter().find(|function| function.module as usize == generated).unwrap();
+                run.functions.iter().find(|function| function.module.index() == generated).unwrap();
             assert!(function.code.is_some() && function.name == "jitted_chase", "{function:?}");
             // The program leaves it, as compilers do.
             fs::remove_file(format!("/tmp/perf-{}.map", run.processes[0].pid)).unwrap();

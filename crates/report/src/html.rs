@@ -14,8 +14,8 @@ mod run;
 mod tables;
 mod validate;
 
-pub use aggregate::{Aggregate, MOST_CELLS, MOST_INTERVALS, MOST_ROWS, Row, Track, Tracks};
+pub use aggregate::{Aggregate, AggregateRow, MOST_CELLS, MOST_INTERVALS, MOST_ROWS, Track, Tracks};
 pub use bench::bench;
 pub use profile::profile;
-pub use run::{RunPage, SourceText, run};
+pub use run::{RunPage, SourceText, recording, run};
 pub use validate::validate;

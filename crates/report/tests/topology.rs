@@ -7,7 +7,7 @@ use machine::Topology;
 use trees::Tree;
 
 fn drawn(topology: &Topology, columns: usize) -> String {
-    anstream::adapter::strip_str(&report::topology::text(topology, columns)).to_string()
+    anstream::adapter::strip_str(&report::terminal::topology::text(topology, columns)).to_string()
 }
 
 fn check(name: &str, tree: &Tree) {

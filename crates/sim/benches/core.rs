@@ -3,13 +3,13 @@
 
 use std::time::Instant;
 
-use kernels::Catalogue;
-use machine::{Bytes, Width, model::Model};
+use kernels::KernelCatalogue;
+use machine::{Bytes, model::Model};
 use sim::{
-    access::{Memory, Supplier},
-    engine::{Engine, Job},
-    kernel_source::{KernelTeam, TeamRequest},
-    memory::{MemorySystem, Options},
+    access::{MemoryPort, Supplier},
+    engine::{Engine, EngineJob},
+    memory::{MemoryOptions, MemorySystem},
+    plan_source::{AddressOrder, PlacedPlan},
     scripted_memory::ScriptedMemory,
     time::Time,
 };
@@ -75,7 +75,7 @@ fn main() {
 
 fn all() -> Result<(), Box<dyn std::error::Error>> {
     let model = Model::builtin(MODEL)?;
-    let catalogue = Catalogue::builtin()?;
+    let catalogue = KernelCatalogue::builtin()?;
     println!(
         "{:<16}{:>14}{:>10}{:>14}{:>14}{:>12}",
         "case", "wanted", "ratio", "µops/s", "core alone", "µops/cycle"
@@ -83,12 +83,10 @@ fn all() -> Result<(), Box<dyn std::error::Error>> {
     let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with('-')).unwrap_or_default();
     for case in CASES.iter().filter(|case| case.name.contains(&wanted)) {
         let kernel = catalogue.get(case.kernel)?;
-        let width = kernel.width_on(&model.isa, None).unwrap_or(Width::Scalar);
-        let request =
-            TeamRequest { kernel: &kernel, width, size: case.size, threads: 1, seed: 1, address: 1 << 32 };
-        let team = KernelTeam::prepare(&request)?;
+        let plan = kernels::Job::new(kernel, case.size, &[0]).plan(&model.isa)?;
+        let team = PlacedPlan::new(plan, AddressOrder::ByThread { from: 1 << 32 })?;
         let whole = best(|| {
-            let memory = MemorySystem::new(&model, Options::default())?;
+            let memory = MemorySystem::new(&model, MemoryOptions::default())?;
             measure(&model, &team, memory, case.passes)
         })?;
         let alone = best(|| measure(&model, &team, scripted(&model, &team, case), case.passes))?;
@@ -125,25 +123,24 @@ fn best(mut run: impl FnMut() -> Measured) -> Measured {
 }
 
 /// The core alone: memory is a table of latencies.
-fn scripted(model: &Model, team: &KernelTeam, case: &Case) -> ScriptedMemory {
+fn scripted(model: &Model, team: &PlacedPlan, case: &Case) -> ScriptedMemory {
     let l1 = Time::cycle_of(model.clock.core_hz).times(model.l1d.latency.into());
     let memory = ScriptedMemory::new(l1, model.l1d.misses_in_flight as usize);
     if case.size < model.l1d.geometry.size {
         return memory;
     }
-    let data = team.places().iter().filter(|place| place.is_data);
-    data.fold(memory, |memory, place| {
+    team.data().fold(memory, |memory, place| {
         let addresses = place.address..place.address + place.bytes;
         memory.with(addresses, Supplier::LocalMemory, Time::from_ns(96.4))
     })
 }
 
-fn measure<M: Memory>(model: &Model, team: &KernelTeam, memory: M, passes: u64) -> Measured {
+fn measure<M: MemoryPort>(model: &Model, team: &PlacedPlan, memory: M, passes: u64) -> Measured {
     let mut engine = Engine::new(model, memory)?;
-    let mut sources = team.sources(passes);
+    let mut sources = team.step_sources(0, passes);
     let Some(source) = sources.first_mut() else { return Ok(Speed::default()) };
     let begin = Stopwatch::start();
-    let outcome = engine.run(&mut [Job { core: 0, thread: 0, background: false, source }])?;
+    let outcome = engine.run(&mut [EngineJob { core: 0, thread: 0, background: false, source }])?;
     let seconds = begin.seconds();
     let statistics = &outcome.jobs[0].statistics;
     let uops = statistics.uops_retired as f64;

@@ -17,9 +17,9 @@ use machine::{
     model::{CacheGeometry, Model, Replacement},
 };
 use sim::{
-    access::{Memory, Request, RequestKind},
+    access::{MemoryPort, MemoryRequest, RequestKind},
     memory::{
-        MemorySystem, Options, PageSize,
+        MemoryOptions, MemorySystem, PageSize,
         trace::{Hierarchy, TwoLevel},
     },
     time::Time,
@@ -131,13 +131,13 @@ fn hierarchy(order: Order, count: u64) -> f64 {
 /// A core that never waits for data, only for fill buffers.
 fn timed(order: Order, count: u64, bytes: u64) -> f64 {
     let model = Model::builtin("haswell-ep-e5-2680v3").expect("a model");
-    let options = Options { page_size: PageSize::Huge, ..Options::default() };
+    let options = MemoryOptions { page_size: PageSize::Huge, ..MemoryOptions::default() };
     let mut memory = MemorySystem::new(&model, options).expect("a valid model");
     let half_cycle = Time(Time::cycle_of(model.clock.core_hz).0 / 2);
     let mut at = Time::ZERO;
     let begin = Instant::now();
     order.walk(count, bytes, |address| {
-        let request = Request { core: 0, kind: RequestKind::Load, address, at, instruction: 0x40_1000 };
+        let request = MemoryRequest { core: 0, kind: RequestKind::Load, address, at, instruction: 0x40_1000 };
         at = (at + half_cycle).max(memory.access(&request).accepted);
     });
     let seconds = begin.elapsed().as_secs_f64();
@@ -183,9 +183,10 @@ fn largest_model() {
         l3 + u64::from(model.cores_per_socket * model.sockets) * model.l2.geometry.size.0
     };
     let Some((name, model)) = names.max_by_key(|(_, model)| caches(model)) else { return };
-    let mut memory = MemorySystem::new(&model, Options::default()).expect("a valid model");
+    let mut memory = MemorySystem::new(&model, MemoryOptions::default()).expect("a valid model");
     for core in 0..memory.cores() {
-        let request = Request { core, kind: RequestKind::Load, address: 64, at: Time::ZERO, instruction: 0 };
+        let request =
+            MemoryRequest { core, kind: RequestKind::Load, address: 64, at: Time::ZERO, instruction: 0 };
         memory.access(&request);
     }
     let resident = std::fs::read_to_string("/proc/self/status").ok().and_then(|status| {

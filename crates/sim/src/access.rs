@@ -3,13 +3,13 @@
 pub use crate::supplier::{Supplier, Translation};
 
 use crate::{
-    signal::{BoxCounts, CounterTurns, SignalNote, Watch},
+    signal::{BoxCounts, CounterTurns, SignalNote, SignalWatch},
     time::Time,
 };
 
 /// A request of one core. It touches one line: the core splits what crosses a boundary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct MemoryRequest {
     /// Which core.
     pub core: usize,
     /// What for.
@@ -54,12 +54,12 @@ pub struct Response {
 
 /// The memory system as a core sees it. Requests of one core come in program order of their making, with times that may
 /// go back a little; requests of several cores come within a bounded skew.
-pub trait Memory {
+pub trait MemoryPort {
     /// Does the access and says when it is done.
-    fn access(&mut self, request: &Request) -> Response;
+    fn access(&mut self, request: &MemoryRequest) -> Response;
 
     /// How often other cores have taken a line from this one. When this grows, stores that have not yet written must see
-    /// whether they still can: [`Memory::writable`].
+    /// whether they still can: [`MemoryPort::writable`].
     fn lines_taken(&self, _core: usize) -> u64 {
         0
     }
@@ -81,7 +81,7 @@ pub trait Memory {
     }
 
     /// Tells from now on what is asked for; sets of counters take turns as said, in femtoseconds.
-    fn watch(&mut self, _watch: Watch, _turns: CounterTurns) {}
+    fn watch(&mut self, _watch: SignalWatch, _turns: CounterTurns) {}
 
     /// Tells no longer; what its boxes counted in a run from one moment to another.
     fn unwatch(&mut self, _from: Time, _until: Time) -> BoxCounts {

@@ -17,20 +17,20 @@ use kernels::draw::SplitMix;
 use machine::model::{InvalidModel, Model};
 
 use crate::{
-    access::Memory,
+    access::MemoryPort,
     core::{
         CoreError, Statistics,
         hardware::{Hardware, THREADS},
-        table::Table,
-        thread::Thread,
+        table::UopTable,
+        thread::CoreThread,
     },
     pmu::{Probe, SharedBank},
-    source::{Execution, Source, Step},
+    source::{BlockExecution, BlockSource, SourceStep},
     time::Time,
 };
 
 /// A source and where it runs.
-pub struct Job<'a> {
+pub struct EngineJob<'a> {
     /// Core, counted over all packages.
     pub core: usize,
     /// Hardware thread of the core: 0, or 1 where the model has two.
@@ -38,7 +38,7 @@ pub struct Job<'a> {
     /// Whether the run may end before it does: interference, not the work that is measured.
     pub background: bool,
     /// What runs.
-    pub source: &'a mut dyn Source,
+    pub source: &'a mut dyn BlockSource,
 }
 
 /// What became of a job.
@@ -54,7 +54,7 @@ pub struct JobOutcome {
 
 /// What became of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct EngineOutcome {
     /// All jobs started then.
     pub start: Time,
     /// The last job that is not in the background ended then.
@@ -63,7 +63,7 @@ pub struct Outcome {
     pub jobs: Vec<JobOutcome>,
 }
 
-impl Outcome {
+impl EngineOutcome {
     /// From the start to the end.
     pub fn elapsed(&self) -> Time {
         self.end.since(self.start)
@@ -114,9 +114,9 @@ pub enum EngineError {
 }
 
 /// A core and its threads.
-struct Core {
+struct EngineCore {
     hardware: Hardware,
-    threads: Vec<Thread<Probe>>,
+    threads: Vec<CoreThread<Probe>>,
     /// The program each thread ran last.
     programs: [Option<Arc<[Block]>>; THREADS],
 }
@@ -126,8 +126,8 @@ pub struct Engine<M> {
     model: Model,
     memory: M,
     /// Those that have run anything.
-    cores: Vec<Option<Core>>,
-    tables: Vec<(Arc<[Block]>, Arc<Table>)>,
+    cores: Vec<Option<EngineCore>>,
+    tables: Vec<(Arc<[Block]>, Arc<UopTable>)>,
     interrupts: Option<Interrupts>,
     bank: Option<SharedBank>,
     now: Time,
@@ -138,7 +138,7 @@ struct Running {
     core: usize,
     thread: usize,
     background: bool,
-    table: Arc<Table>,
+    table: Arc<UopTable>,
     /// When it goes on; none if it waits for another or has ended.
     due: Option<Time>,
     next_interrupt: Time,
@@ -149,11 +149,11 @@ struct Running {
 /// Programs whose tables are kept.
 const KEPT_TABLES: usize = 64;
 
-impl<M: Memory> Engine<M> {
+impl<M: MemoryPort> Engine<M> {
     /// All cores of a model on a memory system.
     pub fn new(model: &Model, memory: M) -> Result<Self, EngineError> {
         model.check()?;
-        Table::new(&[], model)?;
+        UopTable::new(&[], model)?;
         let cores = model.sockets as usize * model.cores_per_socket as usize;
         Ok(Self {
             model: model.clone(),
@@ -202,14 +202,14 @@ impl<M: Memory> Engine<M> {
     }
 
     /// The core, made at its first use, with as many threads as asked for at least.
-    fn core(&mut self, core: usize, thread: usize, sharing: u32) -> Result<&mut Core, EngineError> {
+    fn core(&mut self, core: usize, thread: usize, sharing: u32) -> Result<&mut EngineCore, EngineError> {
         let threads = (self.model.threads_per_core as usize).clamp(1, THREADS);
         let cores = self.cores.len();
         let bad = EngineError::BadPlace { core, thread, cores, threads };
         let Some(slot) = self.cores.get_mut(core).filter(|_| thread < threads) else { return Err(bad) };
         let found = match slot.take() {
             Some(found) => found,
-            None => Core {
+            None => EngineCore {
                 hardware: Hardware::new(core, &self.model),
                 threads: Vec::new(),
                 programs: [None, None],
@@ -219,7 +219,7 @@ impl<M: Memory> Engine<M> {
         if found.threads.len() != sharing as usize {
             // Buffers are divided anew; all has drained.
             let limits = found.hardware.limits;
-            let make = |index| Thread::new(index, sharing, limits, &self.model);
+            let make = |index| CoreThread::new(index, sharing, limits, &self.model);
             found.threads = (0..sharing as usize).map(make).collect();
             found.programs = [None, None];
             found.hardware.share_slots(sharing > 1);
@@ -227,11 +227,11 @@ impl<M: Memory> Engine<M> {
         Ok(found)
     }
 
-    fn table(&mut self, blocks: &Arc<[Block]>) -> Result<Arc<Table>, EngineError> {
+    fn table(&mut self, blocks: &Arc<[Block]>) -> Result<Arc<UopTable>, EngineError> {
         if let Some((_, table)) = self.tables.iter().find(|(known, _)| Arc::ptr_eq(known, blocks)) {
             return Ok(table.clone());
         }
-        let table = Arc::new(Table::new(blocks, &self.model)?);
+        let table = Arc::new(UopTable::new(blocks, &self.model)?);
         if self.tables.len() == KEPT_TABLES {
             self.tables.remove(0);
         }
@@ -240,11 +240,11 @@ impl<M: Memory> Engine<M> {
     }
 
     /// Runs all jobs, started together, until those not in the background have ended. Caches stay as they are left.
-    pub fn run(&mut self, jobs: &mut [Job<'_>]) -> Result<Outcome, EngineError> {
+    pub fn run(&mut self, jobs: &mut [EngineJob<'_>]) -> Result<EngineOutcome, EngineError> {
         let start = self.now;
         let mut running = self.start(jobs)?;
         let watched = self.begin_watch(&running);
-        let mut execution = Execution::default();
+        let mut execution = BlockExecution::default();
         while running.iter().any(|job| job.outcome.is_none() && !job.background) {
             let (next, limit) = furthest_behind(&running).ok_or(EngineError::AllBlocked {
                 jobs: running.iter().filter(|job| job.outcome.is_none()).count(),
@@ -268,7 +268,7 @@ impl<M: Memory> Engine<M> {
         Ok(outcome)
     }
 
-    fn start(&mut self, jobs: &[Job<'_>]) -> Result<Vec<Running>, EngineError> {
+    fn start(&mut self, jobs: &[EngineJob<'_>]) -> Result<Vec<Running>, EngineError> {
         let start = self.now;
         let sharing = |core: usize| jobs.iter().filter(|job| job.core == core).map(|job| job.thread).max();
         let mut running: Vec<Running> = Vec::with_capacity(jobs.len());
@@ -312,28 +312,35 @@ impl<M: Memory> Engine<M> {
     }
 
     /// One block of a job. True if it has settled, so that others may go on.
-    fn step(&mut self, job: &mut Running, source: &mut dyn Source, execution: &mut Execution) -> bool {
-        let Some(Some(Core { hardware, threads, .. })) = self.cores.get_mut(job.core) else { return false };
+    fn step(
+        &mut self,
+        job: &mut Running,
+        source: &mut dyn BlockSource,
+        execution: &mut BlockExecution,
+    ) -> bool {
+        let Some(Some(EngineCore { hardware, threads, .. })) = self.cores.get_mut(job.core) else {
+            return false;
+        };
         let thread = &mut threads[job.thread];
         match source.poll(execution) {
-            Step::Execute => thread.execute(&job.table, execution, hardware, &mut self.memory),
-            Step::ExecuteAt(time) => {
+            SourceStep::Execute => thread.execute(&job.table, execution, hardware, &mut self.memory),
+            SourceStep::ExecuteAt(time) => {
                 thread.wait_until(time, hardware);
                 thread.execute(&job.table, execution, hardware, &mut self.memory);
             }
-            Step::Settle => {
+            SourceStep::Settle => {
                 let at = thread.settle(hardware, &mut self.memory);
                 source.settled(at);
                 // Others come up to that moment before it goes on.
                 job.due = Some(thread.now(hardware).max(at));
                 return true;
             }
-            Step::Blocked => {
+            SourceStep::Blocked => {
                 thread.park(hardware);
                 job.due = None;
                 return false;
             }
-            Step::End => {
+            SourceStep::End => {
                 let end = thread.settle(hardware, &mut self.memory);
                 thread.park(hardware);
                 job.due = None;
@@ -355,10 +362,12 @@ impl<M: Memory> Engine<M> {
     }
 
     /// Stops background jobs, lets all drain and adds up.
-    fn finish(&mut self, start: Time, running: &mut [Running]) -> Outcome {
+    fn finish(&mut self, start: Time, running: &mut [Running]) -> EngineOutcome {
         let (mut end, mut last) = (start, start);
         for job in running.iter_mut() {
-            let Some(Some(Core { hardware, threads, .. })) = self.cores.get_mut(job.core) else { continue };
+            let Some(Some(EngineCore { hardware, threads, .. })) = self.cores.get_mut(job.core) else {
+                continue;
+            };
             let (ended, _) = *job
                 .outcome
                 .get_or_insert_with(|| (threads[job.thread].settle(hardware, &mut self.memory), false));
@@ -369,12 +378,12 @@ impl<M: Memory> Engine<M> {
         }
         self.now = last;
         let jobs = running.iter().map(|job| self.outcome(job, end)).collect();
-        Outcome { start, end, jobs }
+        EngineOutcome { start, end, jobs }
     }
 
     fn outcome(&mut self, job: &Running, run_end: Time) -> JobOutcome {
         let (end, complete) = job.outcome.unwrap_or((run_end, false));
-        let Some(Some(Core { hardware, threads, .. })) = self.cores.get_mut(job.core) else {
+        let Some(Some(EngineCore { hardware, threads, .. })) = self.cores.get_mut(job.core) else {
             return JobOutcome { end, complete, statistics: Statistics::default() };
         };
         let mut statistics = threads[job.thread].finish(end, hardware);

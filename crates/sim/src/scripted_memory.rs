@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::{
-    access::{Memory, Request, RequestKind, Response, Supplier, Translation},
+    access::{MemoryPort, MemoryRequest, RequestKind, Response, Supplier, Translation},
     time::Time,
 };
 
@@ -13,7 +13,7 @@ const LINE_SHIFT: u32 = 6;
 
 /// What an address costs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Region {
+pub struct ScriptedRegion {
     /// Where.
     pub addresses: Range<u64>,
     /// Who has it.
@@ -32,7 +32,7 @@ struct Fill {
 
 /// What one core has.
 #[derive(Clone, Debug)]
-struct Port {
+struct ScriptedPort {
     fills: Vec<Fill>,
     recent: [u64; RECENT_LINES],
 }
@@ -41,13 +41,13 @@ struct Port {
 #[derive(Clone, Debug)]
 pub struct ScriptedMemory {
     l1: Time,
-    regions: Vec<Region>,
+    regions: Vec<ScriptedRegion>,
     fill_buffers: usize,
-    ports: Vec<Port>,
+    ports: Vec<ScriptedPort>,
     /// Requests that needed a fill buffer.
     pub misses: u64,
     /// All requests, for those who want to see them.
-    pub log: Option<Vec<Request>>,
+    pub log: Option<Vec<MemoryRequest>>,
 }
 
 impl ScriptedMemory {
@@ -65,20 +65,22 @@ impl ScriptedMemory {
 
     /// Adds a region; the first that holds an address decides.
     pub fn with(mut self, addresses: Range<u64>, supplier: Supplier, latency: Time) -> Self {
-        self.regions.push(Region { addresses, supplier, latency });
+        self.regions.push(ScriptedRegion { addresses, supplier, latency });
         self
     }
 
-    fn port(&mut self, core: usize) -> &mut Port {
+    fn port(&mut self, core: usize) -> &mut ScriptedPort {
         if self.ports.len() <= core {
-            let port =
-                Port { fills: vec![Fill::default(); self.fill_buffers], recent: [u64::MAX; RECENT_LINES] };
+            let port = ScriptedPort {
+                fills: vec![Fill::default(); self.fill_buffers],
+                recent: [u64::MAX; RECENT_LINES],
+            };
             self.ports.resize(core + 1, port);
         }
         &mut self.ports[core]
     }
 
-    fn miss(&mut self, request: &Request, supplier: Supplier, latency: Time) -> Response {
+    fn miss(&mut self, request: &MemoryRequest, supplier: Supplier, latency: Time) -> Response {
         let (line, l1) = (request.address >> LINE_SHIFT, self.l1);
         let port = self.port(request.core);
         let response =
@@ -103,8 +105,8 @@ impl ScriptedMemory {
     }
 }
 
-impl Memory for ScriptedMemory {
-    fn access(&mut self, request: &Request) -> Response {
+impl MemoryPort for ScriptedMemory {
+    fn access(&mut self, request: &MemoryRequest) -> Response {
         if let Some(log) = &mut self.log {
             log.push(*request);
         }

@@ -8,7 +8,7 @@ use crate::time::Time;
 
 /// One execution of a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Execution {
+pub struct BlockExecution {
     /// Index into the source's blocks.
     pub block: usize,
     /// One address per memory operand of the block, in its order.
@@ -19,12 +19,12 @@ pub struct Execution {
 
 /// What a source has for its core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum SourceStep {
     /// An execution.
     Execute,
     /// An execution that must not begin earlier: another source handed over then.
     ExecuteAt(Time),
-    /// It must know when all it gave so far has retired and drained: see [`Source::settled`].
+    /// It must know when all it gave so far has retired and drained: see [`BlockSource::settled`].
     Settle,
     /// Nothing until another source has settled.
     Blocked,
@@ -33,18 +33,18 @@ pub enum Step {
 }
 
 /// A program as a stream of block executions. Kernels are the first producer, instrumented programs the second.
-pub trait Source {
+pub trait BlockSource {
     /// The blocks, decoded once.
     fn blocks(&self) -> &Arc<[Block]>;
 
     /// Fills `execution` with the next one; false at the end.
-    fn next(&mut self, execution: &mut Execution) -> bool;
+    fn next(&mut self, execution: &mut BlockExecution) -> bool;
 
     /// The next step; fills `execution` where there is one. Sources that wait for each other implement this.
-    fn poll(&mut self, execution: &mut Execution) -> Step {
-        if self.next(execution) { Step::Execute } else { Step::End }
+    fn poll(&mut self, execution: &mut BlockExecution) -> SourceStep {
+        if self.next(execution) { SourceStep::Execute } else { SourceStep::End }
     }
 
-    /// The answer to [`Step::Settle`].
+    /// The answer to [`SourceStep::Settle`].
     fn settled(&mut self, _at: Time) {}
 }

@@ -107,18 +107,18 @@ fn compare(program: &[&str], caches: &[Caches]) -> bool {
     let trace = folder.path().join("trace");
     let log = format!("--log-file={}", trace.display());
     if valgrind(&["--tool=lackey", "--trace-mem=yes", &log], program).is_none() {
-        println!("skipped {program:?}: lackey could not run it");
+        println!("not compared, {program:?}: lackey could not run it");
         return false;
     }
     for caches in caches {
         let simulated = caches.simulated(&trace);
         let Some(expected) = caches.cachegrind(folder.path(), program) else {
-            println!("skipped {program:?}: cachegrind could not run it");
+            println!("not compared, {program:?}: cachegrind could not run it");
             return false;
         };
         if accesses(&simulated) != accesses(&expected) {
             println!(
-                "skipped {program:?}: it ran differently under the two tools: {simulated:?} {expected:?}"
+                "not compared, {program:?}: it ran differently under the two tools: {simulated:?} {expected:?}"
             );
             return false;
         }
@@ -133,8 +133,7 @@ fn compare(program: &[&str], caches: &[Caches]) -> bool {
 
 #[test]
 fn counts_are_those_of_cachegrind() {
-    if Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_err() {
-        println!("skipped: valgrind is not installed");
+    if !prerequisites::needs("valgrind") {
         return;
     }
     let caches = [

@@ -2,14 +2,14 @@
 
 mod core_support;
 
-use core_support::{LoopSource, cycles, data_at, haswell, kernel, l1_only, run, team};
-use kernels::Catalogue;
+use core_support::{LoopSource, counts, cycles, data_at, haswell, kernel, l1_only, run, team};
+use kernels::KernelCatalogue;
 use machine::{Width, model::Model};
 use sim::{
     access::{RequestKind, Supplier},
-    engine::{Engine, EngineError, Interrupts, Job, Outcome},
+    engine::{Engine, EngineError, EngineJob, EngineOutcome, Interrupts},
     scripted_memory::ScriptedMemory,
-    source::Source,
+    source::BlockSource,
     time::Time,
 };
 
@@ -17,13 +17,13 @@ use sim::{
 fn every_kernel_does_what_its_truth_says_on_every_model() {
     for name in Model::builtin_names() {
         let model = Model::builtin(name).expect("a model");
-        for kernel in Catalogue::builtin().expect("a catalogue").iter() {
+        for kernel in KernelCatalogue::builtin().expect("a catalogue").iter() {
             let Ok(width) = kernel.width_on(&model.isa, None) else { continue };
             let threads = kernel.description().fixed_threads().unwrap_or(1);
             let team = team(kernel, width, 1 << 14, threads);
             let mut engine = Engine::new(&model, l1_only(&model)).expect("an engine");
             let outcome = run(&mut engine, &team, 2);
-            for (job, truth) in outcome.jobs.iter().zip(team.counts(2)) {
+            for (job, truth) in outcome.jobs.iter().zip(counts(&team, 2)) {
                 let place = format!("{} on {name}", kernel.name());
                 let did = job.statistics;
                 assert_eq!(did.instructions, truth.instructions, "{place}");
@@ -46,7 +46,7 @@ fn threads_take_turns() {
     memory.log = Some(Vec::new());
     let mut engine = Engine::new(&model, memory).expect("an engine");
     let outcome = run(&mut engine, &team, 1);
-    let place = team.places().iter().find(|place| place.is_data).expect("data");
+    let place = team.data().next().expect("data");
     let (data, end) = (place.address, place.address + place.bytes);
     let log = engine.memory().log.as_ref().expect("a log");
     let touches: Vec<_> = log.iter().filter(|request| (data..end).contains(&request.address)).collect();
@@ -69,18 +69,18 @@ fn threads_take_turns() {
 fn half_a_pair_waits_for_ever() {
     let model = haswell();
     let team = team(&kernel("producer-consumer", &[]), Width::Scalar, 1 << 14, 2);
-    let mut sources = team.sources(1);
+    let mut sources = team.step_sources(0, 1);
     let mut engine = Engine::new(&model, l1_only(&model)).expect("an engine");
-    let alone = &mut [Job { core: 0, thread: 0, background: false, source: &mut sources[1] }];
+    let alone = &mut [EngineJob { core: 0, thread: 0, background: false, source: &mut sources[1] }];
     assert_eq!(engine.run(alone), Err(EngineError::AllBlocked { jobs: 1 }));
-    let nowhere = &mut [Job { core: 99, thread: 0, background: false, source: &mut sources[0] }];
+    let nowhere = &mut [EngineJob { core: 99, thread: 0, background: false, source: &mut sources[0] }];
     assert!(matches!(engine.run(nowhere), Err(EngineError::BadPlace { core: 99, .. })));
-    let no_such_thread = &mut [Job { core: 0, thread: 1, background: false, source: &mut sources[0] }];
+    let no_such_thread = &mut [EngineJob { core: 0, thread: 1, background: false, source: &mut sources[0] }];
     assert!(matches!(engine.run(no_such_thread), Err(EngineError::BadPlace { thread: 1, .. })));
     let [first, second] = &mut sources[..] else { panic!("two sources") };
     let twice = &mut [
-        Job { core: 0, thread: 0, background: false, source: first },
-        Job { core: 0, thread: 0, background: false, source: second },
+        EngineJob { core: 0, thread: 0, background: false, source: first },
+        EngineJob { core: 0, thread: 0, background: false, source: second },
     ];
     assert!(matches!(engine.run(twice), Err(EngineError::BadPlace { core: 0, .. })));
 }
@@ -95,11 +95,11 @@ fn shared_core(body: &[&[u8]]) -> f64 {
         let mut sources: Vec<_> = (0..threads).map(|_| LoopSource::new(body, rounds, |_, _| ())).collect();
         let jobs = sources.iter_mut().enumerate();
         let mut jobs: Vec<_> = jobs
-            .map(|(thread, source)| Job {
+            .map(|(thread, source)| EngineJob {
                 core: 0,
                 thread,
                 background: false,
-                source: source as &mut dyn Source,
+                source: source as &mut dyn BlockSource,
             })
             .collect();
         engine.run(&mut jobs).expect("a run").elapsed().ns()
@@ -131,8 +131,8 @@ fn background_jobs_end_with_the_run() {
     let (mut short, mut endless) =
         (LoopSource::new(body, 1000, |_, _| ()), LoopSource::new(body, u64::MAX, |_, _| ()));
     let jobs = &mut [
-        Job { core: 0, thread: 0, background: false, source: &mut short as &mut dyn Source },
-        Job { core: 1, thread: 0, background: true, source: &mut endless },
+        EngineJob { core: 0, thread: 0, background: false, source: &mut short as &mut dyn BlockSource },
+        EngineJob { core: 1, thread: 0, background: true, source: &mut endless },
     ];
     let outcome = engine.run(jobs).expect("a run");
     assert!(outcome.jobs[0].complete && !outcome.jobs[1].complete);
@@ -142,7 +142,7 @@ fn background_jobs_end_with_the_run() {
 }
 
 /// Eight cores, interrupts, DRAM: everything that could differ.
-fn busy_run(seed: u64) -> (Outcome, Vec<sim::access::Request>) {
+fn busy_run(seed: u64) -> (EngineOutcome, Vec<sim::access::MemoryRequest>) {
     let model = haswell();
     let team = team(&kernel("random-uni", &[]), Width::Scalar, 1 << 20, 8);
     let mut memory = data_at(&model, &team, Supplier::LocalMemory, Time::from_ns(96.4), 10);

@@ -11,7 +11,7 @@ use sim::{
         branch::{History, Predictor},
     },
     engine::Engine,
-    source::Execution,
+    source::BlockExecution,
 };
 
 const STORE_RAX: &[u8] = &[0x48, 0x89, 0x07]; // mov [rdi], rax
@@ -27,7 +27,7 @@ const ROUNDS: u64 = 2000;
 
 /// A loop that touches the same address with all its operands.
 fn touching(model: &Model, body: &[&[u8]], operands: usize, address: u64) -> Statistics {
-    let step = |_, execution: &mut Execution| execution.addresses.extend(vec![address; operands]);
+    let step = |_, execution: &mut BlockExecution| execution.addresses.extend(vec![address; operands]);
     run_one(model, l1_only(model), &mut LoopSource::new(body, ROUNDS, step))
 }
 
@@ -67,7 +67,7 @@ fn a_load_wider_than_the_store_waits_until_that_has_drained() {
 #[test]
 fn stores_elsewhere_block_nothing() {
     let model = haswell();
-    let step = |round: u64, execution: &mut Execution| {
+    let step = |round: u64, execution: &mut BlockExecution| {
         execution.addresses.extend([0x8000 + round % 8 * 8, 0x9000]);
     };
     let statistics =
@@ -114,7 +114,7 @@ fn always_wrong(model: &Model, multiplications: usize) -> Statistics {
     body.push(TEST);
     let branch = CODE + body.concat().len() as u64;
     let (mut twin, mut history) = (Predictor::new(&model.front_end.branch), History::default());
-    let step = move |_, execution: &mut Execution| {
+    let step = move |_, execution: &mut BlockExecution| {
         let predicted = twin.clone().conditional(branch, true, &mut history.clone());
         execution.taken = !predicted;
         assert!(!twin.conditional(branch, execution.taken, &mut history));

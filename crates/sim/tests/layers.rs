@@ -13,7 +13,7 @@ const LAYERS: [&[&str]; 8] = [
     &["access"],
     &["source"],
     &["core", "memory"],
-    &["kernel_source", "scripted_memory"],
+    &["plan_source", "scripted_memory"],
     &["pmu"],
     &["engine"],
 ];

@@ -4,7 +4,7 @@ mod machine_support;
 
 use machine::Bytes;
 use machine_support::{HASWELL, Rig, Work, cycles_per_load, gb_per_s, huge, model, small_haswell};
-use sim::memory::{Options, PrefetchSwitches};
+use sim::memory::{MemoryOptions, PrefetchSwitches};
 
 const MIB: u64 = 1 << 20;
 
@@ -51,7 +51,7 @@ fn mispredictions_cost_their_penalty_and_waste_dispatched_work() {
 #[test]
 fn halving_the_clock_halves_computing_and_spares_memory() {
     let model = small_haswell();
-    let options = Options { prefetchers: PrefetchSwitches::OFF, ..huge() };
+    let options = MemoryOptions { prefetchers: PrefetchSwitches::OFF, ..huge() };
     let slowdown = |work: Work| {
         let ns = [model.clock.core_hz, model.clock.core_hz / 2].map(|hz| {
             let mut rig = Rig::new(&model, options, work);

@@ -4,13 +4,13 @@ mod machine_support;
 
 use machine::model::Model;
 use machine_support::{Rig, Work, cycles_per_load, gb_per_s, huge, small_haswell};
-use sim::memory::{Options, PrefetchSwitches};
+use sim::memory::{MemoryOptions, PrefetchSwitches};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
-fn quiet() -> Options {
-    Options { prefetchers: PrefetchSwitches::OFF, ..huge() }
+fn quiet() -> MemoryOptions {
+    MemoryOptions { prefetchers: PrefetchSwitches::OFF, ..huge() }
 }
 
 /// Cold data, read once: all of it comes from memory.
@@ -112,7 +112,7 @@ fn a_stored_line_moves_twice_and_past_the_caches_once() {
 fn small_pages_beyond_the_reach_of_the_tlb_are_walked_for() {
     let model = small_haswell();
     let reach = u64::from(model.tlb.l2.entries);
-    let chase = |pages: u64, options: Options| {
+    let chase = |pages: u64, options: MemoryOptions| {
         let mut rig = Rig::new(&model, options, Work::new("chase-pages", pages * 4096));
         rig.run(2);
         let before = rig.memory().core_stats(0).walks;
@@ -120,7 +120,7 @@ fn small_pages_beyond_the_reach_of_the_tlb_are_walked_for() {
         let walks = rig.memory().core_stats(0).walks - before;
         (walks as f64 / pages as f64, elapsed.ns() / pages as f64)
     };
-    let small = Options { prefetchers: PrefetchSwitches::OFF, ..Options::default() };
+    let small = MemoryOptions { prefetchers: PrefetchSwitches::OFF, ..MemoryOptions::default() };
     assert!(chase(reach / 2, small).0 < 0.02);
     let (walks, small_ns) = chase(4 * reach, small);
     assert!(walks > 0.95, "{walks} walks per load");

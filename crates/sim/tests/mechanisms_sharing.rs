@@ -5,14 +5,14 @@ mod machine_support;
 use std::sync::Arc;
 
 use code::Block;
-use kernels::Catalogue;
+use kernels::{Job as KernelJob, KernelCatalogue};
 use machine::{Bytes, Width};
 use machine_support::{HASWELL, Rig, Work, huge, model};
 use sim::{
-    engine::{Engine, Job},
-    kernel_source::{KernelSource, KernelTeam, TeamRequest},
+    engine::{Engine, EngineJob},
     memory::MemorySystem,
-    source::{Execution, Source},
+    plan_source::{AddressOrder, PlacedPlan, PlanSource},
+    source::{BlockExecution, BlockSource},
 };
 
 #[test]
@@ -62,17 +62,17 @@ body = ["istore8 S, one"]
 
 /// A thread of a kernel whose only word lies elsewhere.
 struct Moved<'a> {
-    inner: KernelSource<'a>,
+    inner: PlanSource<'a>,
     from: u64,
     to: u64,
 }
 
-impl Source for Moved<'_> {
+impl BlockSource for Moved<'_> {
     fn blocks(&self) -> &Arc<[Block]> {
         self.inner.blocks()
     }
 
-    fn next(&mut self, execution: &mut Execution) -> bool {
+    fn next(&mut self, execution: &mut BlockExecution) -> bool {
         let more = self.inner.next(execution);
         let word = execution.addresses.iter_mut().filter(|address| **address == self.from);
         word.for_each(|address| *address = self.to);
@@ -93,31 +93,28 @@ struct Writers {
 fn write_together(name: &str, kernel: &str, threads: usize, apart: u64) -> Writers {
     const WORDS: u64 = 1 << 40;
     let model = model(name);
-    let mut catalogue = Catalogue::builtin().expect("a catalogue");
+    let mut catalogue = KernelCatalogue::builtin().expect("a catalogue");
     catalogue.add(WRITES, "the test").expect("a kernel");
     let kernel = catalogue.get(kernel).expect("a kernel");
-    let request = TeamRequest {
-        kernel: &kernel,
-        width: Width::Scalar,
-        size: Bytes(64 * threads as u64),
-        threads,
-        seed: 1,
-        address: 1 << 32,
-    };
-    let team = KernelTeam::prepare(&request).expect("a team");
+    let cpus: Vec<u32> = (0..threads as u32).collect();
+    let job = KernelJob::new(kernel, Bytes(64 * threads as u64), &cpus).in_width(Width::Scalar);
+    let plan = job.plan(&model.isa).expect("a plan");
+    let team = PlacedPlan::new(plan, AddressOrder::ByThread { from: 1 << 32 }).expect("a team");
     let memory = MemorySystem::new(&model, huge()).expect("a memory");
     let mut engine = Engine::new(&model, memory).expect("an engine");
     let mut sources: Vec<Moved<'_>> = team
-        .sources(20)
+        .step_sources(0, 20)
         .into_iter()
-        .zip(team.threads())
         .enumerate()
-        .map(|(thread, (inner, of))| Moved { inner, from: of.bases()[0], to: WORDS + thread as u64 * apart })
+        .map(|(thread, inner)| {
+            let from = team.bases(thread, 0).expect("a part of each thread")[0];
+            Moved { inner, from, to: WORDS + thread as u64 * apart }
+        })
         .collect();
-    let mut jobs: Vec<Job<'_>> = sources
+    let mut jobs: Vec<EngineJob<'_>> = sources
         .iter_mut()
         .enumerate()
-        .map(|(core, source)| Job { core, thread: 0, background: false, source })
+        .map(|(core, source)| EngineJob { core, thread: 0, background: false, source })
         .collect();
     let outcome = engine.run(&mut jobs).expect("a run");
     let writes = outcome.jobs[0].statistics.stores;

@@ -6,8 +6,11 @@ use machine::{
 };
 use proptest::prelude::*;
 use sim::{
-    access::{Memory, Request, RequestKind},
-    memory::{Disturbance, Frames, MemorySystem, ModelFault, Options, PageSize, Placement, PrefetchSwitches},
+    access::{MemoryPort, MemoryRequest, RequestKind},
+    memory::{
+        Disturbance, FrameOrder, MemoryOptions, MemorySystem, ModelFault, PagePlacement, PageSize,
+        PrefetchSwitches,
+    },
     time::Time,
 };
 
@@ -57,18 +60,18 @@ fn step() -> impl Strategy<Value = (usize, u8, u64, u64)> {
     (0usize..8, 0u8..12, address(), 0u64..200_000)
 }
 
-fn options() -> impl Strategy<Value = Options> {
+fn options() -> impl Strategy<Value = MemoryOptions> {
     let switches = any::<[bool; 4]>().prop_map(|[l1_next_line, l1_stride, l2_adjacent, l2_streamer]| {
         PrefetchSwitches { l1_next_line, l1_stride, l2_adjacent, l2_streamer }
     });
     let disturbance = prop::option::of(Just(Disturbance { memory_lines_per_s: 1e8, l3_lines_per_s: 1e9 }));
     (switches, any::<u64>(), any::<[bool; 3]>(), disturbance).prop_map(
-        |(prefetchers, seed, [huge, interleave, scattered], disturbance)| Options {
+        |(prefetchers, seed, [huge, interleave, scattered], disturbance)| MemoryOptions {
             prefetchers,
             seed,
             page_size: if huge { PageSize::Huge } else { PageSize::Small },
-            placement: if interleave { Placement::Interleave } else { Placement::FirstTouch },
-            frames: if scattered { Frames::Scattered } else { Frames::InOrder },
+            placement: if interleave { PagePlacement::Interleave } else { PagePlacement::FirstTouch },
+            frames: if scattered { FrameOrder::Scattered } else { FrameOrder::InOrder },
             disturbance,
         },
     )
@@ -103,7 +106,7 @@ proptest! {
             let at = Time(now - passed % 3 * 100_000 % now);
             let core = core % memory.cores();
             let instruction = 0x400 + (address % 7) * 4;
-            let response = memory.access(&Request { core, kind: kind(choice), address, at, instruction });
+            let response = memory.access(&MemoryRequest { core, kind: kind(choice), address, at, instruction });
             prop_assert!(response.ready > at && response.accepted >= at);
             if n % 200 == 0 {
                 memory.set_core_clock(core, 500_000_000 + n as u64);
@@ -125,11 +128,11 @@ proptest! {
 fn models_that_cannot_be_built_say_so() {
     let mut model = Model::builtin("tiny").expect("a model");
     model.l1d.geometry.ways = 0;
-    let fault = MemorySystem::new(&model, Options::default()).err().expect("no ways, no cache");
+    let fault = MemorySystem::new(&model, MemoryOptions::default()).err().expect("no ways, no cache");
     assert!(matches!(fault, ModelFault::Invalid(_)), "{fault}");
     let mut model = Model::builtin("emerald-rapids").expect("a model");
     model.cores_per_socket = 128;
-    let fault = MemorySystem::new(&model, Options::default()).err().expect("too many");
+    let fault = MemorySystem::new(&model, MemoryOptions::default()).err().expect("too many");
     assert_eq!(fault, ModelFault::TooManyL2s { l2s: 128 });
 }
 
@@ -137,12 +140,12 @@ fn models_that_cannot_be_built_say_so() {
 fn every_model_can_be_built_and_used() {
     for name in Model::builtin_names() {
         let model = Model::builtin(name).expect("a model");
-        let mut memory = MemorySystem::new(&model, Options::default()).expect("a valid model");
+        let mut memory = MemorySystem::new(&model, MemoryOptions::default()).expect("a valid model");
         for core in [0, memory.cores() - 1] {
             for n in 0..2000u64 {
                 let kind = kind((n % 12) as u8);
                 let at = Time(n * 1_000_000);
-                memory.access(&Request { core, kind, address: n * 72, at, instruction: 0 });
+                memory.access(&MemoryRequest { core, kind, address: n * 72, at, instruction: 0 });
             }
         }
         assert_eq!(memory.overcommitted_pages(), 0, "{name}");

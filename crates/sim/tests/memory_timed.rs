@@ -3,8 +3,8 @@
 
 use machine::model::Model;
 use sim::{
-    access::{Memory, Request, RequestKind, Response, Supplier},
-    memory::{Disturbance, MemorySystem, Options, PageSize, PrefetchSwitches},
+    access::{MemoryPort, MemoryRequest, RequestKind, Response, Supplier},
+    memory::{Disturbance, MemoryOptions, MemorySystem, PageSize, PrefetchSwitches},
     time::Time,
 };
 
@@ -16,11 +16,15 @@ fn model(name: &str) -> Model {
     Model::builtin(name).expect("a model of that name")
 }
 
-fn quiet() -> Options {
-    Options { prefetchers: PrefetchSwitches::OFF, page_size: PageSize::Huge, ..Options::default() }
+fn quiet() -> MemoryOptions {
+    MemoryOptions {
+        prefetchers: PrefetchSwitches::OFF,
+        page_size: PageSize::Huge,
+        ..MemoryOptions::default()
+    }
 }
 
-fn system(model: &Model, options: Options) -> MemorySystem {
+fn system(model: &Model, options: MemoryOptions) -> MemorySystem {
     MemorySystem::new(model, options).expect("a valid model")
 }
 
@@ -37,7 +41,7 @@ impl Driver {
     }
 
     fn ask(&self, memory: &mut MemorySystem, kind: RequestKind, address: u64) -> Response {
-        memory.access(&Request { core: self.core, kind, address, at: self.now, instruction: 0x40_1000 })
+        memory.access(&MemoryRequest { core: self.core, kind, address, at: self.now, instruction: 0x40_1000 })
     }
 
     /// Waits for the answer; the cycles it took.
@@ -63,7 +67,7 @@ impl Driver {
 }
 
 /// GB/s of a stream: with caches cold, or warmed by a pass before.
-fn bandwidth(model: &Model, options: Options, kind: RequestKind, bytes: u64, warm: bool) -> f64 {
+fn bandwidth(model: &Model, options: MemoryOptions, kind: RequestKind, bytes: u64, warm: bool) -> f64 {
     let mut memory = system(model, options);
     let mut driver = Driver::new(model, 0);
     if warm {
@@ -75,7 +79,7 @@ fn bandwidth(model: &Model, options: Options, kind: RequestKind, bytes: u64, war
 }
 
 /// Cycles per load of a chase through `lines` lines in an order without streams, in caches warmed by a pass or cold.
-fn chase(model: &Model, options: Options, lines: u64, warm: bool, node: u32) -> f64 {
+fn chase(model: &Model, options: MemoryOptions, lines: u64, warm: bool, node: u32) -> f64 {
     let mut memory = system(model, options);
     let mut driver = Driver::new(model, 0);
     memory.map(BASE..BASE + lines * 64, node, PageSize::Huge);
@@ -93,7 +97,7 @@ fn chase(model: &Model, options: Options, lines: u64, warm: bool, node: u32) -> 
 
 /// GB/s of `cores` cores, each with a cold stream of its own on package `node`.
 fn together(model: &Model, kind: RequestKind, cores: usize, bytes: u64, node: u32) -> f64 {
-    let mut memory = system(model, Options { page_size: PageSize::Huge, ..Options::default() });
+    let mut memory = system(model, MemoryOptions { page_size: PageSize::Huge, ..MemoryOptions::default() });
     let mut drivers: Vec<Driver> = (0..cores).map(|core| Driver::new(model, core)).collect();
     let base = |core: usize| (core as u64 + 1) << 32;
     (0..cores).for_each(|core| memory.map(base(core)..base(core) + bytes, node, PageSize::Huge));
@@ -165,7 +169,7 @@ fn bandwidth_follows_little() {
 #[test]
 fn prefetchers_help_streams_and_can_be_switched() {
     let model = model(HASWELL);
-    let on = Options { page_size: PageSize::Huge, ..Options::default() };
+    let on = MemoryOptions { page_size: PageSize::Huge, ..MemoryOptions::default() };
     let rate = |options, bytes, warm| bandwidth(&model, options, RequestKind::Load, bytes, warm);
     let (with, without) = (rate(on, 2 << 20, false), rate(quiet(), 2 << 20, false));
     assert!(with > 1.2 * without, "memory: {with} with, {without} without");
@@ -200,7 +204,7 @@ fn cores_share_the_channels_and_the_links() {
 #[test]
 fn a_store_moves_two_lines_and_a_non_temporal_one_moves_one() {
     let model = model("tiny");
-    let (lines, options) = (8192, Options { page_size: PageSize::Huge, ..Options::default() });
+    let (lines, options) = (8192, MemoryOptions { page_size: PageSize::Huge, ..MemoryOptions::default() });
     let mut memory = system(&model, options);
     Driver::new(&model, 0).stream(&mut memory, RequestKind::Store, BASE, lines * 64);
     let stats = memory.memory_stats(0);
@@ -237,7 +241,7 @@ fn non_temporal_stores_empty_the_caches() {
 #[test]
 fn producer_and_consumer_pass_each_line_once_per_step() {
     let model = model(HASWELL);
-    for options in [quiet(), Options::default()] {
+    for options in [quiet(), MemoryOptions::default()] {
         for (consumer, supplier) in [(1, Supplier::OtherCoreModified), (12, Supplier::RemoteCacheModified)] {
             let mut memory = system(&model, options);
             let mut drivers = [Driver::new(&model, 0), Driver::new(&model, consumer)];
@@ -290,7 +294,7 @@ fn false_sharing_moves_the_line_with_every_store() {
 fn small_pages_beyond_reach_are_walked() {
     let model = model("tiny");
     let walks = |page_size, pages: u64| {
-        let mut memory = system(&model, Options { page_size, ..quiet() });
+        let mut memory = system(&model, MemoryOptions { page_size, ..quiet() });
         let mut driver = Driver::new(&model, 0);
         for _ in 0..4 {
             for page in 0..pages {
@@ -342,7 +346,7 @@ fn disturbance_costs_bandwidth_and_everything_repeats_to_the_bit() {
     let disturbance = Disturbance { memory_lines_per_s: 6e8, l3_lines_per_s: 1e8 };
     let run = |seed, disturbance| {
         // Without prefetchers: with them, a little noise may even help by moving requests apart.
-        let options = Options { seed, disturbance, ..quiet() };
+        let options = MemoryOptions { seed, disturbance, ..quiet() };
         let mut memory = system(&model, options);
         let mut driver = Driver::new(&model, 0);
         driver.stream(&mut memory, RequestKind::Load, BASE, 1 << 20);

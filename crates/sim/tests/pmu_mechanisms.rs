@@ -2,7 +2,7 @@
 
 mod pmu_support;
 
-use events::{Instrument, Place, Request, Share, TooMany, Value};
+use events::{CountRequest, CountShare, CountedPlace, Instrument, TooMany, Value};
 use machine::{Bytes, CpuSet, model::Model};
 use pmu_support::{
     count, count_as, everywhere,
@@ -11,7 +11,7 @@ use pmu_support::{
 };
 use sim::{
     access::{Supplier, Translation},
-    memory::Options,
+    memory::MemoryOptions,
     pmu::SampleRequest,
 };
 
@@ -121,9 +121,10 @@ fn lines_of_another_package_cross_the_links() {
     let mut rig = Rig::new(&model, plain(), work);
     let lines = bytes / 64;
     let names = ["UNC_Q_RxL_FLITS_G1.DRS_DATA", "UNC_Q_TxL_FLITS_G1.DRS_DATA", "UNC_H_REQUESTS.READS_REMOTE"];
-    let counts = count_as(&model, &mut rig, &names, TooMany::AllAtOnce, Share::Each);
+    let counts = count_as(&model, &mut rig, &names, TooMany::AllAtOnce, CountShare::Each);
     let of = |event: usize, wanted: u32| -> u64 {
-        let here = |place: &Place| matches!(place, Place::Box { package, .. } if *package == wanted);
+        let here =
+            |place: &CountedPlace| matches!(place, CountedPlace::Box { package, .. } if *package == wanted);
         counts
             .iter()
             .filter(|count| count.event == event && here(&count.place))
@@ -155,7 +156,7 @@ fn lines_of_a_producer_are_modified_transfers_of_its_consumer() {
             ..Work::new("producer-consumer", 32 * KIB)
         };
         let mut rig = Rig::new(&model, plain(), work);
-        let truth = rig.team.threads()[1].geometry().turns * passes * lines;
+        let truth = rig.geometry(1).turns * passes * lines;
         let names =
             ["MEM_LOAD_UOPS_L3_HIT_RETIRED.XSNP_HITM", "OFFCORE_RESPONSE.ALL_READS.LLC_HIT.HITM_OTHER_CORE"];
         let counts = count(&model, &mut rig, &names);
@@ -183,9 +184,9 @@ fn sets_that_take_turns_estimate_the_truth_of_a_steady_kernel() {
         "BR_INST_RETIRED.ALL_BRANCHES",
         "UOPS_EXECUTED.CYCLES_GE_1_UOP_EXEC",
     ];
-    let mut rig = Rig::new(&model, Options::default(), work);
-    let truth = rig.team.counts(work.passes)[0];
-    let counts = count_as(&model, &mut rig, &names, TooMany::Multiplex, Share::Together);
+    let mut rig = Rig::new(&model, MemoryOptions::default(), work);
+    let truth = rig.counts(work.passes)[0];
+    let counts = count_as(&model, &mut rig, &names, TooMany::Multiplex, CountShare::Together);
     for (event, expected) in [(0, truth.loads), (1, truth.stores), (5, truth.branches)] {
         let value = &counts[event].value;
         let share = value.running_share().expect("a share");
@@ -200,8 +201,12 @@ fn sets_that_take_turns_estimate_the_truth_of_a_steady_kernel() {
     }
     let pmu = pmu(&model);
     let events: Vec<_> = names.iter().map(|name| pmu.resolve(name).expect("an event")).collect();
-    let request =
-        Request { events, scope: everywhere(&model), too_many: TooMany::Refuse, share: Share::Each };
+    let request = CountRequest {
+        events,
+        scope: everywhere(&model),
+        too_many: TooMany::Refuse,
+        share: CountShare::Each,
+    };
     let refused = pmu.open(&request).err().expect("too many").to_string();
     assert!(refused.contains("2 runs"), "{refused}");
 }
@@ -211,11 +216,11 @@ fn what_has_no_mechanism_is_missing_and_never_zero() {
     let model = model(HASWELL);
     let mut rig = Rig::new(&model, huge(), Work::new("load", 8 * KIB));
     let names = ["INST_RETIRED.ANY", "MACHINE_CLEARS.MEMORY_ORDERING", "LD_BLOCKS_PARTIAL.ADDRESS_ALIAS"];
-    let counts = count_as(&model, &mut rig, &names, TooMany::Multiplex, Share::Together);
+    let counts = count_as(&model, &mut rig, &names, TooMany::Multiplex, CountShare::Together);
     assert!(counts[0].value.exact().is_some());
     for count in &counts[1..] {
         let Value::Missing(events::Missing::Refused(why)) = &count.value else { panic!("{count:?}") };
-        assert!(why.len() > 20, "{why}");
+        assert!(why.to_string().len() > 20, "{why}");
     }
     let offers = pmu(&model).offers();
     let refused = offers.iter().filter(|offer| offer.refused.is_some()).count();
@@ -241,7 +246,7 @@ fn load_samples_tell_address_latency_and_source() {
     drop(sampling);
     // The L2 still has an eighth of the lines.
     assert!(samples.len() as u64 >= bytes / 64 / 100 * 8 / 10, "{}", samples.len());
-    let data = rig.team.places().iter().find(|place| place.is_data).expect("data");
+    let data = rig.team.data().next().expect("data");
     for (cpu, sample) in &samples {
         let load = sample.load.expect("a load");
         assert_eq!((*cpu, load.translation), (0, Translation::L1));
@@ -329,15 +334,15 @@ fn edges_count_how_often_waiting_begins() {
 fn counting_changes_nothing() {
     let model = model("tiny");
     let work = Work { threads: 2, ..Work::new("triad", 48 * KIB) };
-    let alone = Rig::new(&model, Options::default(), work).measure();
+    let alone = Rig::new(&model, MemoryOptions::default(), work).measure();
     let pmu = pmu(&model);
     let offers = pmu.offers();
     let names = offers.iter().filter(|offer| offer.refused.is_none()).map(|offer| &offer.name);
     let events = names.map(|name| pmu.resolve(name).expect("an event")).collect();
-    let (scope, too_many, share) = (everywhere(&model), TooMany::AllAtOnce, Share::Each);
-    let mut rig = Rig::new(&model, Options::default(), work);
+    let (scope, too_many, share) = (everywhere(&model), TooMany::AllAtOnce, CountShare::Each);
+    let mut rig = Rig::new(&model, MemoryOptions::default(), work);
     rig.engine.attach(pmu.bank());
-    let mut open = pmu.open(&Request { events, scope, too_many, share }).expect("all events");
+    let mut open = pmu.open(&CountRequest { events, scope, too_many, share }).expect("all events");
     open.start().expect("a start");
     assert_eq!(rig.measure(), alone, "every event counted, every moment the same");
     let counts = open.read().expect("counts");

@@ -2,15 +2,15 @@
 
 mod pmu_support;
 
-use events::{Instrument, Place, Request, Share, TooMany};
-use kernels::{Catalogue, traffic};
+use events::{CountRequest, CountShare, CountedPlace, Instrument, TooMany};
+use kernels::{KernelCatalogue, traffic};
 use machine::Bytes;
 use pmu_support::{
     count, everywhere,
     machine_support::{HASWELL, Rig, Work, model, small_haswell},
     plain, pmu,
 };
-use sim::{engine::Job, memory::Options, source::Source};
+use sim::{engine::EngineJob, memory::MemoryOptions, source::BlockSource};
 
 const KIB: u64 = 1 << 10;
 
@@ -37,8 +37,8 @@ fn instructions_loads_stores_and_branches_are_exact() {
             "blocked-forward",
         ] {
             let work = Work { passes: 3, ..Work::new(kernel, 8 * KIB) };
-            let mut rig = Rig::new(&model, Options::default(), work);
-            let truth = rig.team.counts(work.passes)[0];
+            let mut rig = Rig::new(&model, MemoryOptions::default(), work);
+            let truth = rig.counts(work.passes)[0];
             let counts = count(
                 &model,
                 &mut rig,
@@ -69,8 +69,8 @@ fn flops_are_exact_in_every_width() {
     let model = model("broadwell-ep-e5-2699v4");
     for kernel in ["ddot", "triad", "fma-lanes", "div-chain"] {
         let work = Work { passes: 2, ..Work::new(kernel, 8 * KIB) };
-        let mut rig = Rig::new(&model, Options::default(), work);
-        let truth = rig.team.counts(work.passes)[0];
+        let mut rig = Rig::new(&model, MemoryOptions::default(), work);
+        let truth = rig.counts(work.passes)[0];
         let names = [
             ("FP_ARITH_INST_RETIRED.SCALAR_DOUBLE", 1),
             ("FP_ARITH_INST_RETIRED.128B_PACKED_DOUBLE", 2),
@@ -83,11 +83,10 @@ fn flops_are_exact_in_every_width() {
 }
 
 /// Lines that cross below caches of the model, from the kernel's description.
-fn lines(rig: &Rig, capacity: u64) -> traffic::Lines {
-    let kernel = Catalogue::builtin().expect("kernels").get(rig.work.kernel).expect("a kernel");
-    let lines =
-        traffic::lines_below(&kernel, rig.team.threads()[0].geometry(), Bytes(capacity)).expect("lines");
-    traffic::Lines {
+fn lines(rig: &Rig, capacity: u64) -> traffic::TrafficLines {
+    let kernel = KernelCatalogue::builtin().expect("kernels").get(rig.work.kernel).expect("a kernel");
+    let lines = traffic::lines_below(&kernel, rig.geometry(0), Bytes(capacity)).expect("lines");
+    traffic::TrafficLines {
         inward: lines.inward * rig.work.passes as f64,
         outward: lines.outward * rig.work.passes as f64,
         ..lines
@@ -149,25 +148,30 @@ fn two_threads_of_a_core_are_counted_apart() {
     let mut model = model(HASWELL);
     model.threads_per_core = 2;
     let work = Work { threads: 2, passes: 4, ..Work::new("copy", 16 * KIB) };
-    let mut rig = Rig::new(&model, Options::default(), work);
-    let truth = rig.team.counts(work.passes);
+    let mut rig = Rig::new(&model, MemoryOptions::default(), work);
+    let truth = rig.counts(work.passes);
     let pmu = pmu(&model);
     rig.engine.attach(pmu.bank());
     let names = ["INST_RETIRED.ANY", "MEM_UOPS_RETIRED.ALL_STORES", "L1D.REPLACEMENT"];
     let events = names.iter().map(|name| pmu.resolve(name).expect("an event")).collect();
-    let (scope, too_many, share) = (everywhere(&model), TooMany::Refuse, Share::Each);
-    let mut open = pmu.open(&Request { events, scope, too_many, share }).expect("counters");
+    let (scope, too_many, share) = (everywhere(&model), TooMany::Refuse, CountShare::Each);
+    let mut open = pmu.open(&CountRequest { events, scope, too_many, share }).expect("counters");
     open.start().expect("a start");
-    let mut sources = rig.team.sources(work.passes);
-    let mut jobs: Vec<Job<'_>> = sources
+    let mut sources = rig.team.step_sources(0, work.passes);
+    let mut jobs: Vec<EngineJob<'_>> = sources
         .iter_mut()
         .enumerate()
-        .map(|(thread, source)| Job { core: 0, thread, background: false, source: source as &mut dyn Source })
+        .map(|(thread, source)| EngineJob {
+            core: 0,
+            thread,
+            background: false,
+            source: source as &mut dyn BlockSource,
+        })
         .collect();
     rig.engine.run(&mut jobs).expect("a run");
     let counts = open.read().expect("counts");
     let of = |event: usize, cpu: u32| {
-        let found = counts.iter().find(|count| count.event == event && count.place == Place::Cpu(cpu));
+        let found = counts.iter().find(|count| count.event == event && count.place == CountedPlace::Cpu(cpu));
         found.and_then(|count| count.value.exact())
     };
     for (thread, truth) in truth.iter().enumerate() {

@@ -27,25 +27,25 @@ const SECTION_LIMIT_BYTES: u64 = 4 << 30;
 /// More split files than this are left unread, each costs a mapping.
 const SPLIT_FILE_LIMIT: usize = 4096;
 
-pub(crate) type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
-type Dwarf<'a> = gimli::Dwarf<Reader<'a>>;
+pub(crate) type DwarfReader<'a> = EndianSlice<'a, RunTimeEndian>;
+type Dwarf<'a> = gimli::Dwarf<DwarfReader<'a>>;
 
 /// Files and unfolded sections that stay in place while the index borrows from them. Grows at the end only.
 struct Shelf {
     main: Arc<Contents>,
     path: Option<PathBuf>,
-    first: OnceLock<Box<Kept>>,
+    first: OnceLock<Box<KeptDebug>>,
 }
 
-struct Kept {
+struct KeptDebug {
     contents: Arc<Contents>,
-    next: OnceLock<Box<Kept>>,
+    next: OnceLock<Box<KeptDebug>>,
 }
 
 impl Shelf {
     fn keep(&self, contents: Arc<Contents>) -> &[u8] {
         let mut link = &self.first;
-        let mut kept = Box::new(Kept { contents, next: OnceLock::new() });
+        let mut kept = Box::new(KeptDebug { contents, next: OnceLock::new() });
         loop {
             if let Err(back) = link.set(kept) {
                 kept = back;
@@ -71,8 +71,8 @@ impl Drop for Shelf {
 
 /// The index over the DWARF sections of one image.
 struct Index<'a> {
-    context: addr2line::Context<Reader<'a>>,
-    package: Option<DwarfPackage<Reader<'a>>>,
+    context: addr2line::Context<DwarfReader<'a>>,
+    package: Option<DwarfPackage<DwarfReader<'a>>>,
     split_files_left: Cell<usize>,
 }
 
@@ -99,7 +99,7 @@ impl DebugInfo {
     pub(crate) fn with_frames<T>(
         &self,
         address: u64,
-        visit: impl FnOnce(FrameIter<'_, Reader<'_>>) -> T,
+        visit: impl FnOnce(FrameIter<'_, DwarfReader<'_>>) -> T,
     ) -> Option<T> {
         self.0.with_dependent(|shelf, index| {
             let mut result = index.context.find_frames(address);
@@ -143,7 +143,7 @@ fn load<'a>(
 }
 
 /// A section's bytes, unfolded if need be; nothing if it is absent or damaged.
-fn section<'a>(shelf: &'a Shelf, file: &object::File<'a>, name: Option<&str>) -> Reader<'a> {
+fn section<'a>(shelf: &'a Shelf, file: &object::File<'a>, name: Option<&str>) -> DwarfReader<'a> {
     let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
     let bytes = || {
         let raw = file.section_by_name(name?)?.compressed_data().ok()?;
@@ -160,7 +160,7 @@ fn section<'a>(shelf: &'a Shelf, file: &object::File<'a>, name: Option<&str>) ->
 }
 
 /// The package of split units beside the program: `NAME.dwp`.
-fn package(shelf: &Shelf) -> Option<DwarfPackage<Reader<'_>>> {
+fn package(shelf: &Shelf) -> Option<DwarfPackage<DwarfReader<'_>>> {
     let mut path = shelf.path.clone()?.into_os_string();
     path.push(".dwp");
     let (contents, _) = Contents::open(Path::new(&path)).ok()?;
@@ -173,7 +173,7 @@ fn package(shelf: &Shelf) -> Option<DwarfPackage<Reader<'_>>> {
 fn split<'a>(
     shelf: &'a Shelf,
     index: &Index<'a>,
-    load: &SplitDwarfLoad<Reader<'a>>,
+    load: &SplitDwarfLoad<DwarfReader<'a>>,
 ) -> Option<Arc<Dwarf<'a>>> {
     if let Some(package) = &index.package
         && let Ok(Some(unit)) = package.find_cu(load.dwo_id, &load.parent)
@@ -191,7 +191,7 @@ fn split<'a>(
 fn split_file<'a>(
     shelf: &'a Shelf,
     path: &Path,
-    load: &SplitDwarfLoad<Reader<'a>>,
+    load: &SplitDwarfLoad<DwarfReader<'a>>,
 ) -> Option<Arc<Dwarf<'a>>> {
     let (contents, _) = Contents::open(path).ok()?;
     let file = object::File::parse(shelf.keep(Arc::new(contents))).ok()?;

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, RunTimeEndian, UnwindSection as _};
 use object::{Object as _, ObjectSection as _};
 
-use crate::layout::Layout;
-use crate::table::{Binding, Candidate, Kind, Origin};
+use crate::layout::ImageLayout;
+use crate::table::{Binding, SymbolCandidate, SymbolKind, SymbolOrigin};
 
 /// Every range that `.eh_frame` describes. Damaged entries end the list; what came before them stays.
-pub(crate) fn candidates(file: &object::File<'_>, layout: &Layout) -> Vec<Candidate> {
+pub(crate) fn candidates(file: &object::File<'_>, layout: &ImageLayout) -> Vec<SymbolCandidate> {
     let mut found = Vec::new();
     let Some(section) = file.section_by_name(".eh_frame") else { return found };
     let Ok(data) = section.data() else { return found };
@@ -37,14 +37,14 @@ pub(crate) fn candidates(file: &object::File<'_>, layout: &Layout) -> Vec<Candid
         let Ok(fde) = parsed else { continue };
         let Some(limit) = layout.code_end(fde.initial_address()) else { continue };
         if fde.len() > 0 {
-            found.push(Candidate {
+            found.push(SymbolCandidate {
                 start: fde.initial_address(),
                 size: fde.len(),
                 limit,
                 name: None,
-                kind: Kind::Bounds,
+                kind: SymbolKind::Bounds,
                 binding: Binding::Local,
-                origin: Origin::Frame,
+                origin: SymbolOrigin::Frame,
             });
         }
     }

@@ -13,11 +13,11 @@ use crate::debug::{self, DebugInfo};
 use crate::debug_file::{self, DebugFile};
 use crate::error::ImageError;
 use crate::identity::{Identity, build_id};
-use crate::layout::{self, Layout, Segment};
-use crate::lines::{self, Location};
-use crate::named::{DataSymbol, Function, NameSource};
-use crate::symtab::{Names, Wanted};
-use crate::table::{Candidate, Entry, NameRef, Origin, Table};
+use crate::layout::{self, ImageLayout, ImageSegment};
+use crate::lines::{self, SourceLocation};
+use crate::named::{DataSymbol, NameSource, NamedFunction};
+use crate::symtab::{Names, WantedSymbols};
+use crate::table::{NameRef, SymbolCandidate, SymbolEntry, SymbolOrigin, TextTable};
 use crate::{frames, plt, symtab};
 
 /// Where distributions put separate debug files.
@@ -29,11 +29,11 @@ pub struct Image {
     path: Option<PathBuf>,
     contents: Arc<Contents>,
     identity: Identity,
-    layout: Layout,
+    layout: ImageLayout,
     debug_root: PathBuf,
     debug_file: OnceLock<Option<DebugFile>>,
-    functions: OnceLock<Table>,
-    data: OnceLock<Table>,
+    functions: OnceLock<TextTable>,
+    data: OnceLock<TextTable>,
     lines: OnceLock<Option<Mutex<DebugInfo>>>,
 }
 
@@ -88,7 +88,7 @@ impl Image {
     ) -> Result<Self, ImageError> {
         layout::check(&name, &contents)?;
         let layout = match object::File::parse(&*contents) {
-            Ok(file) => Layout::of(&file),
+            Ok(file) => ImageLayout::of(&file),
             Err(error) => return Err(ImageError::Damaged { name, detail: error.to_string() }),
         };
         Ok(Self {
@@ -136,7 +136,7 @@ impl Image {
 
     /// The parts of the file that are mapped, by address.
     #[must_use]
-    pub fn segments(&self) -> &[Segment] {
+    pub fn segments(&self) -> &[ImageSegment] {
         self.layout.segments()
     }
 
@@ -182,10 +182,10 @@ impl Image {
     /// The function at an address. `None`: nothing in the file says what this code is, and the nearest name would
     /// be a guess.
     #[must_use]
-    pub fn function_at(&self, address: u64) -> Option<Function<'_>> {
+    pub fn function_at(&self, address: u64) -> Option<NamedFunction<'_>> {
         let entry = self.functions().at(address)?;
         let (name, source) = self.function_name(entry);
-        Some(Function { name, range: entry.range.clone(), source, resolver: entry.resolver })
+        Some(NamedFunction { name, range: entry.range.clone(), source, resolver: entry.resolver })
     }
 
     /// The bounds of the function at an address: where decoding may start.
@@ -202,7 +202,7 @@ impl Image {
     /// The variable at an address. `None`: stripped, or not a variable; [`Image::section_at`] may still help.
     #[must_use]
     pub fn data_object_at(&self, address: u64) -> Option<DataSymbol<'_>> {
-        let entry = self.data.get_or_init(|| self.table(Wanted::Data)).at(address)?;
+        let entry = self.data.get_or_init(|| self.table(WantedSymbols::Data)).at(address)?;
         let name = String::from_utf8_lossy(self.name_bytes(entry.name?));
         let section = &self.layout.section_at(entry.range.start)?.name;
         Some(DataSymbol { name, range: entry.range.clone(), section })
@@ -222,7 +222,7 @@ impl Image {
 
     /// The source lines of an address, innermost first: all but the last were inlined. Empty: not known.
     #[must_use]
-    pub fn lines_at(&self, address: u64) -> Vec<Location> {
+    pub fn lines_at(&self, address: u64) -> Vec<SourceLocation> {
         // Nothing else has lines; damaged tables may claim so for addresses that cannot be.
         let Some(info) = self.layout.code_segment(address).and_then(|_| self.lines()) else {
             return Vec::new();
@@ -234,16 +234,16 @@ impl Image {
         object::File::parse(&**self.contents).ok()
     }
 
-    fn functions(&self) -> &Table {
-        self.functions.get_or_init(|| self.table(Wanted::Functions))
+    fn functions(&self) -> &TextTable {
+        self.functions.get_or_init(|| self.table(WantedSymbols::Functions))
     }
 
-    fn table(&self, wanted: Wanted) -> Table {
-        let mut candidates: Vec<Candidate> = Vec::new();
+    fn table(&self, wanted: WantedSymbols) -> TextTable {
+        let mut candidates: Vec<SymbolCandidate> = Vec::new();
         if let Some(file) = self.parsed() {
             let names = Names::of(&self.contents, false);
             candidates = symtab::candidates(&file, &names, &self.layout, wanted);
-            if wanted == Wanted::Functions {
+            if wanted == WantedSymbols::Functions {
                 candidates.extend(plt::candidates(&file, &names, &candidates));
                 candidates.extend(frames::candidates(&file, &self.layout));
             }
@@ -253,7 +253,7 @@ impl Image {
         {
             candidates.extend(symtab::candidates(&file, &Names::of(contents, true), &self.layout, wanted));
         }
-        Table::build(candidates, |name| self.name_bytes(name))
+        TextTable::build(candidates, |name| self.name_bytes(name))
     }
 
     /// The separate debug file, looked for only where something is missing here.
@@ -288,16 +288,16 @@ impl Image {
         bytes.get(name.offset..name.offset.saturating_add(name.len as usize)).unwrap_or_default()
     }
 
-    fn function_name(&self, entry: &Entry) -> (Cow<'_, str>, NameSource) {
+    fn function_name(&self, entry: &SymbolEntry) -> (Cow<'_, str>, NameSource) {
         let Some(name) = entry.name else {
             return self.name_of_unnamed(entry.range.start);
         };
         let name = String::from_utf8_lossy(self.name_bytes(name));
         match entry.origin {
-            Origin::Plt => (Cow::Owned(format!("{name}@plt")), NameSource::Plt),
-            Origin::Dynamic => (name, NameSource::DynamicTable),
-            Origin::DebugFile => (name, NameSource::DebugFile),
-            Origin::Symtab | Origin::Frame => (name, NameSource::SymbolTable),
+            SymbolOrigin::Plt => (Cow::Owned(format!("{name}@plt")), NameSource::Plt),
+            SymbolOrigin::Dynamic => (name, NameSource::DynamicTable),
+            SymbolOrigin::DebugFile => (name, NameSource::DebugFile),
+            SymbolOrigin::Symtab | SymbolOrigin::Frame => (name, NameSource::SymbolTable),
         }
     }
 

@@ -13,7 +13,7 @@ const PAGE_BYTES: u64 = 4096;
 
 /// A part of the file that is mapped into memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Segment {
+pub struct ImageSegment {
     /// The addresses it occupies, including what is filled with zeros beyond the file's bytes.
     pub addresses: Range<u64>,
     /// The bytes of the file it shows.
@@ -34,27 +34,28 @@ pub(crate) struct Section {
 
 /// The parts of an image.
 #[derive(Debug, Default)]
-pub(crate) struct Layout {
-    segments: Vec<Segment>,
+pub(crate) struct ImageLayout {
+    segments: Vec<ImageSegment>,
     /// By address.
     sections: Vec<Section>,
 }
 
-impl Layout {
+impl ImageLayout {
     pub(crate) fn of(file: &object::File<'_>) -> Self {
-        let mut segments: Vec<Segment> = file.segments().filter_map(|segment| to_segment(&segment)).collect();
+        let mut segments: Vec<ImageSegment> =
+            file.segments().filter_map(|segment| to_segment(&segment)).collect();
         segments.sort_by_key(|segment| segment.addresses.start);
         let mut sections: Vec<Section> = file.sections().filter_map(|section| to_section(&section)).collect();
         sections.sort_by_key(|section| section.addresses.start);
         Self { segments, sections }
     }
 
-    pub(crate) fn segments(&self) -> &[Segment] {
+    pub(crate) fn segments(&self) -> &[ImageSegment] {
         &self.segments
     }
 
     /// The segments, those with code first: where file pages are shared between segments, code was sampled.
-    fn code_first(&self) -> impl Iterator<Item = &Segment> {
+    fn code_first(&self) -> impl Iterator<Item = &ImageSegment> {
         let with = |executable: bool| self.segments.iter().filter(move |s| s.executable == executable);
         with(true).chain(with(false))
     }
@@ -85,7 +86,7 @@ impl Layout {
     }
 
     /// The segment with code that holds this address.
-    pub(crate) fn code_segment(&self, address: u64) -> Option<&Segment> {
+    pub(crate) fn code_segment(&self, address: u64) -> Option<&ImageSegment> {
         self.segments.iter().find(|segment| segment.executable && segment.addresses.contains(&address))
     }
 
@@ -110,13 +111,13 @@ impl Layout {
     }
 }
 
-fn to_segment(segment: &object::Segment<'_, '_>) -> Option<Segment> {
+fn to_segment(segment: &object::Segment<'_, '_>) -> Option<ImageSegment> {
     let SegmentFlags::Elf { p_flags, .. } = segment.flags() else { return None };
     let (file_start, file_len) = segment.file_range();
     let addresses = segment.address()..segment.address().checked_add(segment.size())?;
     let file = file_start..file_start.checked_add(file_len)?;
     let executable = p_flags.contains(elf::PF_X);
-    Some(Segment { addresses, file, executable, writable: p_flags.contains(elf::PF_W) })
+    Some(ImageSegment { addresses, file, executable, writable: p_flags.contains(elf::PF_W) })
 }
 
 fn to_section(section: &object::Section<'_, '_>) -> Option<Section> {

@@ -10,7 +10,7 @@ const FRAME_LIMIT: usize = 128;
 
 /// A place in the source. What the debug information does not say is absent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Location {
+pub struct SourceLocation {
     /// The file, as the compiler recorded it.
     pub file: Option<String>,
     /// The line, from 1.
@@ -22,13 +22,13 @@ pub struct Location {
 }
 
 /// The places of an address, innermost first.
-pub(crate) fn at(info: &DebugInfo, address: u64) -> Vec<Location> {
+pub(crate) fn at(info: &DebugInfo, address: u64) -> Vec<SourceLocation> {
     let visited = info.with_frames(address, |mut frames| {
         let mut found = Vec::new();
         while let Ok(Some(frame)) = frames.next() {
             let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
             let location = frame.location.as_ref();
-            found.push(Location {
+            found.push(SourceLocation {
                 file: location.and_then(|location| location.file).map(str::to_owned),
                 // The compiler writes 0 for code that belongs to no line or column.
                 line: location.and_then(|location| location.line).filter(|line| *line > 0),

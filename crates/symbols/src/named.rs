@@ -25,7 +25,7 @@ pub enum NameSource {
 
 /// A function.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Function<'a> {
+pub struct NamedFunction<'a> {
     /// The name as in the file; `unnamed at 0x…` for code without one.
     pub name: Cow<'a, str>,
     /// The addresses it occupies. Another function may lie within.
@@ -36,7 +36,7 @@ pub struct Function<'a> {
     pub resolver: bool,
 }
 
-impl Function<'_> {
+impl NamedFunction<'_> {
     /// The name as the programmer wrote it. Demangling takes longer than finding the function: do it once per
     /// function, not once per sample.
     #[must_use]

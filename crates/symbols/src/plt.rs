@@ -10,7 +10,7 @@ use object::elf;
 use object::{Architecture, Object as _, ObjectSection as _, SectionFlags};
 
 use crate::symtab::Names;
-use crate::table::{Binding, Candidate, Kind, NameRef, Origin};
+use crate::table::{Binding, NameRef, SymbolCandidate, SymbolKind, SymbolOrigin};
 
 /// `jmp *displacement(%rip)`: two bytes and the displacement.
 const JUMP: [u8; 2] = [0xff, 0x25];
@@ -28,8 +28,8 @@ const RELOCATION_BYTES: usize = 24;
 pub(crate) fn candidates(
     file: &object::File<'_>,
     names: &Names<'_>,
-    functions: &[Candidate],
-) -> Vec<Candidate> {
+    functions: &[SymbolCandidate],
+) -> Vec<SymbolCandidate> {
     if file.architecture() != Architecture::X86_64 || !file.is_64() {
         return Vec::new();
     }
@@ -43,7 +43,7 @@ fn is_stub_section(section: &object::Section<'_, '_>) -> bool {
 }
 
 /// The function each slot will hold.
-fn slots(file: &object::File<'_>, names: &Names<'_>, functions: &[Candidate]) -> HashMap<u64, NameRef> {
+fn slots(file: &object::File<'_>, names: &Names<'_>, functions: &[SymbolCandidate]) -> HashMap<u64, NameRef> {
     let mut slots = HashMap::new();
     let mut resolvers: Option<HashMap<u64, NameRef>> = None;
     for section in file.sections() {
@@ -68,9 +68,9 @@ fn slots(file: &object::File<'_>, names: &Names<'_>, functions: &[Candidate]) ->
     slots
 }
 
-fn by_address(functions: &[Candidate]) -> HashMap<u64, NameRef> {
+fn by_address(functions: &[SymbolCandidate]) -> HashMap<u64, NameRef> {
     let mut names: HashMap<u64, NameRef> = HashMap::new();
-    for function in functions.iter().filter(|function| function.kind == Kind::Resolver) {
+    for function in functions.iter().filter(|function| function.kind == SymbolKind::Resolver) {
         let Some(name) = function.name else { continue };
         let known = names.entry(function.start).or_insert(name);
         // Aliases add underscores and suffixes: the shortest is the one that programs call.
@@ -86,7 +86,7 @@ fn words(raw: &[u8]) -> Option<[u64; 3]> {
     Some([word(0)?, word(1)?, word(2)?])
 }
 
-fn stubs_in(section: &object::Section<'_, '_>, slots: &HashMap<u64, NameRef>) -> Vec<Candidate> {
+fn stubs_in(section: &object::Section<'_, '_>, slots: &HashMap<u64, NameRef>) -> Vec<SymbolCandidate> {
     let data = section.data().unwrap_or_default();
     let base = section.address();
     let bare_section = section.name_bytes().is_ok_and(|name| name == b".plt.got");
@@ -108,14 +108,14 @@ fn stubs_in(section: &object::Section<'_, '_>, slots: &HashMap<u64, NameRef>) ->
         } else {
             (aligned, STUB_BYTES)
         };
-        found.push(Candidate {
+        found.push(SymbolCandidate {
             start: base.wrapping_add(offset as u64),
             size: size as u64,
             limit: base.saturating_add(data.len() as u64),
             name: Some(*name),
-            kind: Kind::Proper,
+            kind: SymbolKind::Proper,
             binding: Binding::Global,
-            origin: Origin::Plt,
+            origin: SymbolOrigin::Plt,
         });
         position = (offset + size).max(position + 1);
     }

@@ -7,15 +7,15 @@ use object::{
     Object as _, ObjectSymbol as _, ObjectSymbolTable as _, SymbolFlags, SymbolIndex, SymbolSection,
 };
 
-use crate::layout::Layout;
-use crate::table::{Binding, Candidate, Kind, NameRef, Origin};
+use crate::layout::ImageLayout;
+use crate::table::{Binding, NameRef, SymbolCandidate, SymbolKind, SymbolOrigin};
 
 /// All names of a file together; the largest browsers have a tenth of it.
 const NAMES_LIMIT_BYTES: usize = 1 << 30;
 
 /// What to collect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum WantedSymbols {
     Functions,
     Data,
 }
@@ -24,28 +24,36 @@ pub(crate) enum Wanted {
 pub(crate) fn candidates(
     file: &object::File<'_>,
     names: &Names<'_>,
-    layout: &Layout,
-    wanted: Wanted,
-) -> Vec<Candidate> {
-    let full = if names.in_debug_file { Origin::DebugFile } else { Origin::Symtab };
+    layout: &ImageLayout,
+    wanted: WantedSymbols,
+) -> Vec<SymbolCandidate> {
+    let full = if names.in_debug_file { SymbolOrigin::DebugFile } else { SymbolOrigin::Symtab };
     let from_full = file.symbols().map(|symbol| (symbol, full));
-    let from_dynamic = file.dynamic_symbols().map(|symbol| (symbol, Origin::Dynamic));
+    let from_dynamic = file.dynamic_symbols().map(|symbol| (symbol, SymbolOrigin::Dynamic));
     from_full
         .chain(from_dynamic)
         .filter_map(|(symbol, origin)| {
             let (kind, binding) = classify(&symbol, wanted)?;
             let start = symbol.address();
             let limit = match wanted {
-                Wanted::Functions => layout.code_end(start),
-                Wanted::Data => layout.data_end(start),
+                WantedSymbols::Functions => layout.code_end(start),
+                WantedSymbols::Data => layout.data_end(start),
             }?;
             let name = names.place(&symbol)?;
-            Some(Candidate { start, size: symbol.size(), limit, name: Some(name), kind, binding, origin })
+            Some(SymbolCandidate {
+                start,
+                size: symbol.size(),
+                limit,
+                name: Some(name),
+                kind,
+                binding,
+                origin,
+            })
         })
         .collect()
 }
 
-fn classify(symbol: &object::Symbol<'_, '_>, wanted: Wanted) -> Option<(Kind, Binding)> {
+fn classify(symbol: &object::Symbol<'_, '_>, wanted: WantedSymbols) -> Option<(SymbolKind, Binding)> {
     let SymbolFlags::Elf { st_info, .. } = symbol.flags() else { return None };
     if matches!(symbol.section(), SymbolSection::Undefined | SymbolSection::Absolute) {
         return None;
@@ -56,13 +64,12 @@ fn classify(symbol: &object::Symbol<'_, '_>, wanted: Wanted) -> Option<(Kind, Bi
         _ => Binding::Global,
     };
     let kind = match (wanted, st_info.st_type()) {
-        (Wanted::Functions, elf::STT_FUNC) | (Wanted::Data, elf::STT_OBJECT | elf::STT_COMMON) => {
-            Kind::Proper
-        }
-        (Wanted::Functions, elf::STT_GNU_IFUNC) => Kind::Resolver,
-        (Wanted::Functions, elf::STT_NOTYPE) => Kind::Label,
+        (WantedSymbols::Functions, elf::STT_FUNC)
+        | (WantedSymbols::Data, elf::STT_OBJECT | elf::STT_COMMON) => SymbolKind::Proper,
+        (WantedSymbols::Functions, elf::STT_GNU_IFUNC) => SymbolKind::Resolver,
+        (WantedSymbols::Functions, elf::STT_NOTYPE) => SymbolKind::Label,
         // Without a size these are marks of the linker (`__bss_start`), not data.
-        (Wanted::Data, elf::STT_NOTYPE) if symbol.size() > 0 => Kind::Label,
+        (WantedSymbols::Data, elf::STT_NOTYPE) if symbol.size() > 0 => SymbolKind::Label,
         _ => return None,
     };
     Some((kind, binding))

@@ -13,7 +13,7 @@ pub(crate) struct NameRef {
 
 /// Where a candidate was found. Later is preferred among equal names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Origin {
+pub(crate) enum SymbolOrigin {
     Frame,
     Plt,
     Dynamic,
@@ -23,7 +23,7 @@ pub(crate) enum Origin {
 
 /// What a symbol says it is. Later is preferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub(crate) enum SymbolKind {
     /// Bounds without a name.
     Bounds,
     /// A label of hand-written assembly.
@@ -44,19 +44,19 @@ pub(crate) enum Binding {
 
 /// One symbol, before aliases and overlaps are settled.
 #[derive(Debug, Clone)]
-pub(crate) struct Candidate {
+pub(crate) struct SymbolCandidate {
     pub start: u64,
     /// 0: not said.
     pub size: u64,
     /// Where its section ends.
     pub limit: u64,
     pub name: Option<NameRef>,
-    pub kind: Kind,
+    pub kind: SymbolKind,
     pub binding: Binding,
-    pub origin: Origin,
+    pub origin: SymbolOrigin,
 }
 
-impl Candidate {
+impl SymbolCandidate {
     fn stated_end(&self) -> Option<u64> {
         (self.size > 0).then(|| self.start.saturating_add(self.size).min(self.limit))
     }
@@ -64,23 +64,23 @@ impl Candidate {
 
 /// A named range.
 #[derive(Debug, Clone)]
-pub(crate) struct Entry {
+pub(crate) struct SymbolEntry {
     pub range: Range<u64>,
     pub name: Option<NameRef>,
-    pub origin: Origin,
+    pub origin: SymbolOrigin,
     pub resolver: bool,
 }
 
 /// Entries by address, and the pieces of address space they own. Pieces differ from entries where symbols overlap:
 /// the one that starts later owns the shared part.
 #[derive(Debug, Default)]
-pub(crate) struct Table {
-    entries: Vec<Entry>,
-    pieces: Vec<Piece>,
+pub(crate) struct TextTable {
+    entries: Vec<SymbolEntry>,
+    pieces: Vec<SymbolPiece>,
 }
 
 #[derive(Debug)]
-struct Piece {
+struct SymbolPiece {
     start: u64,
     end: u64,
     entry: usize,
@@ -88,14 +88,17 @@ struct Piece {
 
 /// An entry whose end may still depend on its successor.
 struct Draft {
-    entry: Entry,
+    entry: SymbolEntry,
     limit: u64,
     open_ended: bool,
 }
 
-impl Table {
+impl TextTable {
     /// Settles aliases (the best name wins, in an order that does not depend on the file's), sizes and overlaps.
-    pub(crate) fn build<'a>(mut candidates: Vec<Candidate>, name_of: impl Fn(NameRef) -> &'a [u8]) -> Self {
+    pub(crate) fn build<'a>(
+        mut candidates: Vec<SymbolCandidate>,
+        name_of: impl Fn(NameRef) -> &'a [u8],
+    ) -> Self {
         candidates.retain(|candidate| candidate.start < candidate.limit);
         candidates.sort_by_key(|candidate| candidate.start);
         let mut drafts: Vec<Draft> = Vec::new();
@@ -106,9 +109,12 @@ impl Table {
             else {
                 continue;
             };
-            let named_end =
-                aliases.iter().filter(|a| a.kind > Kind::Bounds).filter_map(Candidate::stated_end);
-            let own_end = best.stated_end().filter(|_| best.kind > Kind::Bounds).or_else(|| named_end.max());
+            let named_end = aliases
+                .iter()
+                .filter(|a| a.kind > SymbolKind::Bounds)
+                .filter_map(SymbolCandidate::stated_end);
+            let own_end =
+                best.stated_end().filter(|_| best.kind > SymbolKind::Bounds).or_else(|| named_end.max());
             // Inside a sized function, a label or a frame is a part of it and not another function.
             if own_end.is_none() && best.start < covered_to {
                 continue;
@@ -121,29 +127,30 @@ impl Table {
     }
 
     /// The entry that owns this address.
-    pub(crate) fn at(&self, address: u64) -> Option<&Entry> {
+    pub(crate) fn at(&self, address: u64) -> Option<&SymbolEntry> {
         let after = self.pieces.partition_point(|piece| piece.start <= address);
         let piece = self.pieces.get(after.checked_sub(1)?)?;
         if address < piece.end { self.entries.get(piece.entry) } else { None }
     }
 
-    pub(crate) fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[SymbolEntry] {
         &self.entries
     }
 }
 
-fn draft(best: &Candidate, aliases: &[Candidate], own_end: Option<u64>) -> Draft {
-    let frame_end = aliases.iter().filter(|a| a.kind == Kind::Bounds).filter_map(Candidate::stated_end).max();
+fn draft(best: &SymbolCandidate, aliases: &[SymbolCandidate], own_end: Option<u64>) -> Draft {
+    let frame_end =
+        aliases.iter().filter(|a| a.kind == SymbolKind::Bounds).filter_map(SymbolCandidate::stated_end).max();
     let end = own_end.or(frame_end).unwrap_or(best.limit);
-    let resolver = aliases.iter().any(|alias| alias.kind == Kind::Resolver);
-    let entry = Entry { range: best.start..end, name: best.name, origin: best.origin, resolver };
+    let resolver = aliases.iter().any(|alias| alias.kind == SymbolKind::Resolver);
+    let entry = SymbolEntry { range: best.start..end, name: best.name, origin: best.origin, resolver };
     Draft { entry, limit: best.limit, open_ended: own_end.is_none() }
 }
 
 /// Ends what has no size of its own where the next one starts.
-fn close(drafts: Vec<Draft>) -> Vec<Entry> {
+fn close(drafts: Vec<Draft>) -> Vec<SymbolEntry> {
     let mut next_start = u64::MAX;
-    let mut entries: Vec<Entry> = drafts
+    let mut entries: Vec<SymbolEntry> = drafts
         .into_iter()
         .rev()
         .map(|Draft { mut entry, limit, open_ended }| {
@@ -159,7 +166,7 @@ fn close(drafts: Vec<Draft>) -> Vec<Entry> {
 }
 
 /// Which of two aliases to show: the larger one.
-fn preference<'a>(candidate: &Candidate, name_of: &impl Fn(NameRef) -> &'a [u8]) -> impl Ord {
+fn preference<'a>(candidate: &SymbolCandidate, name_of: &impl Fn(NameRef) -> &'a [u8]) -> impl Ord {
     let name = candidate.name.map(name_of).unwrap_or_default();
     // `read` before `__read` and `__libc_read`; mangled names all start alike.
     let underscores = match name {
@@ -173,7 +180,7 @@ fn preference<'a>(candidate: &Candidate, name_of: &impl Fn(NameRef) -> &'a [u8])
     )
 }
 
-fn pieces_of(entries: &[Entry]) -> Vec<Piece> {
+fn pieces_of(entries: &[SymbolEntry]) -> Vec<SymbolPiece> {
     let mut pieces = Vec::with_capacity(entries.len());
     let mut open: Vec<usize> = Vec::new();
     let mut cursor = 0;
@@ -187,11 +194,17 @@ fn pieces_of(entries: &[Entry]) -> Vec<Piece> {
 }
 
 /// Hands out the addresses from the cursor to `to`, innermost entry first.
-fn emit_until(to: u64, entries: &[Entry], open: &mut Vec<usize>, cursor: &mut u64, pieces: &mut Vec<Piece>) {
+fn emit_until(
+    to: u64,
+    entries: &[SymbolEntry],
+    open: &mut Vec<usize>,
+    cursor: &mut u64,
+    pieces: &mut Vec<SymbolPiece>,
+) {
     while let Some(&entry) = open.last() {
         let end = entries[entry].range.end;
         if *cursor < end.min(to) {
-            pieces.push(Piece { start: *cursor, end: end.min(to), entry });
+            pieces.push(SymbolPiece { start: *cursor, end: end.min(to), entry });
             *cursor = end.min(to);
         }
         if end > to {
@@ -215,33 +228,38 @@ mod tests {
         &NAMES[name.offset..name.offset + name.len as usize]
     }
 
-    fn symbol(start: u64, size: u64, name: NameRef) -> Candidate {
-        Candidate {
+    fn symbol(start: u64, size: u64, name: NameRef) -> SymbolCandidate {
+        SymbolCandidate {
             start,
             size,
             limit: 1000,
             name: Some(name),
-            kind: Kind::Proper,
+            kind: SymbolKind::Proper,
             binding: Binding::Global,
-            origin: Origin::Symtab,
+            origin: SymbolOrigin::Symtab,
         }
     }
 
-    fn frame(start: u64, size: u64) -> Candidate {
-        Candidate { name: None, kind: Kind::Bounds, origin: Origin::Frame, ..symbol(start, size, READ) }
+    fn frame(start: u64, size: u64) -> SymbolCandidate {
+        SymbolCandidate {
+            name: None,
+            kind: SymbolKind::Bounds,
+            origin: SymbolOrigin::Frame,
+            ..symbol(start, size, READ)
+        }
     }
 
-    fn table(candidates: &[Candidate]) -> Table {
-        Table::build(candidates.to_vec(), name_of)
+    fn table(candidates: &[SymbolCandidate]) -> TextTable {
+        TextTable::build(candidates.to_vec(), name_of)
     }
 
-    fn name_at(table: &Table, address: u64) -> Option<&'static [u8]> {
+    fn name_at(table: &TextTable, address: u64) -> Option<&'static [u8]> {
         table.at(address).and_then(|entry| entry.name).map(name_of)
     }
 
     #[test]
     fn the_plain_name_wins_in_any_order() {
-        let weak = Candidate { binding: Binding::Weak, ..symbol(10, 5, READ) };
+        let weak = SymbolCandidate { binding: Binding::Weak, ..symbol(10, 5, READ) };
         let strong = symbol(10, 5, UNDER_READ);
         for order in [[weak.clone(), strong.clone()], [strong, weak]] {
             assert_eq!(name_at(&table(&order), 12), Some(&b"read"[..]));
@@ -286,7 +304,7 @@ mod tests {
         /// Against a walk over all entries: the owner is the entry with the latest start among those that hold it.
         #[test]
         fn lookups_agree_with_a_scan(raw in prop::collection::vec((0u64..1100, 0u64..60), 0..40)) {
-            let candidates: Vec<Candidate> =
+            let candidates: Vec<SymbolCandidate> =
                 raw.iter().map(|(start, size)| symbol(*start, *size, READ)).collect();
             let table = table(&candidates);
             for address in 0..1100 {

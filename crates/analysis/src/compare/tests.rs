@@ -1,4 +1,7 @@
-use record::run::{Ending, ModuleKind, Usage};
+use record::{
+    ids::ModuleId,
+    run::{Ending, ModuleKind, Usage},
+};
 
 use super::*;
 use crate::findings::*;
@@ -17,21 +20,21 @@ fn run(wall_ns: u64, functions: &[(&str, u64, f64)]) -> Findings {
     };
     let samples: u64 = functions.iter().map(|&(_, samples, _)| samples).sum();
     let loads: f64 = functions.iter().map(|&(_, samples, loads)| samples as f64 * loads).sum();
-    let share = |value| Share { value, low: value, high: value };
+    let share = |value| TimeShare { value, low: value, high: value };
     let missing = || "not asked".to_owned();
     Findings {
         schema: String::new(),
-        about: Subject {
+        about: FindingSubject {
             memwall: String::new(),
             command: vec!["app".to_owned()],
             attached: None,
             started_at: 0,
             machine: "m".to_owned(),
-            elapsed_ns: Known::Value(wall_ns),
+            elapsed_ns: KnownLimits::Value(wall_ns),
             ending: Ending::Exited(0),
-            usage: Known::Value(Usage { user_ns: wall_ns, ..Usage::default() }),
+            usage: KnownLimits::Value(Usage { user_ns: wall_ns, ..Usage::default() }),
             samples,
-            lost_samples: Known::Value(0),
+            lost_samples: KnownLimits::Value(0),
             period_ns: 1e6,
             processes: 1,
             threads: 1,
@@ -42,25 +45,27 @@ fn run(wall_ns: u64, functions: &[(&str, u64, f64)]) -> Findings {
             loads: None,
             largest: None,
             largest_share: None,
-            nature: Known::Missing(missing()),
-            trust: Known::Missing(missing()),
+            nature: KnownLimits::Missing(missing()),
+            trust: KnownLimits::Missing(missing()),
             confidence: Confidence::Low,
             reasons: Vec::new(),
         },
         overall: (samples > 0).then(|| split(samples, loads / samples as f64)),
         account: Account {
             user_ns: wall_ns as f64,
-            kernel_ns: Known::Missing(missing()),
-            blocked_ns: Known::Missing(missing()),
-            preempted_ns: Known::Missing(missing()),
+            kernel_ns: KnownLimits::Missing(missing()),
+            blocked_ns: KnownLimits::Missing(missing()),
+            preempted_ns: KnownLimits::Missing(missing()),
         },
         threads: Vec::new(),
         symbols: functions
             .iter()
             .map(|&(name, samples, loads)| SymbolFinding {
                 name: name.to_owned(),
+                function: None,
                 symbol: None,
                 module: "app".to_owned(),
+                module_id: ModuleId(0),
                 module_kind: ModuleKind::File,
                 user_share: share(0.5),
                 split: split(samples, loads),
@@ -70,17 +75,18 @@ fn run(wall_ns: u64, functions: &[(&str, u64, f64)]) -> Findings {
             .collect(),
         instructions: Vec::new(),
         timeline: Timeline { interval_ns: 1, threshold: 0.5, measured_here: false, intervals: Vec::new() },
-        limits: Limits {
-            levels: Known::Missing(missing()),
-            streams: Known::Missing(missing()),
-            running_threads: Known::Missing(missing()),
+        limits: LimitFindings {
+            levels: KnownLimits::Missing(missing()),
+            streams: KnownLimits::Missing(missing()),
+            running_threads: KnownLimits::Missing(missing()),
         },
+        loads: KnownLimits::Missing("nobody asked for them".to_owned()),
         advice: Vec::new(),
         remarks: Vec::new(),
     }
 }
 
-fn row<'a>(rows: &'a [Row], name: &str) -> &'a Row {
+fn row<'a>(rows: &'a [CompareRow], name: &str) -> &'a CompareRow {
     rows.iter().find(|row| row.name == name).unwrap()
 }
 

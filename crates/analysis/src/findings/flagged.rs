@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Share;
+use super::TimeShare;
 
 /// Code and data named only from the samples inside flagged intervals (helm2019 §7).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,5 +25,5 @@ pub struct FlaggedPart {
     /// Samples inside flagged intervals.
     pub samples: u64,
     /// Share of all waiting on loads inside flagged intervals.
-    pub load_waiting: Share,
+    pub load_waiting: TimeShare,
 }

@@ -1,8 +1,9 @@
 //! Findings about single instructions.
 
+use record::{ids::ModuleId, run::Run};
 use serde::{Deserialize, Serialize};
 
-use super::{Activity, Rate, Share};
+use super::{Rate, ThreadActivity, TimeShare};
 
 /// One instruction that samples were blamed on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,9 +16,9 @@ pub struct InstructionFinding {
     pub text: Option<String>,
     /// Where it comes from, if debug information says so.
     pub source: Option<SourceLine>,
-    /// What the core waits for when it waits for this one; [`Activity::Executing`] if it never waits for it,
-    /// [`Activity::Undecided`] if the code is not known.
-    pub activity: Activity,
+    /// What the core waits for when it waits for this one; [`ThreadActivity::Executing`] if it never waits for it,
+    /// [`ThreadActivity::Undecided`] if the code is not known.
+    pub activity: ThreadActivity,
     /// Samples beyond the baseline: the core waited for this instruction.
     pub waiting_samples: f64,
     /// Samples up to the baseline: the core was executing.
@@ -25,7 +26,7 @@ pub struct InstructionFinding {
     /// Samples that may belong to another instruction.
     pub undecided_samples: f64,
     /// All its samples as a share of those of all threads.
-    pub user_share: Share,
+    pub user_share: TimeShare,
     /// How it walks through memory; none if it has no memory operand.
     pub access: Option<AccessPattern>,
 }
@@ -44,6 +45,13 @@ pub struct SourceLine {
     pub file: String,
     /// Line in it.
     pub line: u32,
+}
+
+impl SourceLine {
+    /// Of an address in a module.
+    pub(crate) fn at(run: &Run, module: ModuleId, address: u64) -> Option<Self> {
+        run.line_at(module, address).map(|(file, line)| Self { file: file.to_owned(), line })
+    }
 }
 
 /// How an instruction walks through memory, by its operand's addresses over the samples.

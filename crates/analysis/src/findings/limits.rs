@@ -3,17 +3,17 @@
 use machine::profile::LevelName;
 use serde::{Deserialize, Serialize};
 
-use super::Known;
+use super::KnownLimits;
 
 /// The program beside the machine's profile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct LimitFindings {
     /// The machine's levels; missing without a profile.
-    pub levels: Known<Vec<LevelLimit>>,
+    pub levels: KnownLimits<Vec<LevelLimit>>,
     /// Bandwidth of the streams seen in the samples against the machine's; missing if nothing streamed.
-    pub streams: Known<StreamLimit>,
+    pub streams: KnownLimits<StreamLimit>,
     /// Mean number of threads that ran at once.
-    pub running_threads: Known<f64>,
+    pub running_threads: KnownLimits<f64>,
 }
 
 /// One level of the machine as its profile has it.
@@ -52,7 +52,7 @@ pub struct StreamLimit {
     /// The same times the number of threads that run at once.
     pub together_bytes_per_s: f64,
     /// The machine's limit for memory with that many threads; missing without a profile.
-    pub limit_bytes_per_s: Known<f64>,
+    pub limit_bytes_per_s: KnownLimits<f64>,
     /// `together` over the limit: 1 is all this machine gave when it was measured.
     pub of_limit: Option<f64>,
 }

@@ -1,14 +1,15 @@
 //! Findings about data: which objects the core waited for, and lines that threads share.
 
+use record::ids::ThreadId;
 use serde::{Deserialize, Serialize};
 
-use super::{Flagged, Known, Pattern, Share, SourceLine};
+use super::{Flagged, KnownLimits, Pattern, SourceLine, TimeShare};
 
 /// Data that samples touched.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Objects {
     /// Samples of memory instructions whose address came back, as a share of all samples of memory instructions.
-    pub addressed: Option<Share>,
+    pub addressed: Option<TimeShare>,
     /// Objects, those with most waiting on loads first.
     pub objects: Vec<ObjectFinding>,
     /// Lines that more than one thread touched with at least one writing, those with most samples first.
@@ -45,9 +46,9 @@ pub struct ObjectFinding {
     /// What it is.
     pub kind: ObjectKind,
     /// Where it was allocated, if it was.
-    pub site: Option<Site>,
+    pub site: Option<ObjectSite>,
     /// Bytes of all its blocks together.
-    pub size_bytes: Known<u64>,
+    pub size_bytes: KnownLimits<u64>,
     /// Blocks it stands for; 1 of a variable.
     pub blocks: u64,
     /// Samples of instructions that touched it.
@@ -55,24 +56,28 @@ pub struct ObjectFinding {
     /// Of these, samples whose address is the next one of a chain (`mov r,[r]`): taken to lie in the same object.
     pub next_address_samples: u64,
     /// Share of all waiting on loads.
-    pub load_waiting: Share,
+    pub load_waiting: TimeShare,
     /// Share of all waiting on stores, atomics and fences.
     pub other_waiting: f64,
     /// How it is walked through.
     pub pattern: Pattern,
-    /// Threads whose samples read it.
+    /// Numbers of the threads whose samples read it.
     pub readers: Vec<u32>,
-    /// Threads whose samples wrote it.
+    /// Numbers of the threads whose samples wrote it.
     pub writers: Vec<u32>,
+    /// The readers, in the same order, as the recording tells them apart.
+    pub reader_ids: Vec<ThreadId>,
+    /// The writers, in the same order, as the recording tells them apart.
+    pub writer_ids: Vec<ThreadId>,
     /// Huge pages and nodes behind it.
-    pub pages: Known<Pages>,
+    pub pages: KnownLimits<ObjectPages>,
     /// Functions that touch it, by [`super::Findings::symbols`], those with most waiting first.
     pub symbols: Vec<ObjectUse>,
 }
 
 /// Where memory was allocated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Site {
+pub struct ObjectSite {
     /// Function that asked, for people.
     pub function: String,
     /// File it is in.
@@ -87,7 +92,7 @@ pub struct Site {
 
 /// Pages of the mappings that an object lies in: the kernel tells no smaller parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pages {
+pub struct ObjectPages {
     /// Bytes of the mappings; other objects may lie there as well.
     pub mapped_bytes: u64,
     /// Bytes on huge pages.
@@ -117,11 +122,11 @@ pub struct SharedLine {
     /// Index among [`Objects::objects`], if it lies in one.
     pub object: Option<usize>,
     /// Different offsets by different threads, or the same one.
-    pub sharing: Sharing,
+    pub sharing: ObjectSharing,
     /// Samples on it.
     pub samples: u64,
     /// Share of all waiting for memory.
-    pub waiting: Share,
+    pub waiting: TimeShare,
     /// Who touched it where.
     pub uses: Vec<LineUse>,
 }
@@ -129,7 +134,7 @@ pub struct SharedLine {
 /// How a line is shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Sharing {
+pub enum ObjectSharing {
     /// Different offsets by different threads: a candidate for padding.
     False,
     /// The same offset by different threads: they communicate, or fight.
@@ -139,7 +144,9 @@ pub enum Sharing {
 /// One thread's use of one offset of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LineUse {
-    /// Thread.
+    /// The thread, as the recording tells it apart.
+    pub thread: ThreadId,
+    /// Its number.
     pub tid: u32,
     /// Offset within the line.
     pub offset: u32,

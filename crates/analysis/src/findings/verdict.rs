@@ -1,9 +1,9 @@
 //! The answer in short.
 
-use record::trust::Standing;
 use serde::{Deserialize, Serialize};
+use trust::Standing;
 
-use super::{Activity, Known, Share};
+use super::{KnownLimits, ThreadActivity, TimeShare};
 
 /// Is the program held back by memory?
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -11,17 +11,17 @@ pub struct Verdict {
     /// The answer.
     pub held_back: HeldBack,
     /// Waiting on loads, stores, atomics and fences, as a share of user time; none without samples.
-    pub memory: Option<Share>,
+    pub memory: Option<TimeShare>,
     /// Waiting on loads alone, as a share of user time; none without samples.
-    pub loads: Option<Share>,
+    pub loads: Option<TimeShare>,
     /// What the core waited for most, if it waited more than noise.
-    pub largest: Option<Activity>,
+    pub largest: Option<ThreadActivity>,
     /// Its share of user time.
-    pub largest_share: Option<Share>,
+    pub largest_share: Option<TimeShare>,
     /// Whether the waiting for memory looks like latency or like bandwidth.
-    pub nature: Known<Nature>,
+    pub nature: KnownLimits<Nature>,
     /// What validation found on this machine of the shares it rests on, or why it found nothing.
-    pub trust: Known<Standing>,
+    pub trust: KnownLimits<Standing>,
     /// How sure.
     pub confidence: Confidence,
     /// Why that sure and no more, in plain sentences.

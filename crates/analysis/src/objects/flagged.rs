@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::Key;
+use super::SpaceKey;
 use crate::{
     findings::{Flagged, FlaggedPart, Timeline},
     statistics,
@@ -10,12 +10,12 @@ use crate::{
 
 /// Samples, and what of them waits on loads.
 #[derive(Clone, Copy, Default)]
-struct Part {
+struct FlaggedSum {
     samples: u64,
     loads: f64,
 }
 
-impl Part {
+impl FlaggedSum {
     fn add(&mut self, loads: f64) {
         self.samples += 1;
         self.loads += loads;
@@ -25,9 +25,9 @@ impl Part {
 /// Samples inside flagged intervals.
 #[derive(Default)]
 pub(super) struct FlaggedTally {
-    all: Part,
-    symbols: BTreeMap<usize, Part>,
-    objects: HashMap<Key, Part>,
+    all: FlaggedSum,
+    symbols: BTreeMap<usize, FlaggedSum>,
+    objects: HashMap<SpaceKey, FlaggedSum>,
 }
 
 impl FlaggedTally {
@@ -40,12 +40,12 @@ impl FlaggedTally {
     }
 
     /// A sample whose data is known.
-    pub fn data(&mut self, key: Key, loads: f64) {
+    pub fn data(&mut self, key: SpaceKey, loads: f64) {
         self.objects.entry(key).or_default().add(loads);
     }
 
     /// What they say; none without a flag.
-    pub fn finding(&self, timeline: &Timeline, ranks: &HashMap<Key, u32>) -> Option<Flagged> {
+    pub fn finding(&self, timeline: &Timeline, ranks: &HashMap<SpaceKey, u32>) -> Option<Flagged> {
         let intervals = timeline.intervals.iter().filter(|interval| interval.flagged).count() as u64;
         (intervals > 0).then(|| Flagged {
             intervals,
@@ -57,10 +57,10 @@ impl FlaggedTally {
 
     fn ranked<'a, K: 'a>(
         &self,
-        parts: impl IntoIterator<Item = (&'a K, &'a Part)>,
+        parts: impl IntoIterator<Item = (&'a K, &'a FlaggedSum)>,
         index: impl Fn(&K) -> Option<usize>,
     ) -> Vec<FlaggedPart> {
-        let part = |(key, part): (&K, &Part)| {
+        let part = |(key, part): (&K, &FlaggedSum)| {
             let load_waiting = statistics::share(part.loads, self.all.loads)?;
             Some(FlaggedPart { index: index(key)?, samples: part.samples, load_waiting })
         };

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use record::run::Run;
+use record::{ids::ThreadId, run::Run};
 
 use super::tally::{LINE, LineSum, ObjectTally};
 use crate::{
-    findings::{LineUse, Share, SharedLine, Sharing},
+    findings::{LineUse, ObjectSharing, SharedLine, TimeShare},
     statistics,
 };
 
@@ -24,7 +24,8 @@ pub(super) fn shared(run: &Run, tally: &ObjectTally) -> Vec<SharedLine> {
     for (&(_, line), sum) in &tally.lines {
         let Some(sharing) = sharing(sum) else { continue };
         let uses = sum.uses.iter().map(|(at, &samples)| LineUse {
-            tid: run.threads.get(at.thread as usize).map_or(0, |thread| thread.tid),
+            thread: at.thread,
+            tid: run.thread(at.thread).map_or(0, |thread| thread.tid),
             offset: at.offset,
             symbol: at.symbol.unwrap_or(usize::MAX),
             writes: at.writes,
@@ -35,7 +36,11 @@ pub(super) fn shared(run: &Run, tally: &ObjectTally) -> Vec<SharedLine> {
             object: sum.key.and_then(|key| ranked.iter().position(|other| *other == key)),
             sharing,
             samples: sum.uses.values().sum(),
-            waiting: statistics::share(sum.waiting, all).unwrap_or(Share { value: 0.0, low: 0.0, high: 0.0 }),
+            waiting: statistics::share(sum.waiting, all).unwrap_or(TimeShare {
+                value: 0.0,
+                low: 0.0,
+                high: 0.0,
+            }),
             uses: uses.filter(|found| found.symbol != usize::MAX).collect(),
         });
     }
@@ -45,11 +50,11 @@ pub(super) fn shared(run: &Run, tally: &ObjectTally) -> Vec<SharedLine> {
 }
 
 /// How a line is shared; none if only one thread uses it, or nobody writes.
-fn sharing(sum: &LineSum) -> Option<Sharing> {
-    let samples_of = |thread: u32| -> u64 {
+fn sharing(sum: &LineSum) -> Option<ObjectSharing> {
+    let samples_of = |thread: ThreadId| -> u64 {
         sum.uses.iter().filter(|(at, _)| at.thread == thread).map(|(_, samples)| samples).sum()
     };
-    let threads: BTreeSet<u32> =
+    let threads: BTreeSet<ThreadId> =
         sum.uses.keys().map(|at| at.thread).filter(|&thread| samples_of(thread) >= FEWEST).collect();
     let uses = || sum.uses.keys().filter(|at| threads.contains(&at.thread));
     if threads.len() < 2 || !uses().any(|at| at.writes) {
@@ -58,5 +63,5 @@ fn sharing(sum: &LineSum) -> Option<Sharing> {
     // The same bytes, one of the two writing: they communicate.
     let meets = uses()
         .any(|a| uses().any(|b| a.thread != b.thread && a.offset == b.offset && (a.writes || b.writes)));
-    Some(if meets { Sharing::True } else { Sharing::False })
+    Some(if meets { ObjectSharing::True } else { ObjectSharing::False })
 }

@@ -5,24 +5,24 @@ use record::{
     run::Run,
 };
 
-use super::Key;
-use crate::findings::{ObjectKind, Site, SourceLine};
+use super::SpaceKey;
+use crate::findings::{ObjectKind, ObjectSite, SourceLine};
 
 /// The name for people.
-pub(super) fn of(run: &Run, key: &Key) -> String {
+pub(crate) fn of(run: &Run, key: &SpaceKey) -> String {
     match key {
-        Key::Variable(index) => {
+        SpaceKey::Variable(index) => {
             run.data.variables.get(*index as usize).map_or_else(String::new, |variable| variable.name.clone())
         }
-        Key::Heap(site, class) => {
+        SpaceKey::Heap(site, class) => {
             let function =
                 run.data.sites.get(*site as usize).map_or("unknown code", |site| site.function.as_str());
             format!("{} from {function}", size_class(*class))
         }
-        Key::Area(index) => {
+        SpaceKey::Area(index) => {
             run.data.areas.get(*index as usize).map_or_else(String::new, |area| area_name(run, area))
         }
-        Key::Unknown => "memory of no known mapping".to_owned(),
+        SpaceKey::Unknown => "memory of no known mapping".to_owned(),
     }
 }
 
@@ -41,8 +41,7 @@ fn size_class(class: u32) -> String {
 fn area_name(run: &Run, area: &Area) -> String {
     match &area.kind {
         AreaKind::Stack(thread) => run
-            .threads
-            .get(*thread as usize)
+            .thread(*thread)
             .map_or_else(|| "a stack".to_owned(), |thread| format!("stack of thread {}", thread.tid)),
         AreaKind::Heap => "heap, block not known".to_owned(),
         AreaKind::File(path) => format!("file {path}"),
@@ -51,25 +50,25 @@ fn area_name(run: &Run, area: &Area) -> String {
 }
 
 /// What kind of memory it is.
-pub(super) fn kind(run: &Run, key: &Key) -> ObjectKind {
+pub(super) fn kind(run: &Run, key: &SpaceKey) -> ObjectKind {
     match key {
-        Key::Variable(_) => ObjectKind::Global,
-        Key::Heap(..) => ObjectKind::Heap,
-        Key::Area(index) => match run.data.areas.get(*index as usize).map(|area| &area.kind) {
+        SpaceKey::Variable(_) => ObjectKind::Global,
+        SpaceKey::Heap(..) => ObjectKind::Heap,
+        SpaceKey::Area(index) => match run.data.areas.get(*index as usize).map(|area| &area.kind) {
             Some(AreaKind::Stack(_)) => ObjectKind::Stack,
             Some(AreaKind::File(_)) => ObjectKind::File,
             Some(AreaKind::Heap | AreaKind::Anonymous) => ObjectKind::Anonymous,
             None => ObjectKind::Unknown,
         },
-        Key::Unknown => ObjectKind::Unknown,
+        SpaceKey::Unknown => ObjectKind::Unknown,
     }
 }
 
 /// Where it was allocated.
-pub(super) fn site(run: &Run, key: &Key) -> Option<Site> {
-    let Key::Heap(index, _) = key else { return None };
+pub(super) fn site(run: &Run, key: &SpaceKey) -> Option<ObjectSite> {
+    let SpaceKey::Heap(index, _) = key else { return None };
     let site = run.data.sites.get(*index as usize)?;
-    Some(Site {
+    Some(ObjectSite {
         function: site.function.clone(),
         module: site.module.clone(),
         address: site.address,

@@ -3,18 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use record::{
-    data::{Area, AreaKind, Block, BlockKind},
+    data::{Area, AreaKind, BlockKind, HeapBlock},
     run::Run,
 };
 
-use crate::findings::{Known, Pages};
+use crate::findings::{KnownLimits, ObjectPages};
 
 /// A block this near to a small one that was written down is most likely of the same site.
 const NEAR_BYTES: u64 = 64 << 10;
 
 /// An object, as samples are counted on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Key {
+pub(crate) enum SpaceKey {
     /// Index among the variables of the run.
     Variable(u32),
     /// Site, and the class of sizes: blocks of 2ⁿ bytes and more, below twice that.
@@ -42,7 +42,7 @@ pub(crate) struct Spaces<'a> {
     /// Processes that took over the blocks of their parent.
     begun: BTreeSet<u32>,
     /// Blocks that samples touched, by object.
-    touched: HashMap<Key, BTreeSet<u32>>,
+    touched: HashMap<SpaceKey, BTreeSet<u32>>,
 }
 
 impl<'a> Spaces<'a> {
@@ -51,16 +51,16 @@ impl<'a> Spaces<'a> {
     }
 
     /// What lies there. Moments must not go back by more than a little.
-    pub fn find(&mut self, process: u32, address: u64, time_ns: u64) -> Key {
+    pub fn find(&mut self, process: u32, address: u64, time_ns: u64) -> SpaceKey {
         self.advance(time_ns);
         if let Some((key, block)) = self.block(process, address) {
             self.touched.entry(key).or_default().insert(block);
             return key;
         }
         if let Some(variable) = self.variable(process, address) {
-            return Key::Variable(variable);
+            return SpaceKey::Variable(variable);
         }
-        self.area(process, address).map_or(Key::Unknown, Key::Area)
+        self.area(process, address).map_or(SpaceKey::Unknown, SpaceKey::Area)
     }
 
     /// Lets blocks come up to a moment.
@@ -84,7 +84,7 @@ impl<'a> Spaces<'a> {
         }
     }
 
-    fn place(&mut self, block: &Block) {
+    fn place(&mut self, block: &HeapBlock) {
         let blocks = self.alive.entry(block.process).or_default();
         let end = block.address.saturating_add(block.size_bytes.max(1));
         // What overlaps is gone; it may begin before.
@@ -100,7 +100,7 @@ impl<'a> Spaces<'a> {
     }
 
     /// The block at an address, or a small one beside it.
-    fn block(&mut self, process: u32, address: u64) -> Option<(Key, u32)> {
+    fn block(&mut self, process: u32, address: u64) -> Option<(SpaceKey, u32)> {
         self.begin(process);
         let blocks = self.alive.get(&process)?;
         let below = blocks.range(..=address).next_back();
@@ -124,9 +124,9 @@ impl<'a> Spaces<'a> {
         is_heap.then(|| self.key(nearest).map(|key| (key, nearest))).flatten()
     }
 
-    fn key(&self, block: u32) -> Option<Key> {
+    fn key(&self, block: u32) -> Option<SpaceKey> {
         let block = self.run.data.blocks.get(block as usize)?;
-        Some(Key::Heap(block.site?, block.size_bytes.max(1).ilog2()))
+        Some(SpaceKey::Heap(block.site?, block.size_bytes.max(1).ilog2()))
     }
 
     fn variable(&self, process: u32, address: u64) -> Option<u32> {
@@ -146,13 +146,13 @@ impl<'a> Spaces<'a> {
     }
 
     /// Bytes of an object, as far as known.
-    pub fn size(&self, key: &Key) -> Known<u64> {
+    pub fn size(&self, key: &SpaceKey) -> KnownLimits<u64> {
         match key {
-            Key::Variable(index) => self.run.data.variables.get(*index as usize).map_or_else(
-                || Known::Missing("no such variable".to_owned()),
-                |found| Known::Value(found.end - found.start),
+            SpaceKey::Variable(index) => self.run.data.variables.get(*index as usize).map_or_else(
+                || KnownLimits::Missing("no such variable".to_owned()),
+                |found| KnownLimits::Value(found.end - found.start),
             ),
-            Key::Heap(..) => {
+            SpaceKey::Heap(..) => {
                 let blocks = self.touched.get(key).into_iter().flatten();
                 let blocks = blocks.filter_map(|&block| self.run.data.blocks.get(block as usize));
                 let (mut bytes, mut small) = (0, false);
@@ -161,43 +161,45 @@ impl<'a> Spaces<'a> {
                     small |= block.kind == BlockKind::Small;
                 }
                 match small {
-                    false => Known::Value(bytes),
-                    true => Known::Missing("only some of its small blocks were written down".to_owned()),
+                    false => KnownLimits::Value(bytes),
+                    true => {
+                        KnownLimits::Missing("only some of its small blocks were written down".to_owned())
+                    }
                 }
             }
-            Key::Area(index) => self.run.data.areas.get(*index as usize).map_or_else(
-                || Known::Missing("no such area".to_owned()),
-                |area| Known::Value(area.end - area.start),
+            SpaceKey::Area(index) => self.run.data.areas.get(*index as usize).map_or_else(
+                || KnownLimits::Missing("no such area".to_owned()),
+                |area| KnownLimits::Value(area.end - area.start),
             ),
-            Key::Unknown => Known::Missing("no mapping is known there".to_owned()),
+            SpaceKey::Unknown => KnownLimits::Missing("no mapping is known there".to_owned()),
         }
     }
 
     /// Blocks of an object that samples touched, or came near to.
-    pub fn blocks(&self, key: &Key) -> u64 {
+    pub fn blocks(&self, key: &SpaceKey) -> u64 {
         self.touched.get(key).map_or(1, |blocks| blocks.len() as u64)
     }
 
     /// Pages of the areas that an object lies in.
-    pub fn pages(&self, key: &Key) -> Known<Pages> {
+    pub fn pages(&self, key: &SpaceKey) -> KnownLimits<ObjectPages> {
         let area_of = |process: u32, address: u64| self.area(process, address);
         let areas: BTreeSet<u32> = match key {
-            Key::Area(index) => [*index].into(),
-            Key::Heap(..) => {
+            SpaceKey::Area(index) => [*index].into(),
+            SpaceKey::Heap(..) => {
                 let blocks = self.touched.get(key).into_iter().flatten();
                 let blocks = blocks.filter_map(|&block| self.run.data.blocks.get(block as usize));
                 blocks.filter_map(|block| area_of(block.process, block.address)).collect()
             }
-            Key::Variable(index) => {
+            SpaceKey::Variable(index) => {
                 let variable = self.run.data.variables.get(*index as usize);
                 variable.and_then(|found| area_of(found.process, found.start)).into_iter().collect()
             }
-            Key::Unknown => BTreeSet::new(),
+            SpaceKey::Unknown => BTreeSet::new(),
         };
-        let mut pages = Pages::default();
+        let mut pages = ObjectPages::default();
         for area in areas.iter().filter_map(|&area| self.run.data.areas.get(area as usize)) {
             let Some(of_area) = &area.pages else {
-                return Known::Missing("the kernel did not say".to_owned());
+                return KnownLimits::Missing("the kernel did not say".to_owned());
             };
             pages.mapped_bytes += area.end - area.start;
             pages.huge_bytes += of_area.huge_bytes;
@@ -209,8 +211,8 @@ impl<'a> Spaces<'a> {
             }
         }
         match pages.mapped_bytes {
-            0 => Known::Missing("its mapping was gone before it was looked at".to_owned()),
-            _ => Known::Value(pages),
+            0 => KnownLimits::Missing("its mapping was gone before it was looked at".to_owned()),
+            _ => KnownLimits::Value(pages),
         }
     }
 }

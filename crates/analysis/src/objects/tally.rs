@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use code::blame::AddressBehind;
+use record::ids::ThreadId;
 
-use super::Key;
+use super::SpaceKey;
 use crate::{
     findings::Pattern,
-    timer::{Access, Waits},
+    timer::{AccessKind, BlamedWaits},
 };
 
 /// Bytes of a line.
@@ -18,31 +19,31 @@ const MOST_LINES: usize = 1 << 20;
 
 /// One sample on data.
 #[derive(Clone, Copy)]
-pub(super) struct Touch {
+pub(super) struct ObjectTouch {
     pub process: u32,
-    pub thread: u32,
+    pub thread: ThreadId,
     pub address: u64,
-    pub access: Access,
-    pub waits: Waits,
+    pub access: AccessKind,
+    pub waits: BlamedWaits,
     pub symbol: Option<usize>,
     pub pattern: Pattern,
 }
 
 /// Samples on one object.
 #[derive(Clone, Default)]
-pub(super) struct Sum {
+pub(super) struct TouchSum {
     pub samples: u64,
     pub next_address: u64,
     pub loads: f64,
     pub other: f64,
-    pub readers: BTreeSet<u32>,
-    pub writers: BTreeSet<u32>,
+    pub readers: BTreeSet<ThreadId>,
+    pub writers: BTreeSet<ThreadId>,
     /// By symbol: samples, those waiting on loads, whether it writes.
     pub symbols: BTreeMap<usize, (u64, f64, bool)>,
     patterns: HashMap<Pattern, f64>,
 }
 
-impl Sum {
+impl TouchSum {
     /// The pattern of most of the waiting, or of most samples where nothing waits.
     pub fn pattern(&self) -> Pattern {
         let best =
@@ -54,7 +55,7 @@ impl Sum {
 /// One thread at one offset of a line.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct At {
-    pub thread: u32,
+    pub thread: ThreadId,
     pub offset: u32,
     pub symbol: Option<usize>,
     pub writes: bool,
@@ -63,7 +64,7 @@ pub(super) struct At {
 /// Samples on one line.
 #[derive(Clone, Default)]
 pub(super) struct LineSum {
-    pub key: Option<Key>,
+    pub key: Option<SpaceKey>,
     pub waiting: f64,
     pub uses: BTreeMap<At, u64>,
 }
@@ -75,20 +76,20 @@ pub(super) struct ObjectTally {
     pub loads: f64,
     /// All waiting on stores, atomics and fences.
     pub other: f64,
-    objects: HashMap<Key, Sum>,
+    objects: HashMap<SpaceKey, TouchSum>,
     /// By process and line.
     pub lines: BTreeMap<(u32, u64), LineSum>,
 }
 
 impl ObjectTally {
     /// A sample of an instruction with a memory operand, whether its address is known or not.
-    pub fn waited(&mut self, waits: Waits) {
+    pub fn waited(&mut self, waits: BlamedWaits) {
         self.loads += waits.loads;
         self.other += waits.other;
     }
 
     /// A sample whose address is known.
-    pub fn add(&mut self, key: &Key, touch: Touch) {
+    pub fn add(&mut self, key: &SpaceKey, touch: ObjectTouch) {
         let sum = self.objects.entry(*key).or_default();
         sum.samples += 1;
         sum.next_address += u64::from(touch.access.behind == AddressBehind::Next);
@@ -123,7 +124,7 @@ impl ObjectTally {
     }
 
     /// Objects with most waiting on loads first; then by samples, then in a fixed order.
-    pub fn ranked(&self) -> Vec<(&Key, &Sum)> {
+    pub fn ranked(&self) -> Vec<(&SpaceKey, &TouchSum)> {
         let mut all: Vec<_> = self.objects.iter().collect();
         all.sort_by(|a, b| {
             b.1.loads.total_cmp(&a.1.loads).then(b.1.samples.cmp(&a.1.samples)).then(a.0.cmp(b.0))

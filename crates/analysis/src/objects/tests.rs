@@ -1,12 +1,12 @@
 //! Runs made by hand: samples with addresses, and memory they lie in.
 
-use record::{data::*, run::Run};
+use record::{data::*, ids::ThreadId, run::Run};
 
 use super::*;
 use crate::{
-    findings::{Findings, ObjectKind, Sharing},
+    findings::{Findings, ObjectKind, ObjectSharing},
     reading::Reading,
-    timer::{Options, tests::run},
+    timer::{TimerOptions, tests::run},
 };
 
 /// mov r8,[r8]; mov [rdi],rax; cmp rax,rsi; jb 0; ret
@@ -16,7 +16,7 @@ const LOADED: u64 = 3;
 const STORED: u64 = 6;
 
 fn found(run: &Run) -> (Findings, Objects) {
-    let reading = Reading::of(run, None, &Options::default());
+    let reading = Reading::of(run, None, &TimerOptions::default());
     (reading.findings, reading.objects)
 }
 
@@ -30,8 +30,8 @@ fn site(name: &str) -> Site {
     }
 }
 
-fn block(time_ns: u64, address: u64, size_bytes: u64, kind: BlockKind, site: Option<u32>) -> Block {
-    Block { process: 0, time_ns, address, size_bytes, kind, tid: 7, site }
+fn block(time_ns: u64, address: u64, size_bytes: u64, kind: BlockKind, site: Option<u32>) -> HeapBlock {
+    HeapBlock { process: 0, time_ns, address, size_bytes, kind, tid: 7, site }
 }
 
 fn area(start: u64, end: u64, kind: AreaKind) -> Area {
@@ -91,8 +91,10 @@ fn what_was_unmapped_is_gone_and_variables_and_stacks_are_named() {
     let module = "/p".to_owned();
     run.data.variables =
         vec![Variable { process: 0, start: 0x6000, end: 0x6100, name: "table".into(), module }];
-    run.data.areas =
-        vec![area(0x5000, 0x7000, AreaKind::File("/p".into())), area(0x7000, 0x8000, AreaKind::Stack(0))];
+    run.data.areas = vec![
+        area(0x5000, 0x7000, AreaKind::File("/p".into())),
+        area(0x7000, 0x8000, AreaKind::Stack(ThreadId(0))),
+    ];
     let (_, objects) = found(&run);
     let mut names: Vec<_> = objects.objects.iter().map(|object| (object.kind, object.name.clone())).collect();
     names.sort();
@@ -123,8 +125,8 @@ fn a_forked_process_begins_with_its_parents_blocks() {
 fn two_threads(addresses: [u64; 2]) -> Run {
     let samples: Vec<_> = (0..200u64).map(|i| (STORED, Some(addresses[i as usize % 2]))).collect();
     let mut run = run(&CODE, &samples);
-    run.threads.push(record::run::Thread { tid: 8, ..run.threads[0].clone() });
-    run.samples.thread = (0..200).map(|i| i % 2).collect();
+    run.threads.push(record::run::RecordedThread { tid: 8, ..run.threads[0].clone() });
+    run.samples.thread = (0..200).map(|i| ThreadId(i % 2)).collect();
     run
 }
 
@@ -134,8 +136,8 @@ fn lines_that_threads_share_are_told_apart() {
         let (_, objects) = found(&two_threads(addresses));
         objects.shared_lines.first().map(|line| (line.sharing, line.address, line.uses.len()))
     };
-    assert_eq!(sharing([0x9000, 0x9008]), Some((Sharing::False, 0x9000, 2)));
-    assert_eq!(sharing([0x9008, 0x9008]), Some((Sharing::True, 0x9000, 2)));
+    assert_eq!(sharing([0x9000, 0x9008]), Some((ObjectSharing::False, 0x9000, 2)));
+    assert_eq!(sharing([0x9008, 0x9008]), Some((ObjectSharing::True, 0x9000, 2)));
     assert_eq!(sharing([0x9000, 0x9040]), None);
     let (_, objects) = found(&two_threads([0x9000, 0x9008]));
     let tids: Vec<u32> = objects.shared_lines[0].uses.iter().map(|found| found.tid).collect();

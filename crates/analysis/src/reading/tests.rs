@@ -1,5 +1,7 @@
 //! Two threads that write into one line, made by hand.
 
+use record::ids::ThreadId;
+
 use super::*;
 use crate::timer::tests::run;
 
@@ -16,10 +18,10 @@ fn reading(apart: u64) -> Reading {
     };
     let samples: Vec<_> = (0..800).map(sample).collect();
     let mut run = run(&CODE, &samples);
-    let second = record::run::Thread { tid: run.threads[0].tid + 1, ..run.threads[0].clone() };
+    let second = record::run::RecordedThread { tid: run.threads[0].tid + 1, ..run.threads[0].clone() };
     run.threads.push(second);
-    run.samples.thread = (0..800).map(|index| index % 2).collect();
-    Reading::of(&run, None, &Options::default())
+    run.samples.thread = (0..800).map(|index| ThreadId(index % 2)).collect();
+    Reading::of(&run, None, &TimerOptions::default())
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use record::run::{Run, Slice};
 
-use crate::findings::{Account, Known};
+use crate::findings::{Account, KnownLimits};
 
 const NO_SWITCHES: &str = "the kernel gave no context-switch records";
 
@@ -10,8 +10,8 @@ const NO_SWITCHES: &str = "the kernel gave no context-switch records";
 pub(crate) fn overall(run: &Run) -> Account {
     let (samples, slices) = (run.samples.place.len(), run.slices.iter());
     let (user_ns, kernel_ns) = match run.about.usage {
-        Some(usage) if samples == 0 => (usage.user_ns as f64, Known::Value(usage.system_ns as f64)),
-        Some(usage) => (samples as f64 * run.about.period_ns, Known::Value(usage.system_ns as f64)),
+        Some(usage) if samples == 0 => (usage.user_ns as f64, KnownLimits::Value(usage.system_ns as f64)),
+        Some(usage) => (samples as f64 * run.about.period_ns, KnownLimits::Value(usage.system_ns as f64)),
         None => user_and_kernel(run, slices.clone(), samples as u64),
     };
     account(slices, user_ns, kernel_ns)
@@ -33,14 +33,14 @@ fn user_and_kernel<'a>(
     run: &Run,
     slices: impl Iterator<Item = &'a Slice>,
     samples: u64,
-) -> (f64, Known<f64>) {
+) -> (f64, KnownLimits<f64>) {
     let user_ns = samples as f64 * run.about.period_ns;
     match sum(slices, |slice| slice.running_ns) {
-        Known::Value(running) if run.samples.place.is_empty() => {
+        KnownLimits::Value(running) if run.samples.place.is_empty() => {
             let why = "without samples it cannot be told from user time, and is counted there";
-            (running, Known::Missing(why.to_owned()))
+            (running, KnownLimits::Missing(why.to_owned()))
         }
-        Known::Value(running) => (user_ns, Known::Value((running - user_ns).max(0.0))),
+        KnownLimits::Value(running) => (user_ns, KnownLimits::Value((running - user_ns).max(0.0))),
         missing => (user_ns, missing),
     }
 }
@@ -48,7 +48,7 @@ fn user_and_kernel<'a>(
 fn account<'a>(
     slices: impl Iterator<Item = &'a Slice> + Clone,
     user_ns: f64,
-    kernel_ns: Known<f64>,
+    kernel_ns: KnownLimits<f64>,
 ) -> Account {
     Account {
         user_ns,
@@ -58,9 +58,9 @@ fn account<'a>(
     }
 }
 
-fn sum<'a>(mut slices: impl Iterator<Item = &'a Slice>, of: impl Fn(&Slice) -> u64) -> Known<f64> {
+fn sum<'a>(mut slices: impl Iterator<Item = &'a Slice>, of: impl Fn(&Slice) -> u64) -> KnownLimits<f64> {
     match slices.next() {
-        Some(first) => Known::Value(slices.fold(of(first) as f64, |sum, slice| sum + of(slice) as f64)),
-        None => Known::Missing(NO_SWITCHES.to_owned()),
+        Some(first) => KnownLimits::Value(slices.fold(of(first) as f64, |sum, slice| sum + of(slice) as f64)),
+        None => KnownLimits::Missing(NO_SWITCHES.to_owned()),
     }
 }

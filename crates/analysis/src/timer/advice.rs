@@ -1,6 +1,6 @@
 //! What to try next.
 
-use crate::findings::{Activity, Findings, HeldBack, InstructionFinding, Nature, Pattern};
+use crate::findings::{Findings, HeldBack, InstructionFinding, Nature, Pattern, ThreadActivity};
 
 /// Advice is given on waits from this share of user time on.
 const WORTH: f64 = 0.15;
@@ -12,7 +12,7 @@ pub(crate) fn advice(findings: &Findings, on_data: Vec<String>) -> Vec<String> {
             "Run it longer, raise --rate, or see to what the notes say: there is no sample.".to_owned(),
         ];
     };
-    let mut waits: Vec<(Activity, f64)> = Activity::ALL
+    let mut waits: Vec<(ThreadActivity, f64)> = ThreadActivity::ALL
         .into_iter()
         .filter(|activity| activity.is_waiting())
         .map(|activity| (activity, split.share(activity)))
@@ -20,7 +20,7 @@ pub(crate) fn advice(findings: &Findings, on_data: Vec<String>) -> Vec<String> {
         .collect();
     waits.sort_by(|a, b| b.1.total_cmp(&a.1));
     // That a line is waited for is known already where its sharing was found.
-    let is_said = |activity: Activity| {
+    let is_said = |activity: ThreadActivity| {
         let hottest = hottest(activity, findings).and_then(|found| found.access);
         !on_data.is_empty() && hottest.is_some_and(|access| access.pattern == Pattern::OnePlace)
     };
@@ -34,23 +34,23 @@ pub(crate) fn advice(findings: &Findings, on_data: Vec<String>) -> Vec<String> {
     advice
 }
 
-fn on(activity: Activity, findings: &Findings) -> String {
+fn on(activity: ThreadActivity, findings: &Findings) -> String {
     let hottest = hottest(activity, findings);
     let place = hottest.map_or(String::new(), |found| format!(" in {}", place(findings, found)));
     match activity {
-        Activity::Loads => on_loads(findings, hottest, &place),
-        Activity::Stores => format!(
+        ThreadActivity::Loads => on_loads(findings, hottest, &place),
+        ThreadActivity::Stores => format!(
             "Stores wait{place}: write each line once and whole, or past the caches if it is not read again soon."
         ),
-        Activity::Atomics => format!(
+        ThreadActivity::Atomics => format!(
             "Atomics, fences or spinning take the time{place}: share less, keep counters per thread and add them up later."
         ),
-        Activity::Divides => {
+        ThreadActivity::Divides => {
             format!(
                 "Divisions or square roots take the time{place}: multiply by a reciprocal, or hoist them out of the loop."
             )
         }
-        Activity::Chains => format!(
+        ThreadActivity::Chains => format!(
             "Each result waits for the one before{place}: break the chain, for example with several accumulators."
         ),
         _ => format!(
@@ -60,7 +60,7 @@ fn on(activity: Activity, findings: &Findings) -> String {
 }
 
 /// The instruction with most waiting of a kind.
-fn hottest(activity: Activity, findings: &Findings) -> Option<&InstructionFinding> {
+fn hottest(activity: ThreadActivity, findings: &Findings) -> Option<&InstructionFinding> {
     let waiting = findings.instructions.iter().filter(|found| found.activity == activity);
     waiting.max_by(|a, b| a.waiting_samples.total_cmp(&b.waiting_samples))
 }

@@ -9,11 +9,11 @@ use code::{Block, Class};
 use super::{
     bubble,
     facts::{self, wait_of},
-    pool::{self, Pool},
-    program::{Program, Site},
-    streams::Streams,
+    pool::{self, SamplePool},
+    program::{DecodedProgram, ProgramSite},
+    streams::AddressStreams,
 };
-use crate::findings::Activity;
+use crate::findings::ThreadActivity;
 
 /// A hit in the first cache takes as long as this many other instructions: 4 to 5 cycles against one. On kernels with
 /// 24 multiplications per load, in L2 and beyond, 4 comes closest to the time the misses take.
@@ -27,9 +27,9 @@ const FEW: usize = 4;
 
 /// What an instruction's samples mean.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Meaning {
+pub(crate) struct SampleMeaning {
     /// What the core waits for here.
-    pub(crate) activity: Activity,
+    pub(crate) activity: ThreadActivity,
     /// Samples beyond the baseline.
     pub(crate) waiting: f64,
     /// Samples of executing.
@@ -40,7 +40,7 @@ pub(crate) struct Meaning {
 
 /// What is known of the core that ran the code.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Core {
+pub(crate) struct BlameCore {
     /// Bytes of its first data cache.
     pub(crate) first_cache_bytes: f64,
     /// Its clock.
@@ -49,7 +49,7 @@ pub(crate) struct Core {
     pub(crate) latencies: Vec<(f64, f64)>,
 }
 
-impl Core {
+impl BlameCore {
     /// Latency of a hit in the first cache as a share of that of a load within `extent_bytes`.
     fn hit_share(&self, extent_bytes: f64) -> f64 {
         // Cycles up to this many bytes, as on most cores of today, where no profile says better.
@@ -68,10 +68,14 @@ impl Core {
 }
 
 /// What each site's samples mean.
-pub(crate) fn meanings(program: &Program, streams: &Streams, core: &Core) -> Vec<Meaning> {
+pub(crate) fn meanings(
+    program: &DecodedProgram,
+    streams: &AddressStreams,
+    core: &BlameCore,
+) -> Vec<SampleMeaning> {
     let mut meanings = Vec::with_capacity(program.sites.len());
     let mut baselines = vec![0.0; program.blocks.len()];
-    let pool = Pool::new(program);
+    let pool = SamplePool::new(program);
     for (id, baseline) in baselines.iter_mut().enumerate() {
         let Some(block) = program.block(id) else { continue };
         let judge = Judge::new(program, streams, id, block, core, &pool);
@@ -90,8 +94,8 @@ pub(crate) fn meanings(program: &Program, streams: &Streams, core: &Core) -> Vec
 }
 
 /// Takes from the waiting of a block what its turns need anyway, known from how fast its addresses advance.
-fn leave_executing(meanings: &mut [Meaning], least: f64, chain_share: f64) {
-    let sum = |of: fn(&Meaning) -> f64| meanings.iter().map(of).sum::<f64>();
+fn leave_executing(meanings: &mut [SampleMeaning], least: f64, chain_share: f64) {
+    let sum = |of: fn(&SampleMeaning) -> f64| meanings.iter().map(of).sum::<f64>();
     let (waiting, rest) = (sum(|m| m.waiting), sum(|m| m.executing + m.chained));
     let missing = least * (waiting + rest) - rest;
     if missing <= 0.0 || waiting <= 0.0 {
@@ -107,9 +111,9 @@ fn leave_executing(meanings: &mut [Meaning], least: f64, chain_share: f64) {
 }
 
 struct Judge<'a> {
-    program: &'a Program,
-    streams: &'a Streams,
-    core: &'a Core,
+    program: &'a DecodedProgram,
+    streams: &'a AddressStreams,
+    core: &'a BlameCore,
     block: &'a Block,
     /// What an instruction gets on average that nothing holds up.
     mean: f64,
@@ -121,17 +125,17 @@ struct Judge<'a> {
     is_near: bool,
     is_guessed: bool,
     /// All blocks with few samples, if this is one of them.
-    pool: Option<&'a Pool>,
+    pool: Option<&'a SamplePool>,
 }
 
 impl<'a> Judge<'a> {
     fn new(
-        program: &'a Program,
-        streams: &'a Streams,
+        program: &'a DecodedProgram,
+        streams: &'a AddressStreams,
         id: usize,
         block: &'a Block,
-        core: &'a Core,
-        pool: &'a Pool,
+        core: &'a BlameCore,
+        pool: &'a SamplePool,
     ) -> Self {
         let is_near = streams.is_near(id, core.first_cache_bytes);
         let mut judge = Self {
@@ -153,18 +157,22 @@ impl<'a> Judge<'a> {
 
     /// Gives to waiting what the turns of a loop do not need, as far as its loads and stores beyond the first cache
     /// have samples for it.
-    fn leave_waiting(&self, meanings: &mut [Meaning], sites: &[Site], least: f64) {
-        let held_by_others = |meaning: &Meaning| {
-            matches!(meaning.activity, Activity::Atomics | Activity::Divides | Activity::Branches)
-                && meaning.waiting > 0.0
+    fn leave_waiting(&self, meanings: &mut [SampleMeaning], sites: &[ProgramSite], least: f64) {
+        let held_by_others = |meaning: &SampleMeaning| {
+            matches!(
+                meaning.activity,
+                ThreadActivity::Atomics | ThreadActivity::Divides | ThreadActivity::Branches
+            ) && meaning.waiting > 0.0
         };
         if self.is_near || meanings.iter().any(held_by_others) {
             return;
         }
         let all: f64 = sites.iter().map(|site| site.samples).sum();
         let waiting: f64 = meanings.iter().map(|meaning| meaning.waiting).sum();
-        let room = |meaning: &Meaning| match meaning.activity {
-            Activity::Loads | Activity::Stores => (meaning.executing + meaning.chained - self.mean).max(0.0),
+        let room = |meaning: &SampleMeaning| match meaning.activity {
+            ThreadActivity::Loads | ThreadActivity::Stores => {
+                (meaning.executing + meaning.chained - self.mean).max(0.0)
+            }
             _ => 0.0,
         };
         let (missing, rooms) = ((1.0 - least) * all - waiting, meanings.iter().map(room).sum::<f64>());
@@ -201,13 +209,13 @@ impl<'a> Judge<'a> {
     }
 
     /// Samples of those instructions that the core cannot wait for.
-    fn idle_counts(&self, sites: &[Site], block: &Block) -> Vec<f64> {
-        let idle = |site: &Site| {
+    fn idle_counts(&self, sites: &[ProgramSite], block: &Block) -> Vec<f64> {
+        let idle = |site: &ProgramSite| {
             let instruction = block.instructions().get(site.index)?;
             let idle = match wait_of(block, instruction) {
-                Activity::Executing => site.index > 0,
-                Activity::Chains => facts::is_loop(block),
-                Activity::Loads | Activity::Stores => {
+                ThreadActivity::Executing => site.index > 0,
+                ThreadActivity::Chains => facts::is_loop(block),
+                ThreadActivity::Loads | ThreadActivity::Stores => {
                     self.is_hit(site) && !facts::feeds_itself(block, instruction)
                 }
                 _ => false,
@@ -217,7 +225,7 @@ impl<'a> Judge<'a> {
         sites.iter().filter_map(idle).collect()
     }
 
-    fn meaning(&self, id: usize) -> Meaning {
+    fn meaning(&self, id: usize) -> SampleMeaning {
         let site = &self.program.sites[id];
         let activity = self.activity(site);
         let mut waiting = if activity.is_waiting() { self.excess(site.samples, activity) } else { 0.0 };
@@ -226,11 +234,11 @@ impl<'a> Judge<'a> {
         }
         let rest = site.samples - waiting;
         let chained = rest * self.chain_share;
-        Meaning { activity, waiting, executing: rest - chained, chained }
+        SampleMeaning { activity, waiting, executing: rest - chained, chained }
     }
 
     /// Of a load that waits for itself and misses: the share of its time that a hit would take too.
-    fn hit_share(&self, id: usize, site: &Site) -> Option<f64> {
+    fn hit_share(&self, id: usize, site: &ProgramSite) -> Option<f64> {
         let instruction = self.block.instructions().get(site.index)?;
         let extent = self.streams.of(id)?.extent_bytes()?;
         let misses = !self.is_near && facts::feeds_itself(self.block, instruction);
@@ -238,44 +246,46 @@ impl<'a> Judge<'a> {
     }
 
     /// What is beyond the baseline by more than chance.
-    fn excess(&self, samples: f64, activity: Activity) -> f64 {
+    fn excess(&self, samples: f64, activity: ThreadActivity) -> f64 {
         if let Some(pool) = self.pool {
             return samples * pool.waiting_part(activity);
         }
         let baseline = match activity {
-            Activity::Loads | Activity::Stores => self.hit,
+            ThreadActivity::Loads | ThreadActivity::Stores => self.hit,
             _ => self.baseline,
         };
         let chance = 2.0 * baseline.sqrt();
         if samples > baseline + chance { samples - baseline } else { 0.0 }
     }
 
-    fn activity(&self, site: &Site) -> Activity {
-        let Some(instruction) = self.block.instructions().get(site.index) else { return Activity::Undecided };
+    fn activity(&self, site: &ProgramSite) -> ThreadActivity {
+        let Some(instruction) = self.block.instructions().get(site.index) else {
+            return ThreadActivity::Undecided;
+        };
         let wait = wait_of(self.block, instruction);
         match wait {
-            Activity::Loads | Activity::Stores if self.is_hit(site) => {
+            ThreadActivity::Loads | ThreadActivity::Stores if self.is_hit(site) => {
                 if facts::feeds_itself(self.block, instruction) {
-                    Activity::Loads
+                    ThreadActivity::Loads
                 } else {
-                    Activity::Executing
+                    ThreadActivity::Executing
                 }
             }
             // The bubble behind a wrong guess shows behind the first instruction of the right path.
             // Instructions that enter the kernel or read its clocks are slow by themselves.
-            Activity::Executing
+            ThreadActivity::Executing
                 if site.index == 0 && self.is_guessed && instruction.class() != Class::System =>
             {
-                Activity::Branches
+                ThreadActivity::Branches
             }
-            Activity::Chains if self.chain_share > 0.0 => Activity::Executing,
+            ThreadActivity::Chains if self.chain_share > 0.0 => ThreadActivity::Executing,
             other => other,
         }
     }
 
     /// Whether the addresses say that it cannot miss: the thread stays within the first cache, alone, or has touched
     /// the line just before.
-    fn is_hit(&self, site: &Site) -> bool {
+    fn is_hit(&self, site: &ProgramSite) -> bool {
         let id = self.program.blocks[site.block].first_site + site.index;
         let Some(stream) = self.streams.of(id) else { return false };
         let Some(extent) = stream.extent_bytes() else { return stream.is_second_touch(id) };

@@ -1,20 +1,20 @@
 //! Samples one by one, for those who look at data.
 
-use std::collections::HashMap;
-
+use code::Block;
 use code::blame::AddressBehind;
-use record::run::Run;
+use record::ids::{FunctionId, PlaceId};
 
 use super::{
     pattern::pattern,
-    program::BlamedSites,
-    tally::{Parts, Tally, undecided},
+    program::{BlamedSites, DecodedProgram},
+    tally::{SplitTally, Tally, undecided},
+    views::Ranks,
 };
-use crate::findings::{Activity, Findings, Pattern};
+use crate::findings::{Pattern, ThreadActivity};
 
 /// How the operand that a sample's address is of is touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Access {
+pub(crate) struct AccessKind {
     pub reads: bool,
     pub writes: bool,
     pub behind: AddressBehind,
@@ -22,112 +22,102 @@ pub(crate) struct Access {
 
 /// Parts of a sample that wait for memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Waits {
+pub(crate) struct BlamedWaits {
     /// On loads.
     pub loads: f64,
     /// On stores, atomics and fences.
     pub other: f64,
 }
 
+/// Parts of a sample by activity, as small as pages need them.
+pub(crate) type ShownParts = [f32; ThreadActivity::ALL.len()];
+
 /// What a sample at each place means.
 struct OfPlace {
-    /// Module and address of each instruction blamed, and its part of the sample.
-    blamed: Vec<(u32, u64, Parts)>,
-    access: Option<Access>,
-    waits: Waits,
+    /// Index of each instruction blamed among those of the findings, and what its part of the sample means.
+    blamed: Vec<(usize, ShownParts)>,
+    access: Option<AccessKind>,
+    waits: BlamedWaits,
     pattern: Pattern,
 }
 
-/// The parts of a sample as the findings have them: index of an instruction, and what it means.
-pub(crate) type Shown = (usize, [f32; Activity::ALL.len()]);
-
-/// What samples at each place of a run mean, for those who look at samples one by one.
-pub struct Blamed {
+/// What samples at each place of a run mean, in terms of its findings, for those who look at samples one by one.
+pub(crate) struct Blamed {
+    program: DecodedProgram,
     places: Vec<OfPlace>,
+    ranks: Ranks,
 }
 
 impl Blamed {
-    pub(crate) fn new(run: &Run, tally: &Tally) -> Self {
+    pub(crate) fn new(tally: Tally, ranks: Ranks) -> Self {
         let of = |(place, blame): (usize, &BlamedSites)| {
-            let parts = tally.parts(u32::try_from(place).unwrap_or(u32::MAX));
-            let part = |activity: Activity| parts[activity as usize];
+            let parts = tally.parts(PlaceId::of(place));
+            let part = |activity: ThreadActivity| parts[activity as usize];
             let site = match blame {
                 BlamedSites::Sites(sites) => sites.first().map(|&(site, _)| site),
                 BlamedSites::Undecided(_) | BlamedSites::Unknown => None,
             };
-            let access = tally.program.watched.get(place).copied().flatten().map(|watched| Access {
+            let access = tally.program.watched.get(place).copied().flatten().map(|watched| AccessKind {
                 reads: watched.operand.access().reads(),
                 writes: watched.operand.access().writes(),
                 behind: watched.behind,
             });
             OfPlace {
-                blamed: blamed(run, tally, place, blame),
+                blamed: blamed(&tally, &ranks, PlaceId::of(place), blame),
                 access,
-                waits: Waits {
-                    loads: part(Activity::Loads),
-                    other: part(Activity::Stores) + part(Activity::Atomics),
+                waits: BlamedWaits {
+                    loads: part(ThreadActivity::Loads),
+                    other: part(ThreadActivity::Stores) + part(ThreadActivity::Atomics),
                 },
                 pattern: site
                     .and_then(|site| pattern(&tally.program, &tally.streams, site))
                     .map_or(Pattern::Unknown, |found| found.pattern),
             }
         };
-        Self { places: tally.program.blames.iter().enumerate().map(of).collect() }
+        let places = tally.program.blames.iter().enumerate().map(of).collect();
+        Self { places, program: tally.program, ranks }
     }
 
     /// How the instruction blamed for samples at a place touches memory; none if it does not, or is not known.
-    pub(crate) fn access(&self, place: u32) -> Option<Access> {
-        self.places.get(place as usize)?.access
+    pub(crate) fn access(&self, place: PlaceId) -> Option<AccessKind> {
+        self.places.get(place.index())?.access
     }
 
     /// What of a sample at a place is waiting for memory.
-    pub(crate) fn waits(&self, place: u32) -> Waits {
-        self.places.get(place as usize).map_or_else(Waits::default, |place| place.waits)
+    pub(crate) fn waits(&self, place: PlaceId) -> BlamedWaits {
+        self.places.get(place.index()).map_or_else(BlamedWaits::default, |place| place.waits)
     }
 
     /// How the instruction walks through memory.
-    pub(crate) fn pattern(&self, place: u32) -> Pattern {
-        self.places.get(place as usize).map_or(Pattern::Unknown, |place| place.pattern)
+    pub(crate) fn pattern(&self, place: PlaceId) -> Pattern {
+        self.places.get(place.index()).map_or(Pattern::Unknown, |place| place.pattern)
     }
 
-    /// By place: the instructions of the findings that a sample there is blamed on.
-    pub(crate) fn instructions(&self, run: &Run, findings: &Findings) -> Vec<Vec<Shown>> {
-        let mut known: HashMap<(&str, u64), usize> = HashMap::new();
-        for (index, found) in findings.instructions.iter().enumerate() {
-            if let Some(symbol) = findings.symbols.get(found.symbol) {
-                known.insert((&symbol.module, found.address), index);
-            }
-        }
-        let path = |module: u32| run.modules.get(module as usize).map_or("unknown", |module| &module.path);
-        let shown = |&(module, address, parts): &(u32, u64, Parts)| {
-            Some((*known.get(&(path(module), address))?, parts.map(|part| part as f32)))
-        };
-        self.places.iter().map(|place| place.blamed.iter().filter_map(shown).collect()).collect()
+    /// The instructions of the findings that a sample at a place is blamed on, and what each part of it means.
+    pub(crate) fn parts(&self, place: PlaceId) -> &[(usize, ShownParts)] {
+        self.places.get(place.index()).map_or(&[], |place| &place.blamed)
+    }
+
+    /// The symbol among the findings that a function of the run is.
+    pub(crate) fn symbol(&self, function: FunctionId) -> Option<usize> {
+        self.ranks.symbol(function)
+    }
+
+    /// A function of the run, decoded; none if its code is not known.
+    pub(crate) fn blocks_of(&self, function: FunctionId) -> Option<&[Block]> {
+        self.program.blocks_of(function)
     }
 }
 
 /// Whom a sample at a place is blamed on, and what each part of it means.
-fn blamed(run: &Run, tally: &Tally, place: usize, blame: &BlamedSites) -> Vec<(u32, u64, Parts)> {
-    let at = |site: usize| {
-        let site = tally.program.sites.get(site)?;
-        let (_, instruction) = tally.program.instruction(site)?;
-        let function = run.functions.get(tally.program.blocks.get(site.block)?.function)?;
-        Some((function.module, instruction.address()))
+fn blamed(tally: &Tally, ranks: &Ranks, place: PlaceId, blame: &BlamedSites) -> Vec<(usize, ShownParts)> {
+    let parts: Vec<(Option<usize>, SplitTally)> = match blame {
+        BlamedSites::Sites(sites) => {
+            let part = |&(site, weight): &(usize, f64)| (ranks.site(site), tally.parts_of_site(site, weight));
+            sites.iter().map(part).collect()
+        }
+        BlamedSites::Undecided(site) => vec![(ranks.site(*site), undecided())],
+        BlamedSites::Unknown => vec![(ranks.place(place), undecided())],
     };
-    match blame {
-        BlamedSites::Sites(sites) => sites
-            .iter()
-            .filter_map(|&(site, weight)| {
-                let (module, address) = at(site)?;
-                Some((module, address, tally.parts_of_site(site, weight)))
-            })
-            .collect(),
-        BlamedSites::Undecided(site) => {
-            at(*site).map(|(module, address)| (module, address, undecided())).into_iter().collect()
-        }
-        BlamedSites::Unknown => {
-            let place = run.places.get(place);
-            place.map(|place| (place.module, place.address, undecided())).into_iter().collect()
-        }
-    }
+    parts.into_iter().filter_map(|(index, parts)| Some((index?, parts.map(|part| part as f32)))).collect()
 }

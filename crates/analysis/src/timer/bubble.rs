@@ -7,29 +7,29 @@
 
 use code::Flow;
 
-use super::{blame::Meaning, program::Program};
-use crate::findings::Activity;
+use super::{blame::SampleMeaning, program::DecodedProgram};
+use crate::findings::ThreadActivity;
 
 /// Gives the excess of compares before branches to branches where the paths behind them show the bubble.
 /// `baselines` are those of the blocks.
-pub(crate) fn find(program: &Program, baselines: &[f64], meanings: &mut [Meaning]) {
+pub(crate) fn find(program: &DecodedProgram, baselines: &[f64], meanings: &mut [SampleMeaning]) {
     for (id, baseline) in baselines.iter().enumerate() {
         let Some(site) = compare_site(program, id) else { continue };
         let excess = meanings[site].executing - baseline;
-        if meanings[site].activity != Activity::Executing || excess <= 2.0 * baseline.sqrt() {
+        if meanings[site].activity != ThreadActivity::Executing || excess <= 2.0 * baseline.sqrt() {
             continue;
         }
         let behind: f64 = program
             .next_blocks(id)
             .into_iter()
             .map(|next| &meanings[program.blocks[next].first_site])
-            .filter(|first| first.activity == Activity::Branches)
+            .filter(|first| first.activity == ThreadActivity::Branches)
             .map(|first| first.waiting)
             .sum();
         // Deciding takes as long as some more instructions, not many times as long as the bubble.
         if behind * 4.0 >= excess {
             let meaning = &mut meanings[site];
-            meaning.activity = Activity::Branches;
+            meaning.activity = ThreadActivity::Branches;
             meaning.waiting = excess;
             meaning.executing -= excess;
         }
@@ -37,7 +37,7 @@ pub(crate) fn find(program: &Program, baselines: &[f64], meanings: &mut [Meaning
 }
 
 /// The instruction before a block's conditional branch: what decides it.
-fn compare_site(program: &Program, id: usize) -> Option<usize> {
+fn compare_site(program: &DecodedProgram, id: usize) -> Option<usize> {
     let block = program.block(id).filter(|block| block.flow() == Flow::Conditional)?;
     let index = block.instructions().len().checked_sub(2)?;
     Some(program.blocks[id].first_site + index)

@@ -2,7 +2,7 @@
 
 use code::{Block, Class, Instruction, Reg, Uop, UopClass, blame::Hold};
 
-use crate::findings::Activity;
+use crate::findings::ThreadActivity;
 
 /// Bytes of a cache line.
 pub(crate) const LINE: u64 = 64;
@@ -17,17 +17,17 @@ const CHAIN_BOUND: f64 = 1.3;
 const LONG_CYCLES: f64 = 3.0;
 
 /// What the core waits for if it waits for this instruction.
-pub(crate) fn wait_of(block: &Block, instruction: &Instruction) -> Activity {
+pub(crate) fn wait_of(block: &Block, instruction: &Instruction) -> ThreadActivity {
     match (Hold::of(block, instruction), instruction.class()) {
-        (Some(Hold::Loads), _) => Activity::Loads,
-        (Some(Hold::Stores), _) => Activity::Stores,
-        (Some(Hold::Atomics), _) => Activity::Atomics,
-        (Some(Hold::Divides), _) => Activity::Divides,
-        (None, Class::Branch | Class::CallOrReturn) => Activity::Branches,
+        (Some(Hold::Loads), _) => ThreadActivity::Loads,
+        (Some(Hold::Stores), _) => ThreadActivity::Stores,
+        (Some(Hold::Atomics), _) => ThreadActivity::Atomics,
+        (Some(Hold::Divides), _) => ThreadActivity::Divides,
+        (None, Class::Branch | Class::CallOrReturn) => ThreadActivity::Branches,
         (None, Class::Multiply | Class::FpArithmetic) if latency_of(block, instruction) >= LONG_CYCLES => {
-            Activity::Chains
+            ThreadActivity::Chains
         }
-        (None, _) => Activity::Executing,
+        (None, _) => ThreadActivity::Executing,
     }
 }
 

@@ -7,6 +7,7 @@
 use std::{collections::HashMap, f64::consts::TAU};
 
 use code::{Block, MemoryOperand, Reg, UopClass};
+use record::ids::ThreadId;
 
 use crate::{findings::Rate, statistics::quantile};
 
@@ -18,18 +19,18 @@ pub(crate) const STEADY: f64 = 0.8;
 
 /// How far the turns of a loop advance between samples.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct LoopTurns {
     /// Where each thread was last: time and turn.
-    last: HashMap<u32, (u64, f64)>,
+    last: HashMap<ThreadId, (u64, f64)>,
     /// Turns onward, negative if back, and the nanoseconds they took.
     steps: Vec<(f64, f64)>,
     /// Turns from one beginning to the next.
     length: f64,
 }
 
-impl Turns {
+impl LoopTurns {
     /// A sample of a thread in turn `turn` of at least `length`.
-    pub(crate) fn push(&mut self, thread: u32, time_ns: u64, turn: f64, length: f64) {
+    pub(crate) fn push(&mut self, thread: ThreadId, time_ns: u64, turn: f64, length: f64) {
         // Enough for quantiles; a long run adds nothing.
         const KEPT: usize = 4096;
         self.length = self.length.max(length);
@@ -129,12 +130,12 @@ mod tests {
     use super::*;
 
     /// Samples of a loop of `length` turns at a speed, about every 1000 ns.
-    fn turns(length: f64, per_ns: f64) -> Turns {
-        let mut turns = Turns::default();
+    fn turns(length: f64, per_ns: f64) -> LoopTurns {
+        let mut turns = LoopTurns::default();
         let mut time: u64 = 0;
         for index in 0..300u64 {
             time += 990 + index.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 20;
-            turns.push(0, time, (time as f64 * per_ns).rem_euclid(length), length);
+            turns.push(ThreadId(0), time, (time as f64 * per_ns).rem_euclid(length), length);
         }
         turns
     }
@@ -157,10 +158,10 @@ mod tests {
 
     #[test]
     fn places_without_order_have_no_speed() {
-        let mut turns = Turns::default();
+        let mut turns = LoopTurns::default();
         for index in 0..300u64 {
             let place = index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
-            turns.push(0, index * 1000 + index % 7 * 31, place as f64, 1024.0);
+            turns.push(ThreadId(0), index * 1000 + index % 7 * 31, place as f64, 1024.0);
         }
         assert_eq!(turns.per_s(2.5e9), None);
     }

@@ -10,15 +10,19 @@ use crate::{
 use super::{
     facts::{LINE, feeds_itself},
     pace::STEADY,
-    program::Program,
-    streams::{Step, Stream, Streams},
+    program::DecodedProgram,
+    streams::{AddressStream, AddressStreams, StreamStep},
 };
 
 /// Steps needed to name a pattern.
 const FEWEST: usize = 8;
 
 /// How the site's operand moves; none if it has none.
-pub(crate) fn pattern(program: &Program, streams: &Streams, site: usize) -> Option<AccessPattern> {
+pub(crate) fn pattern(
+    program: &DecodedProgram,
+    streams: &AddressStreams,
+    site: usize,
+) -> Option<AccessPattern> {
     let (block, instruction) = program.instruction(program.sites.get(site)?)?;
     let stream = streams.of(site)?;
     let chases = instruction.has_load() && feeds_itself(block, instruction);
@@ -40,7 +44,7 @@ pub(crate) fn pattern(program: &Program, streams: &Streams, site: usize) -> Opti
 }
 
 /// The name of a stream's walk, by its addresses alone; none with too few of them.
-pub(crate) fn walk(stream: &Stream) -> Option<Pattern> {
+pub(crate) fn walk(stream: &AddressStream) -> Option<Pattern> {
     if stream.steps.len() < FEWEST {
         return None;
     }
@@ -55,7 +59,7 @@ pub(crate) fn walk(stream: &Stream) -> Option<Pattern> {
     Some(if stream.divisor > touched { Pattern::Strided } else { Pattern::Streaming })
 }
 
-fn is_steady(stream: &Stream) -> bool {
+fn is_steady(stream: &AddressStream) -> bool {
     // A loop over constants is steady however often it begins again between two samples.
     if stream.is_linear {
         return true;
@@ -67,7 +71,7 @@ fn is_steady(stream: &Stream) -> bool {
 }
 
 /// The constant distance that all steps are multiples of, towards where most go.
-fn stride(stream: &Stream) -> Option<i64> {
+fn stride(stream: &AddressStream) -> Option<i64> {
     if stream.steps.len() < FEWEST || stream.divisor == 0 || !is_steady(stream) {
         return None;
     }
@@ -77,7 +81,7 @@ fn stride(stream: &Stream) -> Option<i64> {
 }
 
 /// Bytes per second at which a steady stream advances.
-pub(crate) fn advance(stream: &Stream) -> Option<Rate> {
+pub(crate) fn advance(stream: &AddressStream) -> Option<Rate> {
     if stream.advance.is_some() {
         return stream.advance;
     }
@@ -85,8 +89,8 @@ pub(crate) fn advance(stream: &Stream) -> Option<Rate> {
         return None;
     }
     let onward = stream.steps.iter().filter(|step| step.bytes > 0).count() * 2 >= stream.steps.len();
-    let along = |step: &&Step| step.ns > 0 && step.bytes != 0 && (step.bytes > 0) == onward;
-    let speed = |step: &Step| step.bytes.unsigned_abs() as f64 / step.ns as f64 * 1e9;
+    let along = |step: &&StreamStep| step.ns > 0 && step.bytes != 0 && (step.bytes > 0) == onward;
+    let speed = |step: &StreamStep| step.bytes.unsigned_abs() as f64 / step.ns as f64 * 1e9;
     let mut rates: Vec<f64> = stream.steps.iter().filter(along).map(speed).collect();
     rates.sort_by(f64::total_cmp);
     // Of a large stride only whole lines are moved.

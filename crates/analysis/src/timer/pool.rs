@@ -4,20 +4,20 @@
 //! most samples lie in such blocks. So all of them together give the rate at which an instruction that cannot wait is
 //! sampled, and the rate of loads, stores and the rest; what is beyond the first is the part that waits.
 
-use super::{blame::HIT, facts::wait_of, program::Program};
-use crate::findings::Activity;
+use super::{blame::HIT, facts::wait_of, program::DecodedProgram};
+use crate::findings::ThreadActivity;
 
 /// A block with fewer samples says nothing by itself.
 pub(crate) const THIN: f64 = 16.0;
 
 /// Samples and instructions of thin blocks.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sum {
+struct PoolSum {
     samples: f64,
     instructions: f64,
 }
 
-impl Sum {
+impl PoolSum {
     fn rate(&self) -> Option<f64> {
         (self.instructions > 0.0).then(|| self.samples / self.instructions)
     }
@@ -25,12 +25,12 @@ impl Sum {
 
 /// All thin blocks of a program.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Pool {
-    by_activity: [Sum; Activity::ALL.len()],
+pub(crate) struct SamplePool {
+    by_activity: [PoolSum; ThreadActivity::ALL.len()],
 }
 
-impl Pool {
-    pub fn new(program: &Program) -> Self {
+impl SamplePool {
+    pub fn new(program: &DecodedProgram) -> Self {
         let mut pool = Self::default();
         for id in 0..program.blocks.len() {
             let Some(block) = program.block(id).filter(|_| is_thin(program, id)) else { continue };
@@ -47,11 +47,11 @@ impl Pool {
     }
 
     /// Of the samples behind instructions of a kind in thin blocks, the part that is beyond executing.
-    pub fn waiting_part(&self, activity: Activity) -> f64 {
-        let rate = |activity: Activity| self.by_activity[activity as usize].rate();
-        let (Some(idle), Some(own)) = (rate(Activity::Executing), rate(activity)) else { return 0.0 };
+    pub fn waiting_part(&self, activity: ThreadActivity) -> f64 {
+        let rate = |activity: ThreadActivity| self.by_activity[activity as usize].rate();
+        let (Some(idle), Some(own)) = (rate(ThreadActivity::Executing), rate(activity)) else { return 0.0 };
         let usual = match activity {
-            Activity::Loads | Activity::Stores => idle * HIT,
+            ThreadActivity::Loads | ThreadActivity::Stores => idle * HIT,
             _ => idle,
         };
         if own > usual { 1.0 - usual / own } else { 0.0 }
@@ -59,6 +59,6 @@ impl Pool {
 }
 
 /// Whether a block has too few samples to be judged by itself.
-pub(crate) fn is_thin(program: &Program, block: usize) -> bool {
+pub(crate) fn is_thin(program: &DecodedProgram, block: usize) -> bool {
     program.sites_of(block).iter().map(|site| site.samples).sum::<f64>() < THIN
 }

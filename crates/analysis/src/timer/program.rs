@@ -6,12 +6,12 @@ use code::{
     Block, Flow, Instruction,
     blame::{Blame, CodeSpot, Routine, WatchedOperand},
 };
-use record::run::Run;
+use record::{ids::FunctionId, run::Run};
 
 /// One instruction of a block that samples were blamed on, in it or near it.
 #[derive(Clone, Debug)]
-pub(crate) struct Site {
-    /// Index of its block among [`Program::blocks`].
+pub(crate) struct ProgramSite {
+    /// Index of its block among [`DecodedProgram::blocks`].
     pub(crate) block: usize,
     /// Index of the instruction in that block.
     pub(crate) index: usize,
@@ -44,10 +44,10 @@ pub(crate) enum BlamedSites {
 }
 
 /// Decoded functions, and the blocks and sites seen in them.
-pub(crate) struct Program {
+pub(crate) struct DecodedProgram {
     functions: Vec<Option<Routine>>,
     pub(crate) blocks: Vec<BlockSites>,
-    pub(crate) sites: Vec<Site>,
+    pub(crate) sites: Vec<ProgramSite>,
     /// By place.
     pub(crate) blames: Vec<BlamedSites>,
     /// By place: the operand whose address its samples carry.
@@ -55,7 +55,7 @@ pub(crate) struct Program {
     by_block: HashMap<(usize, usize), usize>,
 }
 
-impl Program {
+impl DecodedProgram {
     /// Decodes what samples landed in and blames each place's samples.
     pub(crate) fn new(run: &Run, counts: &[u64]) -> Self {
         let decode = |function: &record::run::Function| {
@@ -75,7 +75,7 @@ impl Program {
         };
         let skid = run.about.skid_instructions as usize;
         for (place, &count) in run.places.iter().zip(counts) {
-            let function = place.function.map(|index| index as usize);
+            let function = place.function.map(FunctionId::index);
             let blame = function
                 .map_or(BlamedSites::Unknown, |function| program.blame(function, place.address, skid));
             let routine = function.and_then(|function| program.functions.get(function)?.as_ref());
@@ -96,6 +96,11 @@ impl Program {
         }
     }
 
+    /// The blocks of a function of the run; none if its code is not known.
+    pub(crate) fn blocks_of(&self, function: FunctionId) -> Option<&[Block]> {
+        Some(self.functions.get(function.index())?.as_ref()?.blocks())
+    }
+
     /// The block of a site.
     pub(crate) fn block(&self, block: usize) -> Option<&Block> {
         let at = self.blocks.get(block)?;
@@ -103,13 +108,13 @@ impl Program {
     }
 
     /// The instruction of a site.
-    pub(crate) fn instruction(&self, site: &Site) -> Option<(&Block, &Instruction)> {
+    pub(crate) fn instruction(&self, site: &ProgramSite) -> Option<(&Block, &Instruction)> {
         let block = self.block(site.block)?;
         Some((block, block.instructions().get(site.index)?))
     }
 
     /// The sites of a block.
-    pub(crate) fn sites_of(&self, block: usize) -> &[Site] {
+    pub(crate) fn sites_of(&self, block: usize) -> &[ProgramSite] {
         let Some(at) = self.blocks.get(block) else { return &[] };
         let len = self.block(block).map_or(0, |block| block.instructions().len());
         self.sites.get(at.first_site..at.first_site + len).unwrap_or_default()
@@ -159,7 +164,12 @@ impl Program {
         };
         let (id, first_site) = (self.blocks.len(), self.sites.len());
         self.blocks.push(BlockSites { function, block, first_site });
-        self.sites.extend((0..len).map(|index| Site { block: id, index, samples: 0.0, undecided: 0.0 }));
+        self.sites.extend((0..len).map(|index| ProgramSite {
+            block: id,
+            index,
+            samples: 0.0,
+            undecided: 0.0,
+        }));
         self.by_block.insert((function, block), id);
         id
     }

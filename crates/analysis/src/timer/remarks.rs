@@ -3,18 +3,19 @@
 use std::collections::HashSet;
 
 use record::{
+    ids::{ModuleId, PlaceId},
     run::{Ending, Run},
-    trust::Standing,
 };
+use trust::Standing;
 
 use super::{program::BlamedSites, tally::Tally, verdict::stolen_share};
-use crate::findings::{Known, Split};
+use crate::findings::{KnownLimits, Split};
 
 pub(crate) fn remarks(
     run: &Run,
     tally: &Tally,
     overall: Option<&Split>,
-    trust: &Known<Standing>,
+    trust: &KnownLimits<Standing>,
 ) -> Vec<String> {
     let mut remarks = run.remarks.clone();
     let samples = run.samples.place.len();
@@ -44,7 +45,7 @@ pub(crate) fn remarks(
             "The hypervisor took {percent:.0} % of one CPU's time; shares suffer less than times."
         ));
     }
-    if let Known::Missing(reason) = trust {
+    if let KnownLimits::Missing(reason) = trust {
         remarks.push(format!("How far shares can be believed was not tried here: {reason}."));
     }
     if run.about.ending == Ending::Unknown {
@@ -55,26 +56,26 @@ pub(crate) fn remarks(
 
 /// Modules that samples landed in and that could not be read.
 fn unreadable(run: &Run, remarks: &mut Vec<String>) {
-    let used: HashSet<u32> = run
+    let used: HashSet<ModuleId> = run
         .samples
         .place
         .iter()
         .collect::<HashSet<_>>()
         .into_iter()
-        .filter_map(|&place| run.places.get(place as usize))
+        .filter_map(|&place| run.place(place))
         .map(|place| place.module)
         .collect();
     for (index, module) in run.modules.iter().enumerate() {
-        if let Some(problem) = module.problem.as_ref().filter(|_| used.contains(&(index as u32))) {
+        if let Some(problem) = module.problem.as_ref().filter(|_| used.contains(&ModuleId::of(index))) {
             remarks.push(format!("{}: {problem}.", module.path));
         }
     }
 }
 
 fn unknown(run: &Run, tally: &Tally, remarks: &mut Vec<String>) {
-    let is_unknown = |&&place: &&u32| {
+    let is_unknown = |&&place: &&PlaceId| {
         !matches!(
-            tally.program.blames.get(place as usize),
+            tally.program.blames.get(place.index()),
             Some(BlamedSites::Sites(_) | BlamedSites::Undecided(_))
         )
     };

@@ -6,13 +6,16 @@ use code::{
     Block, Instruction, MemoryOperand, Reg,
     blame::{AddressBehind, WatchedOperand},
 };
-use record::run::{Run, Samples};
+use record::{
+    ids::ThreadId,
+    run::{Run, Samples},
+};
 
 use super::{
-    blame::Core,
+    blame::BlameCore,
     facts::{LINE, is_loop, least_cycles},
-    pace::{Turns, moves_by_constant},
-    program::{BlamedSites, Program},
+    pace::{LoopTurns, moves_by_constant},
+    program::{BlamedSites, DecodedProgram},
 };
 use crate::findings::Rate;
 
@@ -24,7 +27,7 @@ const PAIRS_KEPT: usize = 4096;
 
 /// Sites whose operands use the same registers and lie close together.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Stream {
+pub(crate) struct AddressStream {
     /// The block.
     pub(crate) block: usize,
     /// Sites in program order.
@@ -34,7 +37,7 @@ pub(crate) struct Stream {
     /// Whether the block writes a register of the address between the first of the sites and the last.
     is_moving: bool,
     /// How far the address moved, and in what time, from one sample of a thread to its next.
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<StreamStep>,
     /// Addresses seen.
     pub(crate) addresses: u64,
     /// Lowest and highest.
@@ -56,15 +59,15 @@ pub(crate) struct Stream {
 
 /// From one sample of a thread to its next in the same stream.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Step {
+pub(crate) struct StreamStep {
     /// Bytes onward, negative if back.
     pub(crate) bytes: i64,
     /// Time between.
     pub(crate) ns: u64,
 }
 
-impl Stream {
-    fn push(&mut self, step: Step) {
+impl AddressStream {
+    fn push(&mut self, step: StreamStep) {
         self.divisor = gcd(self.divisor, step.bytes.unsigned_abs());
         self.seen += 1;
         if self.steps.len() < PAIRS_KEPT {
@@ -136,8 +139,8 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
 }
 
 /// All streams of a run.
-pub(crate) struct Streams {
-    pub(crate) all: Vec<Stream>,
+pub(crate) struct AddressStreams {
+    pub(crate) all: Vec<AddressStream>,
     /// By site.
     of_site: HashMap<usize, usize>,
     /// By block: its streams lie side by side.
@@ -146,9 +149,9 @@ pub(crate) struct Streams {
     turns_per_s: HashMap<usize, f64>,
 }
 
-impl Streams {
+impl AddressStreams {
     /// Finds the streams of every block with samples and follows their addresses through the run.
-    pub(crate) fn new(run: &Run, program: &Program, core: &Core) -> Self {
+    pub(crate) fn new(run: &Run, program: &DecodedProgram, core: &BlameCore) -> Self {
         let mut streams = Self {
             all: Vec::new(),
             of_site: HashMap::new(),
@@ -163,14 +166,14 @@ impl Streams {
             streams.of_block.push(first..streams.all.len());
         }
         streams.follow(&run.samples, program);
-        streams.all.iter_mut().for_each(Stream::guess_extent);
+        streams.all.iter_mut().for_each(AddressStream::guess_extent);
         streams.find_speeds(&run.samples, program, core.clock_hz);
         streams.mark_shared(&run.samples, program);
         streams
     }
 
     /// The stream a site belongs to.
-    pub(crate) fn of(&self, site: usize) -> Option<&Stream> {
+    pub(crate) fn of(&self, site: usize) -> Option<&AddressStream> {
         self.all.get(*self.of_site.get(&site)?)
     }
 
@@ -179,7 +182,7 @@ impl Streams {
         // Room for the guess of an extent, which is from few samples.
         const MARGIN: f64 = 1.25;
         let streams = self.of_block.get(block).cloned().unwrap_or_default();
-        let known = self.all[streams].iter().filter_map(Stream::extent_bytes);
+        let known = self.all[streams].iter().filter_map(AddressStream::extent_bytes);
         let sum = known.fold(None, |sum: Option<f64>, bytes| Some(sum.unwrap_or(0.0) + bytes));
         sum.is_some_and(|sum| sum <= cache_bytes * MARGIN)
     }
@@ -192,17 +195,17 @@ impl Streams {
     }
 
     /// Finds how fast the loops turn, and their streams advance.
-    fn find_speeds(&mut self, samples: &Samples, program: &Program, clock_hz: f64) {
+    fn find_speeds(&mut self, samples: &Samples, program: &DecodedProgram, clock_hz: f64) {
         let linear = |id: usize| Some(id).filter(|&id| self.all[id].is_linear && self.all[id].divisor > 0);
         let stream_of = |site: usize| self.of_site.get(&site).copied().and_then(linear);
-        let mut spans: HashMap<(u32, usize), (u64, u64, u64)> = HashMap::new();
+        let mut spans: HashMap<(ThreadId, usize), (u64, u64, u64)> = HashMap::new();
         for (thread, site, _, address) in addressed(samples, program) {
             if let Some(id) = stream_of(site) {
                 let (low, high, seen) = spans.entry((thread, id)).or_insert((address, address, 0));
                 (*low, *high, *seen) = ((*low).min(address), (*high).max(address), *seen + 1);
             }
         }
-        let mut turns: HashMap<usize, Turns> = HashMap::new();
+        let mut turns: HashMap<usize, LoopTurns> = HashMap::new();
         for (thread, site, time_ns, address) in addressed(samples, program) {
             let Some(id) = stream_of(site) else { continue };
             let Some(&(low, high, seen)) = spans.get(&(thread, id)).filter(|(_, _, seen)| *seen > 1) else {
@@ -227,9 +230,9 @@ impl Streams {
     }
 
     fn add_block(&mut self, id: usize, first_site: usize, block: &Block) {
-        type Key = (Option<Reg>, Option<Reg>, u8);
+        type StreamKey = (Option<Reg>, Option<Reg>, u8);
         let first_stream = self.all.len();
-        let mut keyed: Vec<(Key, i64, usize)> = Vec::new();
+        let mut keyed: Vec<(StreamKey, i64, usize)> = Vec::new();
         for (index, instruction) in block.instructions().iter().enumerate() {
             if let Some(operand) = WatchedOperand::choose(block, instruction) {
                 keyed.push((key(operand), operand.displacement(), first_site + index));
@@ -237,13 +240,13 @@ impl Streams {
         }
         let mut order: Vec<usize> = (0..keyed.len()).collect();
         order.sort_by_key(|&at| (keyed[at].0, keyed[at].1));
-        let mut last: Option<(Key, i64)> = None;
+        let mut last: Option<(StreamKey, i64)> = None;
         for at in order {
             let (key, displacement, site) = keyed[at];
             let same =
                 last.is_some_and(|(k, d)| k == key && displacement.saturating_sub(d) <= ARRAY_GAP_BYTES);
             if !same {
-                self.all.push(Stream { block: id, ..Stream::default() });
+                self.all.push(AddressStream { block: id, ..AddressStream::default() });
             }
             last = Some((key, displacement));
             let stream = self.all.len() - 1;
@@ -265,8 +268,8 @@ impl Streams {
         }
     }
 
-    fn follow(&mut self, samples: &Samples, program: &Program) {
-        let mut last: HashMap<(u32, usize), (u64, u64)> = HashMap::new();
+    fn follow(&mut self, samples: &Samples, program: &DecodedProgram) {
+        let mut last: HashMap<(ThreadId, usize), (u64, u64)> = HashMap::new();
         for (thread, site, time_ns, address) in addressed(samples, program) {
             let Some(&id) = self.of_site.get(&site) else { continue };
             let stream = &mut self.all[id];
@@ -279,20 +282,20 @@ impl Streams {
             stream.anchor.get_or_insert(base);
             if let Some((time, before)) = last.insert((thread, id), (time_ns, base)) {
                 let bytes = base.wrapping_sub(before) as i64;
-                stream.push(Step { bytes, ns: time_ns.saturating_sub(time) });
+                stream.push(StreamStep { bytes, ns: time_ns.saturating_sub(time) });
             }
         }
     }
 
     /// Finds lines that more than one thread touches, among the streams that stay in few places.
-    fn mark_shared(&mut self, samples: &Samples, program: &Program) {
+    fn mark_shared(&mut self, samples: &Samples, program: &DecodedProgram) {
         const FEW_BYTES: f64 = 65536.0;
         let close: Vec<bool> = self
             .all
             .iter()
             .map(|stream| stream.extent_bytes().is_some_and(|bytes| bytes <= FEW_BYTES))
             .collect();
-        let mut owner: HashMap<u64, Option<u32>> = HashMap::new();
+        let mut owner: HashMap<u64, Option<ThreadId>> = HashMap::new();
         let near = |site: usize| self.of_site.get(&site).copied().filter(|&id| close[id]);
         for (thread, site, _, address) in addressed(samples, program) {
             if near(site).is_some() {
@@ -336,13 +339,13 @@ fn key(operand: &MemoryOperand) -> (Option<Reg>, Option<Reg>, u8) {
 /// Thread, blamed site, time and operand address of every sample that has one.
 fn addressed<'a>(
     samples: &'a Samples,
-    program: &'a Program,
-) -> impl Iterator<Item = (u32, usize, u64, u64)> + 'a {
+    program: &'a DecodedProgram,
+) -> impl Iterator<Item = (ThreadId, usize, u64, u64)> + 'a {
     let columns = samples.thread.iter().zip(&samples.place).zip(&samples.time_ns).zip(&samples.address);
     columns.filter_map(|(((&thread, &place), &time_ns), &address)| {
-        let Some(BlamedSites::Sites(sites)) = program.blames.get(place as usize) else { return None };
+        let Some(BlamedSites::Sites(sites)) = program.blames.get(place.index()) else { return None };
         let &[(site, _)] = sites.as_slice() else { return None };
-        let watched = program.watched.get(place as usize)?.as_ref()?;
+        let watched = program.watched.get(place.index())?.as_ref()?;
         if watched.behind == AddressBehind::Lost {
             return None;
         }

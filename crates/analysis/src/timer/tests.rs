@@ -5,10 +5,10 @@ use std::num::NonZeroU64;
 use machine::profile::Fingerprint;
 use proptest::prelude::*;
 
-use record::run::*;
+use record::{ids::*, run::*};
 
 use super::*;
-use crate::findings::{Activity, Confidence, HeldBack, Nature, Pattern, Split};
+use crate::findings::{Confidence, HeldBack, Nature, Pattern, Split, ThreadActivity};
 
 pub(super) const BASE: u64 = 0x1000;
 
@@ -19,18 +19,28 @@ pub(crate) fn run(code: &[u8], samples: &[(u64, Option<u64>)]) -> Run {
     for (index, &(offset, address)) in samples.iter().enumerate() {
         let address_of_code = BASE + offset;
         let place = places.iter().position(|place| place.address == address_of_code).unwrap_or_else(|| {
-            places.push(Place { module: 0, address: address_of_code, function: Some(0) });
+            places.push(Place {
+                module: ModuleId(0),
+                address: address_of_code,
+                function: Some(FunctionId(0)),
+            });
             places.len() - 1
         });
         columns.time_ns.push(index as u64 * 1_000_000);
-        columns.thread.push(0);
+        columns.thread.push(ThreadId(0));
         columns.cpu.push(0);
-        columns.place.push(place as u32);
+        columns.place.push(PlaceId::of(place));
         columns.address.push(address.and_then(NonZeroU64::new));
     }
     let end = BASE + code.len() as u64;
-    let function =
-        Function { module: 0, symbol: None, name: "f".into(), start: BASE, end, code: Some(code.to_vec()) };
+    let function = Function {
+        module: ModuleId(0),
+        symbol: None,
+        name: "f".into(),
+        start: BASE,
+        end,
+        code: Some(code.to_vec()),
+    };
     Run {
         about: about(samples.len() as u64 * 1_000_000),
         processes: vec![Process {
@@ -41,13 +51,14 @@ pub(crate) fn run(code: &[u8], samples: &[(u64, Option<u64>)]) -> Run {
             began_ns: 0,
             ended_ns: None,
         }],
-        threads: vec![Thread { tid: 7, process: 0, name: "p".into(), began_ns: 0, ended_ns: None }],
+        threads: vec![RecordedThread { tid: 7, process: 0, name: "p".into(), began_ns: 0, ended_ns: None }],
         modules: vec![Module { path: "/p".into(), kind: ModuleKind::File, build_id: None, problem: None }],
         functions: vec![function],
         files: vec!["f.c".into()],
-        lines: vec![LineRange { module: 0, start: BASE, end, file: 0, line: 3 }],
+        lines: vec![LineRange { module: ModuleId(0), start: BASE, end, file: 0, line: 3 }],
         places,
         samples: columns,
+        loads: Default::default(),
         stacks: Vec::new(),
         data: record::data::Data::default(),
         slices: Vec::new(),
@@ -76,7 +87,7 @@ fn about(elapsed_ns: u64) -> About {
 }
 
 fn split(run: &Run) -> Split {
-    analyse(run, None, &Options::default()).overall.unwrap()
+    analyse(run, None, &TimerOptions::default()).overall.unwrap()
 }
 
 /// A sequence of addresses all over 256 MiB, always the same.
@@ -91,14 +102,14 @@ const CHASE: [u8; 16] =
 #[test]
 fn a_chase_waits_on_loads() {
     let samples: Vec<_> = (0..600).map(|i| (if i % 2 == 0 { 3 } else { 6 }, Some(scattered(i)))).collect();
-    let findings = analyse(&run(&CHASE, &samples), None, &Options::default());
+    let findings = analyse(&run(&CHASE, &samples), None, &TimerOptions::default());
     let split = findings.overall.unwrap();
     assert!(split.loads > 0.95, "{split:?}");
     assert_eq!(findings.verdict.held_back, HeldBack::Yes);
     assert_eq!(findings.verdict.confidence, Confidence::High);
     assert_eq!(findings.verdict.nature.value(), Some(&Nature::Latency));
     let hottest = &findings.instructions[0];
-    assert_eq!(hottest.activity, Activity::Loads);
+    assert_eq!(hottest.activity, ThreadActivity::Loads);
     assert_eq!(hottest.text.as_deref(), Some("mov r8,[r8]"));
     let access = hottest.access.unwrap();
     assert_eq!((access.pattern, access.next_address), (Pattern::PointerChasing, true));
@@ -116,7 +127,7 @@ fn a_stream_beyond_the_caches_waits_and_one_within_the_first_does_not() {
     // 5 GB/s: five megabytes from sample to sample.
     let far: Vec<_> =
         (0..600).map(|i| (6, Some(0x7000_0000_0000 + (i * 5_000_000 + i % 7 * 64) / 64 * 64))).collect();
-    let findings = analyse(&run(&STREAM, &far), None, &Options::default());
+    let findings = analyse(&run(&STREAM, &far), None, &TimerOptions::default());
     let split = findings.overall.unwrap();
     assert!(split.loads > 0.9, "{split:?}");
     assert_eq!(findings.verdict.nature.value(), Some(&Nature::Bandwidth));
@@ -182,7 +193,7 @@ fn divisions_multiplications_and_jumps_are_named() {
 fn predecessors_that_disagree_are_undecided() {
     // 0: test rax,rax; 3: jne 8; 5: mov rbx,[r8]; 8: nop; 9: ret
     let code = [0x48, 0x85, 0xc0, 0x75, 0x03, 0x49, 0x8b, 0x18, 0x90, 0xc3];
-    let findings = analyse(&run(&code, &[(8, None); 200]), None, &Options::default());
+    let findings = analyse(&run(&code, &[(8, None); 200]), None, &TimerOptions::default());
     assert_eq!(findings.overall.unwrap().undecided, 1.0);
     assert_eq!(findings.verdict.held_back, HeldBack::Unknown);
     assert_eq!(findings.verdict.confidence, Confidence::Low);
@@ -196,7 +207,7 @@ fn filling_memory_waits_on_stores_wherever_its_pointer_comes_from() {
     const COMPUTED: [u8; 9] = [0x48, 0x8b, 0x0e, 0x48, 0x8d, 0x3a, 0xf3, 0xaa, 0xc3];
     let found = |code: &[u8], fill: u64| {
         let samples: Vec<_> = (0..600).map(|i| (fill, Some(scattered(i)))).collect();
-        let (run, options) = (run(code, &samples), Options::default());
+        let (run, options) = (run(code, &samples), TimerOptions::default());
         let reading = crate::reading::Reading::of(&run, None, &options);
         let access = reading.findings.instructions[0].access.expect("an access");
         assert_eq!((access.addresses, access.next_address), (600, false));
@@ -220,9 +231,9 @@ fn lines_shared_by_threads_are_not_taken_for_hits() {
     let alone = run(&code, &samples);
     assert!(split(&alone).loads < 0.01);
     let mut shared = alone.clone();
-    shared.threads.push(Thread { tid: 8, ..shared.threads[0].clone() });
-    shared.samples.thread = (0..400).map(|i| i % 2).collect();
-    let findings = analyse(&shared, None, &Options::default());
+    shared.threads.push(RecordedThread { tid: 8, ..shared.threads[0].clone() });
+    shared.samples.thread = (0..400).map(|i| ThreadId(i % 2)).collect();
+    let findings = analyse(&shared, None, &TimerOptions::default());
     assert!(findings.overall.unwrap().loads > 0.9);
     assert_eq!(findings.threads.len(), 2);
     assert!(findings.threads.iter().all(|thread| (thread.user_share - 0.5).abs() < 1e-9));
@@ -234,20 +245,20 @@ fn time_off_the_cpu_and_in_the_kernel_is_accounted() {
     run.about.slice_ns = 10_000_000;
     run.slices = (0..10)
         .map(|slice| Slice {
-            thread: 0,
+            thread: ThreadId(0),
             slice,
             running_ns: 12_000_000,
             blocked_ns: 3_000_000,
             preempted_ns: 1_000_000,
         })
         .collect();
-    let findings = analyse(&run, None, &Options::default());
+    let findings = analyse(&run, None, &TimerOptions::default());
     assert_eq!(findings.account.user_ns, 1e8);
     assert_eq!(findings.account.kernel_ns.value(), Some(&2e7));
     assert_eq!(findings.account.blocked_ns.value(), Some(&3e7));
     assert_eq!(findings.account.total_ns(), Some(1.6e8));
     run.slices.clear();
-    let findings = analyse(&run, None, &Options::default());
+    let findings = analyse(&run, None, &TimerOptions::default());
     assert!(findings.account.kernel_ns.missing().is_some() && findings.account.total_ns().is_none());
 }
 
@@ -256,7 +267,7 @@ fn intervals_of_high_load_waiting_are_flagged() {
     let wait = |i: u64| i >= 300;
     let samples: Vec<_> =
         (0..600).map(|i| if wait(i) { (3, Some(scattered(i))) } else { (15, None) }).collect();
-    let findings = analyse(&run(&CHASE, &samples), None, &Options::default());
+    let findings = analyse(&run(&CHASE, &samples), None, &TimerOptions::default());
     let intervals = &findings.timeline.intervals;
     assert_eq!(intervals.len(), 60);
     assert!(intervals[..30].iter().all(|interval| !interval.flagged));
@@ -265,7 +276,7 @@ fn intervals_of_high_load_waiting_are_flagged() {
 
 #[test]
 fn no_samples_say_so() {
-    let findings = analyse(&run(&CHASE, &[]), None, &Options::default());
+    let findings = analyse(&run(&CHASE, &[]), None, &TimerOptions::default());
     assert_eq!(findings.overall, None);
     assert_eq!(findings.verdict.held_back, HeldBack::Unknown);
     assert!(!findings.advice.is_empty());
@@ -286,14 +297,14 @@ proptest! {
             run.threads.clear();
             run.modules.clear();
             run.lines[0].file = 9;
-            run.places[0].function = Some(7);
-            run.samples.place[0] = 1000;
+            run.places[0].function = Some(FunctionId(7));
+            run.samples.place[0] = PlaceId(1000);
             run.samples.time_ns[0] = u64::MAX - 1;
             run.about.elapsed_ns = None;
         }
-        let findings = analyse(&run, None, &Options::default());
+        let findings = analyse(&run, None, &TimerOptions::default());
         let whole = |split: &Split| {
-            let shares: Vec<f64> = Activity::ALL.into_iter().map(|activity| split.share(activity)).collect();
+            let shares: Vec<f64> = ThreadActivity::ALL.into_iter().map(|activity| split.share(activity)).collect();
             shares.iter().all(|share| (-1e-9..=1.0 + 1e-9).contains(share)) && (shares.iter().sum::<f64>() - 1.0).abs() < 1e-6
         };
         prop_assert!(findings.overall.as_ref().is_some_and(whole), "{:?}", findings.overall);

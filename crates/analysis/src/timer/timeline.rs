@@ -3,8 +3,8 @@
 use record::run::Run;
 
 use super::{
-    Options,
-    tally::{Parts, Tally, add, split},
+    TimerOptions,
+    tally::{SplitTally, Tally, add, split},
 };
 use crate::findings::{Timeline, TimelineInterval};
 
@@ -17,12 +17,12 @@ const MOST: u64 = 100_000;
 /// An interval with fewer samples is not flagged.
 const FEWEST_SAMPLES: u64 = 10;
 
-pub(crate) fn timeline(run: &Run, tally: &Tally, options: &Options) -> Timeline {
+pub(crate) fn timeline(run: &Run, tally: &Tally, options: &TimerOptions) -> Timeline {
     let last_sample = run.samples.time_ns.iter().copied().max();
     let end_ns = run.about.elapsed_ns.unwrap_or(0).max(last_sample.map_or(0, |last| last.saturating_add(1)));
     let interval_ns = interval_ns(end_ns, run.about.slice_ns, options);
     let count = end_ns.div_ceil(interval_ns) as usize;
-    let mut sums = vec![(Parts::default(), 0u64); count];
+    let mut sums = vec![(SplitTally::default(), 0u64); count];
     for (&time, &place) in run.samples.time_ns.iter().zip(&run.samples.place) {
         if let Some((sum, samples)) = sums.get_mut((time / interval_ns) as usize) {
             add(sum, &tally.parts(place), 1.0);
@@ -51,7 +51,7 @@ pub(crate) fn timeline(run: &Run, tally: &Tally, options: &Options) -> Timeline 
 }
 
 /// A round length, a multiple of the slices where those are known.
-fn interval_ns(end_ns: u64, slice_ns: u64, options: &Options) -> u64 {
+fn interval_ns(end_ns: u64, slice_ns: u64, options: &TimerOptions) -> u64 {
     let asked = options
         .interval_ns
         .unwrap_or_else(|| end_ns.div_ceil(options.intervals.max(1) as u64).max(SHORTEST_NS));

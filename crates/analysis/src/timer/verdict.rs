@@ -1,11 +1,12 @@
 //! The answer in short, and how sure it is.
 
-use record::{run::Run, trust::Standing, validate::Trust};
+use record::run::Run;
+use trust::{Standing, Trust};
 
 use crate::{
     findings::{
-        Activity, Confidence, HeldBack, InstructionFinding, Known, Limits, Nature, Pattern, Share, Split,
-        Verdict,
+        Confidence, HeldBack, InstructionFinding, KnownLimits, LimitFindings, Nature, Pattern, Split,
+        ThreadActivity, TimeShare, Verdict,
     },
     statistics,
 };
@@ -26,8 +27,8 @@ pub(crate) fn verdict(
     run: &Run,
     overall: Option<&Split>,
     instructions: &[InstructionFinding],
-    limits: &Limits,
-    trust: &Known<Standing>,
+    limits: &LimitFindings,
+    trust: &KnownLimits<Standing>,
 ) -> Verdict {
     let Some(split) = overall else {
         return Verdict {
@@ -36,7 +37,7 @@ pub(crate) fn verdict(
             loads: None,
             largest: None,
             largest_share: None,
-            nature: Known::Missing("no sample was taken".to_owned()),
+            nature: KnownLimits::Missing("no sample was taken".to_owned()),
             trust: trust.clone(),
             confidence: Confidence::Low,
             reasons: vec![
@@ -80,13 +81,14 @@ fn held_back(split: &Split) -> HeldBack {
 }
 
 /// Latency where the waiting is on chased and random places, bandwidth where it is on streams.
-fn nature(split: &Split, instructions: &[InstructionFinding], limits: &Limits) -> Known<Nature> {
+fn nature(split: &Split, instructions: &[InstructionFinding], limits: &LimitFindings) -> KnownLimits<Nature> {
     if split.memory() < NOISE {
-        return Known::Missing("it hardly waits for memory".to_owned());
+        return KnownLimits::Missing("it hardly waits for memory".to_owned());
     }
     let (mut latency, mut bandwidth, mut unknown) = (0.0, 0.0, 0.0);
-    for found in
-        instructions.iter().filter(|found| matches!(found.activity, Activity::Loads | Activity::Stores))
+    for found in instructions
+        .iter()
+        .filter(|found| matches!(found.activity, ThreadActivity::Loads | ThreadActivity::Stores))
     {
         let side = match found.access.map(|access| access.pattern) {
             Some(Pattern::PointerChasing | Pattern::Random | Pattern::OnePlace) => &mut latency,
@@ -96,12 +98,12 @@ fn nature(split: &Split, instructions: &[InstructionFinding], limits: &Limits) -
         *side += found.waiting_samples;
     }
     if latency + bandwidth <= unknown {
-        return Known::Missing("too few samples gave the address they waited for".to_owned());
+        return KnownLimits::Missing("too few samples gave the address they waited for".to_owned());
     }
     let near_limit =
         limits.streams.value().and_then(|streams| streams.of_limit).is_some_and(|part| part > 0.7);
     let part = latency / (latency + bandwidth);
-    Known::Value(match part {
+    KnownLimits::Value(match part {
         part if part > 0.75 && !near_limit => Nature::Latency,
         part if part < 0.25 => Nature::Bandwidth,
         _ => Nature::Mixed,
@@ -133,7 +135,7 @@ fn earned(standing: &Standing) -> (Confidence, Option<String>) {
 fn confidence(
     run: &Run,
     split: &Split,
-    memory: Option<Share>,
+    memory: Option<TimeShare>,
     trust: Option<&Standing>,
 ) -> (Confidence, Vec<String>) {
     let (mut level, reason) = trust.map_or((Confidence::High, None), earned);

@@ -2,36 +2,42 @@
 
 use std::collections::HashMap;
 
-use record::run::{LineRange, ModuleKind, Run};
+use record::{
+    ids::{FunctionId, ModuleId, PlaceId, ThreadId},
+    run::{ModuleKind, Place, Run},
+};
 
 use super::{
-    Options, account, pattern,
-    program::{BlamedSites, Site},
-    tally::{Parts, Tally, add, split},
+    TimerOptions, account, pattern,
+    program::{BlamedSites, ProgramSite},
+    tally::{SplitTally, Tally, add, split},
 };
 use crate::{
-    findings::{Activity, InstructionFinding, Share, SourceLine, SymbolFinding, ThreadFinding, Timeline},
+    findings::{
+        InstructionFinding, SourceLine, SymbolFinding, ThreadActivity, ThreadFinding, TimeShare, Timeline,
+    },
     statistics,
 };
 
 /// Each thread, the busiest first.
 pub(crate) fn threads(run: &Run, tally: &Tally) -> Vec<ThreadFinding> {
-    let mut sums = vec![(Parts::default(), 0u64); run.threads.len()];
+    let mut sums = vec![(SplitTally::default(), 0u64); run.threads.len()];
     for (&thread, &place) in run.samples.thread.iter().zip(&run.samples.place) {
-        if let Some((sum, samples)) = sums.get_mut(thread as usize) {
+        if let Some((sum, samples)) = sums.get_mut(thread.index()) {
             add(sum, &tally.parts(place), 1.0);
             *samples += 1;
         }
     }
-    let mut slices: HashMap<u32, Vec<_>> = HashMap::new();
+    let mut slices: HashMap<ThreadId, Vec<_>> = HashMap::new();
     for slice in &run.slices {
         slices.entry(slice.thread).or_default().push(*slice);
     }
     let all = run.samples.place.len().max(1) as f64;
     let mut found: Vec<ThreadFinding> = Vec::new();
     for (index, (thread, (sum, samples))) in run.threads.iter().zip(&sums).enumerate() {
-        let own = slices.get(&(index as u32)).map(Vec::as_slice).unwrap_or_default();
+        let own = slices.get(&ThreadId::of(index)).map(Vec::as_slice).unwrap_or_default();
         found.push(ThreadFinding {
+            id: ThreadId::of(index),
             tid: thread.tid,
             pid: run.processes.get(thread.process as usize).map_or(thread.tid, |process| process.pid),
             name: thread.name.clone(),
@@ -47,53 +53,97 @@ pub(crate) fn threads(run: &Run, tally: &Tally) -> Vec<ThreadFinding> {
 /// What samples of one function add up to.
 #[derive(Default)]
 struct SymbolSum {
-    parts: Parts,
+    parts: SplitTally,
     samples: u64,
     flagged: u64,
 }
 
 /// Whose samples: a function of the run, or the unknown code of a module.
-type Owner = Result<u32, u32>;
+type ViewOwner = Result<FunctionId, ModuleId>;
 
-/// Each function and each instruction, those with most samples first.
+fn owner_of(run: &Run, place: &Place) -> ViewOwner {
+    place.function.filter(|id| run.function(*id).is_some()).ok_or(place.module)
+}
+
+/// Where among the findings what the run and the tally number otherwise is kept.
+pub(crate) struct Ranks {
+    /// By function of the run: among the symbols.
+    symbols: HashMap<ViewOwner, usize>,
+    /// By site: among the instructions.
+    sites: HashMap<usize, usize>,
+    /// By place whose code is not known: among the instructions.
+    places: HashMap<PlaceId, usize>,
+}
+
+impl Ranks {
+    /// The symbol of a function; none if no sample was taken in it.
+    pub(crate) fn symbol(&self, function: FunctionId) -> Option<usize> {
+        self.symbols.get(&Ok(function)).copied()
+    }
+
+    /// The instruction of a site; none if no sample was blamed on it.
+    pub(crate) fn site(&self, site: usize) -> Option<usize> {
+        self.sites.get(&site).copied()
+    }
+
+    /// The instruction that stands for a place of which no code is known.
+    pub(crate) fn place(&self, place: PlaceId) -> Option<usize> {
+        self.places.get(&place).copied()
+    }
+}
+
+/// Each function and each instruction, those with most samples first, and where each of them is found.
 pub(crate) fn symbols(
     run: &Run,
     tally: &Tally,
     timeline: &Timeline,
-    options: &Options,
-) -> (Vec<SymbolFinding>, Vec<InstructionFinding>) {
-    let mut sums: HashMap<Owner, SymbolSum> = HashMap::new();
+    options: &TimerOptions,
+) -> (Vec<SymbolFinding>, Vec<InstructionFinding>, Ranks) {
+    let mut sums: HashMap<ViewOwner, SymbolSum> = HashMap::new();
     for (&time, &at) in run.samples.time_ns.iter().zip(&run.samples.place) {
-        let Some(place) = run.places.get(at as usize) else { continue };
-        let owner = place.function.filter(|&f| (f as usize) < run.functions.len()).ok_or(place.module);
+        let Some(place) = run.place(at) else { continue };
+        let owner = owner_of(run, place);
         let sum = sums.entry(owner).or_default();
         add(&mut sum.parts, &tally.parts(at), 1.0);
         sum.samples += 1;
         sum.flagged += u64::from(timeline.is_flagged(time));
     }
-    let mut owners: Vec<(Owner, SymbolSum)> = sums.into_iter().collect();
+    let mut owners: Vec<(ViewOwner, SymbolSum)> = sums.into_iter().collect();
     owners.sort_by_key(|(owner, sum)| (std::cmp::Reverse(sum.samples), *owner));
     let all = run.samples.place.len() as f64;
     let mut symbols: Vec<SymbolFinding> =
         owners.iter().filter_map(|(owner, sum)| symbol(run, *owner, sum, all)).collect();
-    let ranks: HashMap<Owner, usize> =
+    let by_owner: HashMap<ViewOwner, usize> =
         owners.iter().enumerate().map(|(rank, (owner, _))| (*owner, rank)).collect();
-    let instructions = instructions(run, tally, &ranks, all);
-    for (index, instruction) in instructions.iter().enumerate() {
+    let ranked = instructions(run, tally, &by_owner, all);
+    let mut ranks = Ranks { symbols: by_owner, sites: HashMap::new(), places: HashMap::new() };
+    for (index, (origin, instruction)) in ranked.iter().enumerate() {
+        match *origin {
+            Origin::Site(site) => ranks.sites.insert(site, index),
+            Origin::Place(place) => ranks.places.insert(place, index),
+        };
         let top = &mut symbols[instruction.symbol].top;
         if top.len() < options.top {
             top.push(index);
         }
     }
-    (symbols, instructions)
+    (symbols, ranked.into_iter().map(|(_, instruction)| instruction).collect(), ranks)
 }
 
-fn symbol(run: &Run, owner: Owner, sum: &SymbolSum, all: f64) -> Option<SymbolFinding> {
-    let function = owner.ok().and_then(|index| run.functions.get(index as usize));
-    let module = run
-        .modules
-        .get(function.map_or(owner.err().unwrap_or(u32::MAX), |function| function.module) as usize);
+/// What an instruction among the findings was made from.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Origin {
+    Site(usize),
+    Place(PlaceId),
+}
+
+fn symbol(run: &Run, owner: ViewOwner, sum: &SymbolSum, all: f64) -> Option<SymbolFinding> {
+    let function = owner.ok().and_then(|id| run.function(id));
+    let module_id = function.map(|function| function.module).or(owner.err())?;
+    let module = run.module(module_id);
     Some(SymbolFinding {
+        function: owner.ok(),
+        module_id,
         name: function.map_or_else(|| "unknown code".to_owned(), |function| function.name.clone()),
         symbol: function.and_then(|function| function.symbol.clone()),
         module: module.map_or_else(|| "unknown".to_owned(), |module| module.path.clone()),
@@ -108,9 +158,9 @@ fn symbol(run: &Run, owner: Owner, sum: &SymbolSum, all: f64) -> Option<SymbolFi
 fn instructions(
     run: &Run,
     tally: &Tally,
-    ranks: &HashMap<Owner, usize>,
+    ranks: &HashMap<ViewOwner, usize>,
     all: f64,
-) -> Vec<InstructionFinding> {
+) -> Vec<(Origin, InstructionFinding)> {
     let mut found = unknown_code(run, tally, ranks, all);
     for (id, site) in tally.program.sites.iter().enumerate() {
         let samples = site.samples + site.undecided;
@@ -118,25 +168,27 @@ fn instructions(
             && let Some(share) = statistics::share(samples, all)
             && let Some(finding) = instruction(run, tally, ranks, id, site, share)
         {
-            found.push(finding);
+            found.push((Origin::Site(id), finding));
         }
     }
-    found.sort_by(|a, b| b.samples().total_cmp(&a.samples()).then(a.address.cmp(&b.address)));
+    found.sort_by(|(a_from, a), (b_from, b)| {
+        b.samples().total_cmp(&a.samples()).then((a.address, a_from).cmp(&(b.address, b_from)))
+    });
     found
 }
 
 fn instruction(
     run: &Run,
     tally: &Tally,
-    ranks: &HashMap<Owner, usize>,
+    ranks: &HashMap<ViewOwner, usize>,
     id: usize,
-    site: &Site,
-    user_share: Share,
+    site: &ProgramSite,
+    user_share: TimeShare,
 ) -> Option<InstructionFinding> {
     let (_, decoded) = tally.program.instruction(site)?;
     let at = tally.program.blocks[site.block].function;
     let function = run.functions.get(at)?;
-    let symbol = *ranks.get(&Ok(at as u32))?;
+    let symbol = *ranks.get(&Ok(FunctionId::of(at)))?;
     let offset = decoded.address().wrapping_sub(function.start) as usize;
     let bytes = function.code.as_deref().and_then(|code| code.get(offset..)).unwrap_or_default();
     let meaning = &tally.meanings[id];
@@ -145,8 +197,8 @@ fn instruction(
         symbol,
         address: decoded.address(),
         text: code::disassemble(bytes, decoded.address()).ok(),
-        source: source(run, function.module, decoded.address()),
-        activity: if waits_in_chain { Activity::Chains } else { meaning.activity },
+        source: SourceLine::at(run, function.module, decoded.address()),
+        activity: if waits_in_chain { ThreadActivity::Chains } else { meaning.activity },
         waiting_samples: meaning.waiting + meaning.chained,
         executing_samples: meaning.executing,
         undecided_samples: site.undecided,
@@ -159,40 +211,31 @@ fn instruction(
 fn unknown_code(
     run: &Run,
     tally: &Tally,
-    ranks: &HashMap<Owner, usize>,
+    ranks: &HashMap<ViewOwner, usize>,
     all: f64,
-) -> Vec<InstructionFinding> {
-    let mut counts: HashMap<u32, u64> = HashMap::new();
+) -> Vec<(Origin, InstructionFinding)> {
+    let mut counts: HashMap<PlaceId, u64> = HashMap::new();
     for &place in &run.samples.place {
-        if tally.program.blames.get(place as usize) == Some(&BlamedSites::Unknown) {
+        if tally.program.blames.get(place.index()) == Some(&BlamedSites::Unknown) {
             *counts.entry(place).or_default() += 1;
         }
     }
-    let finding = |(at, samples): (u32, u64)| {
-        let place = run.places.get(at as usize)?;
-        let owner = place.function.filter(|&f| (f as usize) < run.functions.len()).ok_or(place.module);
-        Some(InstructionFinding {
+    let finding = |(at, samples): (PlaceId, u64)| {
+        let place = run.place(at)?;
+        let owner = owner_of(run, place);
+        let finding = InstructionFinding {
             symbol: *ranks.get(&owner)?,
             address: place.address,
             text: None,
-            source: source(run, place.module, place.address),
-            activity: Activity::Undecided,
+            source: SourceLine::at(run, place.module, place.address),
+            activity: ThreadActivity::Undecided,
             waiting_samples: 0.0,
             executing_samples: 0.0,
             undecided_samples: samples as f64,
             user_share: statistics::share(samples as f64, all)?,
             access: None,
-        })
+        };
+        Some((Origin::Place(at), finding))
     };
     counts.into_iter().filter_map(finding).collect()
-}
-
-/// The line of an address; lines are ordered by module and address.
-fn source(run: &Run, module: u32, address: u64) -> Option<SourceLine> {
-    let after = run.lines.partition_point(|line| (line.module, line.start) <= (module, address));
-    let line: &LineRange = run.lines.get(after.checked_sub(1)?)?;
-    if line.module != module || address >= line.end {
-        return None;
-    }
-    Some(SourceLine { file: run.files.get(line.file as usize)?.clone(), line: line.line })
 }

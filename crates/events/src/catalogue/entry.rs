@@ -1,6 +1,6 @@
 //! One event of a microarchitecture.
 
-use super::meaning::{Meaning, meanings};
+use super::meaning::{EventMeaning, meanings};
 use crate::{
     Encoding, Event, Signal,
     event::{Counters, Modifiers, Needs},
@@ -8,7 +8,7 @@ use crate::{
 
 /// What holds an event's count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Place {
+pub enum CountedAt {
     /// Counters of the unit.
     #[default]
     Counters,
@@ -32,7 +32,7 @@ pub struct Entry {
     /// Which counters it fits.
     pub counters: Counters,
     /// What holds the count.
-    pub place: Place,
+    pub place: CountedAt,
     /// Key of its meaning.
     pub meaning: String,
     /// Highest level of precise sampling: 0 none, 1 possible, 2 the event is for sampling only.
@@ -75,7 +75,7 @@ impl Alternative {
 
 impl Entry {
     /// What it means. Loading checked that the key exists.
-    pub fn meaning(&self) -> Option<&'static Meaning> {
+    pub fn meaning(&self) -> Option<&'static EventMeaning> {
         meanings().get(&self.meaning)
     }
 
@@ -91,7 +91,6 @@ impl Entry {
             signal: Signal::Encoded(self.encoding.clone()),
             modifiers: Modifiers::default(),
             counters: self.counters,
-            register: register(&self.encoding),
             needs: self.needs(),
             scale: self.scale.clone(),
             errata: self.errata.clone(),
@@ -103,7 +102,7 @@ impl Entry {
         Needs {
             alone: self.alone,
             pair: self.pair,
-            free: matches!(self.place, Place::Free | Place::Metrics),
+            free: matches!(self.place, CountedAt::Free | CountedAt::Metrics),
             leader: self.leader.clone(),
         }
     }
@@ -121,13 +120,4 @@ impl Entry {
         }
         Some(event)
     }
-}
-
-/// The extra register an encoding needs.
-pub(crate) fn register(encoding: &Encoding) -> Option<String> {
-    let has = |name: &str| encoding.fields.iter().any(|(field, value)| field == name && *value != 0);
-    let named = ["offcore_rsp", "ldlat", "frontend"].into_iter().find(|name| has(name));
-    let filter =
-        || encoding.fields.iter().any(|(field, _)| field.starts_with("filter_") || field == "config1");
-    named.or_else(|| filter().then_some("filter")).map(Into::into)
 }

@@ -2,26 +2,29 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use machine::DataFileError;
 use serde::Deserialize;
 use toml::{Spanned, Value};
 
-use super::{Alternative, Catalogue, CpuRange, Entry, LARGEST_FILE, Place, key, meaning::meanings};
-use crate::{DataFileError, Encoding, Unit, data_file::Origin, event::Counters, field::bits};
+use super::{Alternative, Catalogue, CountedAt, CpuRange, Entry, LARGEST_FILE, key, meaning::meanings};
+use crate::{
+    Encoding, PmuResources, Unit, data_file::Origin, event::Counters, field::bits, placement::PmuTable,
+};
 
 type Events = BTreeMap<Spanned<String>, BTreeMap<Spanned<String>, Spanned<Value>>>;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct CatalogueFile {
     name: String,
     title: String,
     cpus: Vec<CpuRange>,
     general_counters: Spanned<u32>,
     fixed_counters: u32,
-    #[serde(default)]
-    offcore_registers: u32,
     source: String,
     pmus: BTreeMap<Spanned<Unit>, String>,
+    #[serde(default)]
+    pmu: BTreeMap<String, Spanned<PmuTable>>,
     #[serde(default)]
     core: Events,
     #[serde(default)]
@@ -55,7 +58,7 @@ pub fn parse(text: &str, origin: &str) -> Result<Catalogue, DataFileError> {
     if text.len() > LARGEST_FILE {
         return Err(origin.error(0, format!("an event file has at most {LARGEST_FILE} bytes")));
     }
-    let mut file: File = toml::from_str(text).map_err(|error| origin.toml(&error))?;
+    let mut file: CatalogueFile = toml::from_str(text).map_err(|error| origin.toml(&error))?;
     let general = file.general_counters.get_ref();
     if !(1..=32).contains(general) {
         return Err(origin.error(file.general_counters.span().start, "a thread has 1 to 32 counters"));
@@ -76,11 +79,12 @@ pub fn parse(text: &str, origin: &str) -> Result<Catalogue, DataFileError> {
         cpus: file.cpus,
         general_counters: file.general_counters.into_inner(),
         fixed_counters: file.fixed_counters,
-        offcore_registers: file.offcore_registers,
         source: file.source,
         entries: Vec::new(),
+        resources: Vec::new(),
         index: HashMap::new(),
     };
+    add_resources(&mut catalogue, file.pmu, origin)?;
     for (unit, events) in units {
         add(&mut catalogue, unit, events, origin)?;
     }
@@ -88,6 +92,37 @@ pub fn parse(text: &str, origin: &str) -> Result<Catalogue, DataFileError> {
         add_alternative(&mut catalogue, alternative, origin)?;
     }
     Ok(catalogue)
+}
+
+/// What each PMU has. Those of cores have the counters that stand at the head of the file.
+fn add_resources(
+    catalogue: &mut Catalogue,
+    tables: BTreeMap<String, Spanned<PmuTable>>,
+    origin: Origin,
+) -> Result<(), DataFileError> {
+    let (general, fixed) = (catalogue.general_counters, catalogue.fixed_counters);
+    let core = catalogue.pmus.iter().find(|(unit, _)| *unit == Unit::Core).map(|(_, pmu)| pmu.clone());
+    let core = core.unwrap_or_default();
+    for (name, table) in tables {
+        let at = table.span().start;
+        let table = table.into_inner();
+        if let Some(fault) = table.fault() {
+            return Err(origin.error(at, fault));
+        }
+        match (name == core, table.counters, table.free) {
+            (true, None, false) => catalogue.resources.push((name, table.resources(general, fixed))),
+            (false, Some(counters), false) => catalogue.resources.push((name, table.resources(counters, 0))),
+            (false, None, true) => catalogue.resources.push((name, table.resources(0, 0))),
+            (true, ..) => return Err(origin.error(at, "counters of cores stand at the head of the file")),
+            (false, ..) => {
+                return Err(origin.error(at, format!("{name} has either `counters` or `free = true`")));
+            }
+        }
+    }
+    if catalogue.resources(&core).is_none() {
+        catalogue.resources.push((core, PmuTable::default().resources(general, fixed)));
+    }
+    Ok(())
 }
 
 fn add(catalogue: &mut Catalogue, unit: Unit, events: Events, origin: Origin) -> Result<(), DataFileError> {
@@ -120,7 +155,7 @@ fn entry(
         also: Vec::new(),
         encoding: Encoding { unit, pmu: pmu.unwrap_or_default(), fields: Vec::new() },
         counters: Counters::default(),
-        place: Place::default(),
+        place: CountedAt::default(),
         meaning: String::new(),
         precise: 0,
         scale: None,
@@ -207,31 +242,32 @@ fn check(name: &Spanned<String>, at: usize, value: u64, origin: Origin) -> Resul
 }
 
 /// `0-3`, `0,2-3`, `F1`, `0-3,F0`, `fixed`, `free`, `metrics`, `ibs`.
-fn counters(text: &str, unit: Unit, catalogue: &Catalogue) -> Result<(Counters, Place), String> {
+fn counters(text: &str, unit: Unit, catalogue: &Catalogue) -> Result<(Counters, CountedAt), String> {
     let mut counters = Counters::default();
     let place = match text {
-        "free" | "fixed" => Place::Free,
-        "metrics" => Place::Metrics,
-        "ibs" => Place::Sampling,
-        _ => Place::Counters,
+        "free" | "fixed" => CountedAt::Free,
+        "metrics" => CountedAt::Metrics,
+        "ibs" => CountedAt::Sampling,
+        _ => CountedAt::Counters,
     };
-    if place != Place::Counters {
+    if place != CountedAt::Counters {
         return Ok((counters, place));
     }
-    // Off-core units have counters of their own; none has more than eight.
-    let (general, fixed) =
-        if unit == Unit::Core { (catalogue.general_counters, catalogue.fixed_counters) } else { (8, 0) };
+    let pmu = catalogue.pmus.iter().find(|(known, _)| *known == unit).map_or("", |(_, pmu)| pmu);
+    let Some(PmuResources::Limited { general, fixed, .. }) = catalogue.resources(pmu) else {
+        return Err(format!("how many counters '{pmu}' has must stand under [pmu.{pmu}]"));
+    };
     let number = |text: &str, below: u32| text.parse::<u32>().ok().filter(|number| *number < below);
     for part in text.split(',').map(str::trim) {
         let bad = || format!("'{part}' is no counter here; there are {general}, and {fixed} fixed");
         if let Some(text) = part.strip_prefix('F') {
-            let number = number(text, fixed).ok_or_else(bad)?;
+            let number = number(text, *fixed).ok_or_else(bad)?;
             counters.fixed = u8::try_from(number).ok();
             continue;
         }
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let first = number(first, general).ok_or_else(bad)?;
-        let last = number(last, general).filter(|last| *last >= first).ok_or_else(bad)?;
+        let first = number(first, *general).ok_or_else(bad)?;
+        let last = number(last, *general).filter(|last| *last >= first).ok_or_else(bad)?;
         counters.programmable |= (first..=last).fold(0, |bits, number| bits | 1 << number);
     }
     Ok((counters, place))

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 /// Where something is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
-pub enum Level {
+pub enum MeaningLevel {
     /// In the core, whatever the caches do.
     #[serde(rename = "core")]
     Core,
@@ -40,11 +40,11 @@ pub enum Moves {
 /// What an event means.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Meaning {
+pub struct EventMeaning {
     /// What one count is: `lines`, `loads`, `cycles`, …
     pub counts: String,
     /// Where.
-    pub level: Level,
+    pub level: MeaningLevel,
     /// Which way, if data moves.
     pub moves: Option<Moves>,
     /// One line in plain words.
@@ -55,8 +55,8 @@ pub struct Meaning {
 ///
 /// # Panics
 /// Never in a build that passes its tests: they load the file.
-pub fn meanings() -> &'static BTreeMap<String, Meaning> {
-    static ALL: OnceLock<BTreeMap<String, Meaning>> = OnceLock::new();
+pub fn meanings() -> &'static BTreeMap<String, EventMeaning> {
+    static ALL: OnceLock<BTreeMap<String, EventMeaning>> = OnceLock::new();
     ALL.get_or_init(|| match toml::from_str(include_str!("../../catalogue/meanings.toml")) {
         Ok(meanings) => meanings,
         Err(error) => panic!("meanings.toml: {error}"),

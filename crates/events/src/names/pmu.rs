@@ -1,12 +1,7 @@
 //! `pmu/event=0x..,umask=0x../mods`, `pmu/name/`, `resctrl/value/`.
 
-use super::{Context, NameError, Origin, Parsed, PmuView, modifiers, near};
-use crate::{
-    Encoding, Event, Signal, Unit,
-    catalogue::{key, register},
-    event::Counters,
-    field,
-};
+use super::{Context, NameError, NameOrigin, Parsed, PmuView, modifiers, near};
+use crate::{Encoding, Event, Signal, Unit, catalogue::key, event::Counters, field};
 
 /// What resctrl keeps.
 const RESCTRL: [&str; 3] = ["llc_occupancy", "mbm_total_bytes", "mbm_local_bytes"];
@@ -42,11 +37,12 @@ pub fn core_name(context: &Context) -> String {
     catalogue.or_else(|| listed().map(|pmu| pmu.name.clone())).unwrap_or_else(|| "cpu".into())
 }
 
-/// Whether a PMU of sysfs is meant by `name`, with or without the number of its box.
-fn is(pmu: &PmuView, name: &str) -> bool {
-    let number = |rest: &str| !rest.is_empty() && rest.bytes().all(|c| c.is_ascii_digit());
-    pmu.name == name
-        || pmu.name.strip_prefix(name).and_then(|rest| rest.strip_prefix('_')).is_some_and(number)
+/// Whether a PMU of sysfs is one of that name, with or without the number of its box: `uncore_imc_3` is one of
+/// `uncore_imc`.
+pub fn is_box_of(pmu: &str, name: &str) -> bool {
+    let is_number = |rest: &str| !rest.is_empty() && rest.bytes().all(|digit| digit.is_ascii_digit());
+    pmu.strip_prefix(name)
+        .is_some_and(|rest| rest.is_empty() || rest.strip_prefix('_').is_some_and(is_number))
 }
 
 /// Understands a name with slashes.
@@ -86,12 +82,12 @@ fn resctrl(name: &str, body: &str, at: usize) -> Result<Parsed, NameError> {
         return Err(error);
     };
     let event = Event::new(name, Signal::Resctrl((*known).to_owned()));
-    Ok(Parsed { event, origin: Origin::Resctrl, entry: None })
+    Ok(Parsed { event, origin: NameOrigin::Resctrl, entry: None })
 }
 
 /// `NAME` of a PMU: what sysfs says, else what the catalogue says for the same PMU.
 fn in_pmu(pmu: &str, name: &str, context: &Context) -> Option<Parsed> {
-    let listed = context.pmus.iter().filter(|view| is(view, pmu));
+    let listed = context.pmus.iter().filter(|view| is_box_of(&view.name, pmu));
     if let Some(text) = listed.filter_map(|view| view.events.get(name)).next() {
         return from_sysfs(pmu, name, text);
     }
@@ -107,7 +103,7 @@ fn in_pmu(pmu: &str, name: &str, context: &Context) -> Option<Parsed> {
     if let Signal::Encoded(encoding) = &mut event.signal {
         encoding.pmu = pmu.to_owned();
     }
-    Some(Parsed { event, origin: Origin::Catalogue, entry: Some(entry.name.clone()) })
+    Some(Parsed { event, origin: NameOrigin::Catalogue, entry: Some(entry.name.clone()) })
 }
 
 /// A bare name that one of the core PMUs lists in sysfs.
@@ -126,12 +122,12 @@ fn from_sysfs(pmu: &str, name: &str, text: &str) -> Option<Parsed> {
         encoding.set(field.trim(), value);
     }
     let event = build(format!("{pmu}/{name}/"), encoding, Counters::default());
-    Some(Parsed { event, origin: Origin::Sysfs, entry: None })
+    Some(Parsed { event, origin: NameOrigin::Sysfs, entry: None })
 }
 
 /// `event=0x12,umask=0x34,name=mine`.
 fn terms(name: &str, pmu: &str, body: &str, body_at: usize, context: &Context) -> Result<Parsed, NameError> {
-    let views: Vec<_> = context.pmus.iter().filter(|view| is(view, pmu)).collect();
+    let views: Vec<_> = context.pmus.iter().filter(|view| is_box_of(&view.name, pmu)).collect();
     let mut encoding = Encoding { unit: unit_of_pmu(pmu), pmu: pmu.to_owned(), fields: Vec::new() };
     let (mut shown, mut at) = (name.to_owned(), body_at);
     for term in body.split(',') {
@@ -161,7 +157,7 @@ fn terms(name: &str, pmu: &str, body: &str, body_at: usize, context: &Context) -
     }
     let counters = context.catalogue.and_then(|catalogue| catalogue.of_encoding(&encoding));
     let counters = counters.map_or_else(Counters::default, |entry| entry.counters);
-    Ok(Parsed { event: build(shown, encoding, counters), origin: Origin::Raw, entry: None })
+    Ok(Parsed { event: build(shown, encoding, counters), origin: NameOrigin::Raw, entry: None })
 }
 
 fn unknown_term(
@@ -190,10 +186,5 @@ fn unknown_term(
 }
 
 fn build(name: String, encoding: Encoding, counters: Counters) -> Event {
-    let mut event = Event::new(name, Signal::Encoded(encoding));
-    event.counters = counters;
-    if let Signal::Encoded(encoding) = &event.signal {
-        event.register = register(encoding);
-    }
-    event
+    Event { counters, ..Event::new(name, Signal::Encoded(encoding)) }
 }

@@ -1,6 +1,6 @@
 //! Names with a form of their own: breakpoints, raw codes, tracepoints.
 
-use super::{Context, NameError, Origin, Parsed, kernel, modifiers};
+use super::{Context, NameError, NameOrigin, Parsed, kernel, modifiers};
 use crate::{Encoding, Event, Signal, Unit, field, names::pmu};
 
 /// `mem:ADDR[/LEN][:rwx][:u]`. `None` if it does not begin so.
@@ -57,7 +57,7 @@ pub fn raw(name: &str, context: &Context) -> Option<Parsed> {
     } else {
         encoding.set("config", config);
     }
-    Some(Parsed { event: Event::new(name, Signal::Encoded(encoding)), origin: Origin::Raw, entry: None })
+    Some(Parsed { event: Event::new(name, Signal::Encoded(encoding)), origin: NameOrigin::Raw, entry: None })
 }
 
 /// `subsystem:name`, unless the first part is an event of the catalogue: then the mask is wrong.

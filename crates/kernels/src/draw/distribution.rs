@@ -56,7 +56,7 @@ fn names() -> String {
 
 /// A distribution before truncation, in buffer lengths.
 #[derive(Clone, Copy)]
-enum Shape {
+enum DistributionShape {
     Normal {
         sigma: f64,
     },
@@ -117,35 +117,35 @@ impl Distribution {
         }
     }
 
-    fn shape(self) -> Shape {
+    fn shape(self) -> DistributionShape {
         match self {
-            Self::Norm4 => Shape::Normal { sigma: 1.0 / 4.0 },
-            Self::Norm6 => Shape::Normal { sigma: 1.0 / 6.0 },
-            Self::Norm8 => Shape::Normal { sigma: 1.0 / 8.0 },
-            Self::Exp4 => Shape::Exponential { rate: 4.0 },
-            Self::Exp6 => Shape::Exponential { rate: 6.0 },
-            Self::Exp8 => Shape::Exponential { rate: 8.0 },
-            Self::Laplace4 => Shape::Laplace { scale: consts::FRAC_1_SQRT_2 / 4.0 },
-            Self::Laplace6 => Shape::Laplace { scale: consts::FRAC_1_SQRT_2 / 6.0 },
-            Self::Logistic4 => Shape::Logistic { scale: 1.0 / 4.0 },
-            Self::Logistic6 => Shape::Logistic { scale: 1.0 / 6.0 },
-            Self::Logistic8 => Shape::Logistic { scale: 1.0 / 8.0 },
-            Self::Tri1 => Shape::Triangular { mode: 0.4 },
-            Self::Tri2 => Shape::Triangular { mode: 0.6 },
-            Self::Tri3 => Shape::Triangular { mode: 0.8 },
-            Self::Uni => Shape::Uniform,
+            Self::Norm4 => DistributionShape::Normal { sigma: 1.0 / 4.0 },
+            Self::Norm6 => DistributionShape::Normal { sigma: 1.0 / 6.0 },
+            Self::Norm8 => DistributionShape::Normal { sigma: 1.0 / 8.0 },
+            Self::Exp4 => DistributionShape::Exponential { rate: 4.0 },
+            Self::Exp6 => DistributionShape::Exponential { rate: 6.0 },
+            Self::Exp8 => DistributionShape::Exponential { rate: 8.0 },
+            Self::Laplace4 => DistributionShape::Laplace { scale: consts::FRAC_1_SQRT_2 / 4.0 },
+            Self::Laplace6 => DistributionShape::Laplace { scale: consts::FRAC_1_SQRT_2 / 6.0 },
+            Self::Logistic4 => DistributionShape::Logistic { scale: 1.0 / 4.0 },
+            Self::Logistic6 => DistributionShape::Logistic { scale: 1.0 / 6.0 },
+            Self::Logistic8 => DistributionShape::Logistic { scale: 1.0 / 8.0 },
+            Self::Tri1 => DistributionShape::Triangular { mode: 0.4 },
+            Self::Tri2 => DistributionShape::Triangular { mode: 0.6 },
+            Self::Tri3 => DistributionShape::Triangular { mode: 0.8 },
+            Self::Uni => DistributionShape::Uniform,
         }
     }
 
     /// Standard deviation in buffer lengths *before* truncation: the table's last column, put right.
     pub fn untruncated_deviation(self) -> f64 {
         match self.shape() {
-            Shape::Normal { sigma } => sigma,
-            Shape::Exponential { rate } => 1.0 / rate,
-            Shape::Laplace { scale } => scale * consts::SQRT_2,
-            Shape::Logistic { scale } => scale * consts::PI / 3f64.sqrt(),
-            Shape::Triangular { mode } => ((1.0 - mode + mode * mode) / 18.0).sqrt(),
-            Shape::Uniform => (1.0f64 / 12.0).sqrt(),
+            DistributionShape::Normal { sigma } => sigma,
+            DistributionShape::Exponential { rate } => 1.0 / rate,
+            DistributionShape::Laplace { scale } => scale * consts::SQRT_2,
+            DistributionShape::Logistic { scale } => scale * consts::PI / 3f64.sqrt(),
+            DistributionShape::Triangular { mode } => ((1.0 - mode + mode * mode) / 18.0).sqrt(),
+            DistributionShape::Uniform => (1.0f64 / 12.0).sqrt(),
         }
     }
 
@@ -171,7 +171,7 @@ impl Distribution {
     }
 }
 
-impl Shape {
+impl DistributionShape {
     fn density(self, x: f64) -> f64 {
         match self {
             Self::Normal { sigma } => standard_normal_density((x - CENTRE) / sigma) / sigma,

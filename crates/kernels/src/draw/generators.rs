@@ -37,6 +37,22 @@ impl Lcg {
         self.0 = self.0.wrapping_mul(LCG_MULTIPLIER).wrapping_add(LCG_INCREMENT);
         self.0
     }
+
+    /// The generator `steps` steps on: x → ax + c composed with itself by squaring.
+    pub fn after(self, mut steps: u64) -> Self {
+        let (mut factor, mut addend) = (1u64, 0u64);
+        let (mut a, mut c) = (LCG_MULTIPLIER, LCG_INCREMENT);
+        while steps > 0 {
+            if steps & 1 == 1 {
+                factor = factor.wrapping_mul(a);
+                addend = addend.wrapping_mul(a).wrapping_add(c);
+            }
+            c = a.wrapping_mul(c).wrapping_add(c);
+            a = a.wrapping_mul(a);
+            steps >>= 1;
+        }
+        Self(self.0.wrapping_mul(factor).wrapping_add(addend))
+    }
 }
 
 /// SplitMix64: all bits are good and any seed will do. For shuffles and seeds, outside of measured loops.

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 
-use super::{DrawTable, Run};
+use super::{DrawRun, DrawTable};
 
 /// Far more steps than Newton's method takes from where it starts.
 const STEPS: u32 = 1000;
@@ -37,7 +37,7 @@ impl DrawTable {
 }
 
 /// Probability that a line of the run is touched within `time` accesses.
-fn touched(run: &Run, time: f64) -> f64 {
+fn touched(run: &DrawRun, time: f64) -> f64 {
     -(-run.probability * time).exp_m1()
 }
 
@@ -45,7 +45,7 @@ fn touched(run: &Run, time: f64) -> f64 {
 ///
 /// The left side is concave and rises with slope 1 at first, so T is at least the capacity, and Newton's steps
 /// from there climb to the solution without passing it.
-fn characteristic_time(runs: &[Run], capacity: f64) -> f64 {
+fn characteristic_time(runs: &[DrawRun], capacity: f64) -> f64 {
     let mut time = capacity;
     for _ in 0..STEPS {
         let (mut held, mut slope) = (0.0, 0.0);

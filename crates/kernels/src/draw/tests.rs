@@ -29,7 +29,7 @@ fn entries_cover_all_elements_in_order() {
         for elements in [1, 2, 3, 1000, 1024, 1025, 99_999, 1 << 24, u64::from(u32::MAX)] {
             let table = table(distribution, elements);
             let mut next = 0;
-            for slot in table.entries().iter().map(|&entry| Slot::unpack(entry)) {
+            for slot in table.entries().iter().map(|&entry| DrawSlot::unpack(entry)) {
                 assert_eq!(slot.start, next, "{distribution} over {elements}");
                 assert!(slot.end() <= elements, "{distribution} over {elements}");
                 next = slot.start + slot.span;
@@ -224,5 +224,14 @@ proptest! {
         // LRU holds the popular lines more often than chance would.
         let held = capacity as f64 / per_line as f64 / elements.div_ceil(per_line) as f64;
         prop_assert!(rate >= held.min(1.0) - 1e-9, "{} below {}", rate, held);
+    }
+}
+
+#[test]
+fn a_jump_is_that_many_steps() {
+    let mut walked = Lcg::new(7);
+    for steps in 0..200 {
+        assert_eq!(Lcg::new(7).after(steps), walked);
+        walked.next();
     }
 }

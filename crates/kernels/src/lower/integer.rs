@@ -4,10 +4,10 @@ use iced_x86::{Code, IcedError, Instruction, MemoryOperand, Register};
 
 use super::Lower;
 use crate::{
-    description::{IntegerOp, Op, Pattern},
+    description::{IntegerOp, Op, StreamPattern},
     draw,
-    emit::{Memory, SCRATCH},
-    program::{Access, Action, Location},
+    emit::{EmittedOperand, SCRATCH},
+    program::{InstructionAction, OperandLocation, ProgramAccess},
 };
 
 impl Lower<'_> {
@@ -18,7 +18,7 @@ impl Lower<'_> {
                 let register = self.registers.integer(pointer);
                 let operand = MemoryOperand::with_base(register);
                 let instruction = Instruction::with2(Code::Mov_r64_rm64, register, operand);
-                self.emitter.touches(instruction, Location::Pointer, 8, Access::Read, 0)
+                self.emitter.touches(instruction, OperandLocation::Pointer, 8, ProgramAccess::Read, 0)
             }
             Op::IntLoad { to, from, bytes } => {
                 let memory = self.memory(from, copy, 0);
@@ -27,21 +27,21 @@ impl Lower<'_> {
                     4 => Instruction::with2(Code::Mov_r32_rm32, to.full_register32(), memory.operand),
                     _ => Instruction::with2(Code::Mov_r64_rm64, to, memory.operand),
                 };
-                self.emitter.touches(instruction, memory.at, *bytes, Access::Read, 0)
+                self.emitter.touches(instruction, memory.at, *bytes, ProgramAccess::Read, 0)
             }
             Op::IntStore { to, from, bytes } => {
                 self.store_integer(self.memory(to, copy, 0), self.registers.integer(from), *bytes)
             }
             Op::Rmw { place, bytes } => {
                 let buffers = match self.description().streams[place.stream].pattern {
-                    Pattern::Coprime { buffers, .. } => buffers,
+                    StreamPattern::Coprime { buffers, .. } => buffers,
                     _ => 1,
                 };
                 let code = if *bytes == 4 { Code::Inc_rm32 } else { Code::Inc_rm64 };
                 for buffer in 0..buffers {
                     let memory = self.memory(place, copy, buffer);
                     let instruction = Instruction::with1(code, memory.operand);
-                    self.emitter.touches(instruction, memory.at, *bytes, Access::ReadWrite, 0)?;
+                    self.emitter.touches(instruction, memory.at, *bytes, ProgramAccess::ReadWrite, 0)?;
                 }
                 Ok(())
             }
@@ -61,12 +61,17 @@ impl Lower<'_> {
         }
     }
 
-    pub(super) fn store_integer(&mut self, to: Memory, from: Register, bytes: u64) -> Result<(), IcedError> {
+    pub(super) fn store_integer(
+        &mut self,
+        to: EmittedOperand,
+        from: Register,
+        bytes: u64,
+    ) -> Result<(), IcedError> {
         let instruction = match bytes {
             4 => Instruction::with2(Code::Mov_rm32_r32, to.operand, from.full_register32()),
             _ => Instruction::with2(Code::Mov_rm64_r64, to.operand, from),
         };
-        self.emitter.touches(instruction, to.at, bytes, Access::Write, 0)
+        self.emitter.touches(instruction, to.at, bytes, ProgramAccess::Write, 0)
     }
 
     fn integer_arithmetic(&mut self, kind: IntegerOp, to: Register, by: Register) -> Result<(), IcedError> {
@@ -82,7 +87,7 @@ impl Lower<'_> {
         let random = self.registers.random.expect("allocated with the operation that needs it");
         self.integer_arithmetic(IntegerOp::Mul, random.state, random.factor)?;
         self.integer_arithmetic(IntegerOp::Add, random.state, random.addend)?;
-        self.emitter.action(Action::NextRandom);
+        self.emitter.action(InstructionAction::NextRandom);
         Ok(random.state)
     }
 
@@ -99,7 +104,7 @@ impl Lower<'_> {
         self.emitter.plain(shift(spare, draw::SLOT_SHIFT))?;
         let operand = MemoryOperand::with_base_index_scale(table, spare, 8);
         let entry = Instruction::with2(Code::Mov_r64_rm64, SCRATCH, operand);
-        self.emitter.touches(entry, Location::DrawTable, 8, Access::Read, 0)?;
+        self.emitter.touches(entry, OperandLocation::DrawTable, 8, ProgramAccess::Read, 0)?;
         self.emitter.plain(mov(spare, state))?;
         self.emitter.plain(shift(spare, draw::FRACTION_SHIFT))?;
         self.emitter.plain(narrow(spare, spare))?;
@@ -108,7 +113,7 @@ impl Lower<'_> {
         self.integer_arithmetic(IntegerOp::Mul, spare, SCRATCH)?;
         self.emitter.plain(shift(spare, 32))?;
         self.integer_arithmetic(IntegerOp::Add, to, spare)?;
-        self.emitter.action(Action::Draw);
+        self.emitter.action(InstructionAction::Draw);
         Ok(())
     }
 
@@ -119,7 +124,7 @@ impl Lower<'_> {
         self.emitter.plain(Instruction::with2(Code::Mov_r64_rm64, SCRATCH, to))?;
         self.emitter.plain(Instruction::with2(Code::Sub_r64_rm64, SCRATCH, walk.elements))?;
         self.emitter.plain(Instruction::with2(Code::Cmovae_r64_rm64, to, SCRATCH))?;
-        self.emitter.action(Action::Step);
+        self.emitter.action(InstructionAction::Step);
         Ok(())
     }
 }

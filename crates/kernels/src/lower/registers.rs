@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use iced_x86::Register;
 
 use crate::{
-    description::{Life, Op, Shape, Start},
+    description::{KernelShape, Op, RegisterLife, RegisterStart},
     draw,
     kernel::Kernel,
     lower::places,
@@ -51,7 +51,7 @@ pub struct Walk {
 
 /// Who lives in which register, and with what first value.
 #[derive(Debug, Default)]
-pub struct Registers {
+pub struct RegisterSet {
     named_integers: BTreeMap<String, Register>,
     named_vectors: BTreeMap<String, Vec<usize>>,
     /// Stream bases, where a stream is addressed through one.
@@ -97,7 +97,7 @@ impl Supply {
     }
 }
 
-impl Registers {
+impl RegisterSet {
     pub fn allocate(kernel: &Kernel, body: &[Op]) -> Result<Self, AssembleError> {
         let mut supply = Supply { kernel: kernel.name().to_owned(), integers: 0, vectors: 0 };
         let mut registers = Self::default();
@@ -132,7 +132,7 @@ impl Registers {
         supply: &mut Supply,
     ) -> Result<(), AssembleError> {
         let description = kernel.description();
-        let triangle = matches!(description.shape, Shape::Triangle(_));
+        let triangle = matches!(description.shape, KernelShape::Triangle(_));
         for stream in 0..description.streams.len() {
             let used = body.iter().filter_map(places).any(|place| place.stream == stream);
             // A triangle writes its results through a register of its own.
@@ -155,23 +155,23 @@ impl Registers {
         for register in &description.registers {
             let name = register.name.clone();
             match register.start {
-                Start::Float(value) => {
-                    let copies = if register.life == Life::Lanes { description.unroll } else { 1 };
+                RegisterStart::Float(value) => {
+                    let copies = if register.life == RegisterLife::Lanes { description.unroll } else { 1 };
                     let numbers = (0..copies).map(|_| supply.vector()).collect::<Result<Vec<_>, _>>()?;
                     for &number in &numbers {
                         self.floats.push((number, value));
-                        if register.life != Life::Constant {
+                        if register.life != RegisterLife::Constant {
                             self.vector_results.push((name.clone(), number));
                         }
                     }
                     self.named_vectors.insert(name, numbers);
                 }
-                Start::Integer(value) => {
+                RegisterStart::Integer(value) => {
                     let number = supply.integer()?;
                     self.integers.push((number, value));
                     self.keep_integer(name, number, register.life);
                 }
-                Start::AddressOf(stream) => {
+                RegisterStart::AddressOf(stream) => {
                     let number = supply.integer()?;
                     self.arguments.push((number, offsets::base(stream)));
                     self.keep_integer(name, number, register.life);
@@ -181,8 +181,8 @@ impl Registers {
         Ok(())
     }
 
-    fn keep_integer(&mut self, name: String, register: Register, life: Life) {
-        if life != Life::Constant {
+    fn keep_integer(&mut self, name: String, register: Register, life: RegisterLife) {
+        if life != RegisterLife::Constant {
             self.integer_results.push((name.clone(), register));
         }
         self.named_integers.insert(name, register);

@@ -8,15 +8,15 @@ use iced_x86::{Code, IcedError, Instruction, Register};
 
 use super::{Lower, registers::VECTOR_SCRATCH};
 use crate::{
-    description::Life,
-    emit::{Condition, END, Memory, PASSES, POSITION},
+    description::RegisterLife,
+    emit::{END, EmittedOperand, JumpCondition, PASSES, POSITION},
     forms::Form,
-    program::{Access, Action, Location, Node, Times, offsets},
+    program::{InstructionAction, OperandLocation, ProgramAccess, ProgramNode, Times, offsets},
 };
 
 impl Lower<'_> {
     /// The passes over this thread's rows, and the piece where the inner loop begins.
-    pub(super) fn rows(&mut self) -> Result<(Node, usize), IcedError> {
+    pub(super) fn rows(&mut self) -> Result<(ProgramNode, usize), IcedError> {
         let [matrix, result, row, row_end] = self.registers.rows.expect("allocated for a triangle");
         let outer = self.emitter.begin_piece()?;
         let fields = [
@@ -26,14 +26,14 @@ impl Lower<'_> {
             (row_end, offsets::ROW_END),
         ];
         fields.into_iter().try_for_each(|(register, offset)| self.load_argument(register, offset))?;
-        self.emitter.action(Action::Rewind);
+        self.emitter.action(InstructionAction::Rewind);
         let (row_nodes, vectors) = self.row(matrix, result, row, row_end)?;
         let tail = self.emitter.begin_piece()?;
         self.emitter.plain(Instruction::with1(Code::Dec_rm64, PASSES))?;
-        self.emitter.jump_back(Condition::NotZero, outer)?;
-        let piece = |piece| Node::Piece { piece, skips: None };
-        let body = vec![piece(outer), Node::Loop { times: Times::Rows, body: row_nodes }, piece(tail)];
-        Ok((Node::Loop { times: Times::Passes, body }, vectors))
+        self.emitter.jump_back(JumpCondition::NotZero, outer)?;
+        let piece = |piece| ProgramNode::Piece { piece, skips: None };
+        let body = vec![piece(outer), ProgramNode::Loop { times: Times::Rows, body: row_nodes }, piece(tail)];
+        Ok((ProgramNode::Loop { times: Times::Passes, body }, vectors))
     }
 
     fn row(
@@ -42,28 +42,28 @@ impl Lower<'_> {
         result: Register,
         row: Register,
         row_end: Register,
-    ) -> Result<(Vec<Node>, usize), IcedError> {
+    ) -> Result<(Vec<ProgramNode>, usize), IcedError> {
         let lanes = self.lanes();
         let step = self.geometry.step;
         let start = self.emitter.begin_piece()?;
         self.emitter.plain(Instruction::with2(Code::Mov_r64_rm64, POSITION, row))?;
-        self.emitter.action(Action::RowStart);
+        self.emitter.action(InstructionAction::RowStart);
         lanes.iter().try_for_each(|&lane| self.clear_vector(self.form, lane))?;
         let (vectors_label, done_label) = (self.emitter.label(), self.emitter.label());
         self.test_position(step)?;
-        self.emitter.jump(Condition::Zero, vectors_label)?;
+        self.emitter.jump(JumpCondition::Zero, vectors_label)?;
 
         let head = self.emitter.begin_piece()?;
         let scalar = Form::scalar_beside(self.width);
         self.body.iter().try_for_each(|op| self.vector_op(op, scalar, 0))?;
         self.emitter.plain(Instruction::with2(Code::Add_rm64_imm8, POSITION, 8))?;
-        self.emitter.action(Action::Advance(8));
+        self.emitter.action(InstructionAction::Advance(8));
         self.test_position(step)?;
-        self.emitter.jump_back(Condition::NotZero, head)?;
+        self.emitter.jump_back(JumpCondition::NotZero, head)?;
 
         let check = self.emitter.begin_piece_at(vectors_label)?;
         self.emitter.plain(Instruction::with2(Code::Cmp_r64_rm64, POSITION, END))?;
-        self.emitter.jump(Condition::NotBelow, done_label)?;
+        self.emitter.jump(JumpCondition::NotBelow, done_label)?;
 
         let vectors = self.emitter.begin_piece()?;
         for copy in 0..self.description().unroll {
@@ -74,19 +74,22 @@ impl Lower<'_> {
         let done = self.emitter.begin_piece_at(done_label)?;
         lanes.iter().skip(1).try_for_each(|&lane| self.add_vectors(self.form, lanes[0], lane))?;
         self.sum_elements(lanes[0])?;
-        let place = Memory { operand: iced_x86::MemoryOperand::with_base(result), at: Location::RowResult };
+        let place = EmittedOperand {
+            operand: iced_x86::MemoryOperand::with_base(result),
+            at: OperandLocation::RowResult,
+        };
         self.store_vector(scalar, place, lanes[0])?;
-        let pitch = Memory::argument(offsets::ROW_PITCH);
+        let pitch = EmittedOperand::argument(offsets::ROW_PITCH);
         let next = Instruction::with2(Code::Add_r64_rm64, matrix, pitch.operand);
-        self.emitter.touches(next, pitch.at, 8, Access::Read, 0)?;
+        self.emitter.touches(next, pitch.at, 8, ProgramAccess::Read, 0)?;
         self.emitter.plain(Instruction::with2(Code::Add_rm64_imm8, result, 8))?;
         self.emitter.plain(Instruction::with2(Code::Add_rm64_imm8, row, 8))?;
-        self.emitter.action(Action::NextRow);
+        self.emitter.action(InstructionAction::NextRow);
         self.emitter.plain(Instruction::with2(Code::Cmp_r64_rm64, row, row_end))?;
-        self.emitter.jump_back(Condition::Below, start)?;
+        self.emitter.jump_back(JumpCondition::Below, start)?;
 
-        let piece = |piece, skips| Node::Piece { piece, skips };
-        let repeat = |times, body| Node::Loop { times, body: vec![piece(body, None)] };
+        let piece = |piece, skips| ProgramNode::Piece { piece, skips };
+        let repeat = |times, body| ProgramNode::Loop { times, body: vec![piece(body, None)] };
         let nodes = vec![
             piece(start, Some(Times::Head)),
             repeat(Times::Head, head),
@@ -99,7 +102,8 @@ impl Lower<'_> {
 
     /// The registers the row is summed in, one per copy of the body.
     fn lanes(&self) -> Vec<usize> {
-        let register = self.description().registers.iter().find(|register| register.life == Life::Lanes);
+        let register =
+            self.description().registers.iter().find(|register| register.life == RegisterLife::Lanes);
         let name = &register.expect("checked by the parser").name;
         (0..self.description().unroll).map(|copy| self.registers.vector(name, copy)).collect()
     }

@@ -5,16 +5,16 @@ use iced_x86::{Code, IcedError, Instruction, Register};
 use super::{Lower, registers::VECTOR_SCRATCH};
 use crate::{
     description::{Arithmetic, Op, Operand},
-    emit::{Memory, SCRATCH},
+    emit::{EmittedOperand, SCRATCH},
     forms::Form,
-    program::Access,
+    program::ProgramAccess,
 };
 
 /// The last operand of a vector instruction.
 #[derive(Clone, Copy)]
-enum Source {
+enum VectorSource {
     Register(usize),
-    Memory(Memory),
+    Memory(EmittedOperand),
 }
 
 impl Lower<'_> {
@@ -49,32 +49,42 @@ impl Lower<'_> {
     }
 
     /// Legacy 128-bit operands in memory must be aligned; others are loaded first.
-    fn source(&mut self, operand: &Operand, form: Form, copy: u64) -> Result<Source, IcedError> {
+    fn source(&mut self, operand: &Operand, form: Form, copy: u64) -> Result<VectorSource, IcedError> {
         match operand {
-            Operand::Register(name) => Ok(Source::Register(self.registers.vector(name, copy))),
+            Operand::Register(name) => Ok(VectorSource::Register(self.registers.vector(name, copy))),
             Operand::Memory(place) => {
                 let memory = self.memory(place, copy, 0);
                 if form == Form::Xmm && !self.aligned(place) {
                     self.load_vector(form, VECTOR_SCRATCH, memory)?;
-                    return Ok(Source::Register(VECTOR_SCRATCH));
+                    return Ok(VectorSource::Register(VECTOR_SCRATCH));
                 }
-                Ok(Source::Memory(memory))
+                Ok(VectorSource::Memory(memory))
             }
         }
     }
 
-    pub(super) fn load_vector(&mut self, form: Form, to: usize, from: Memory) -> Result<(), IcedError> {
+    pub(super) fn load_vector(
+        &mut self,
+        form: Form,
+        to: usize,
+        from: EmittedOperand,
+    ) -> Result<(), IcedError> {
         let instruction = Instruction::with2(form.load(self.element()), form.register(to), from.operand);
-        self.emitter.touches(instruction, from.at, form.bytes(self.element()), Access::Read, 0)
+        self.emitter.touches(instruction, from.at, form.bytes(self.element()), ProgramAccess::Read, 0)
     }
 
-    pub(super) fn store_vector(&mut self, form: Form, to: Memory, from: usize) -> Result<(), IcedError> {
+    pub(super) fn store_vector(
+        &mut self,
+        form: Form,
+        to: EmittedOperand,
+        from: usize,
+    ) -> Result<(), IcedError> {
         let instruction = Instruction::with2(form.store(self.element()), to.operand, form.register(from));
-        self.emitter.touches(instruction, to.at, form.bytes(self.element()), Access::Write, 0)
+        self.emitter.touches(instruction, to.at, form.bytes(self.element()), ProgramAccess::Write, 0)
     }
 
     /// Single elements have no such store of their own: they go through an integer register.
-    fn store_past_caches(&mut self, form: Form, to: Memory, from: usize) -> Result<(), IcedError> {
+    fn store_past_caches(&mut self, form: Form, to: EmittedOperand, from: usize) -> Result<(), IcedError> {
         let bytes = form.bytes(self.element());
         let source = form.register(from);
         let instruction = match form.store_non_temporal() {
@@ -89,24 +99,24 @@ impl Lower<'_> {
                 Instruction::with2(Code::Movnti_m64_r64, to.operand, SCRATCH)
             }
         };
-        self.emitter.touches(instruction, to.at, bytes, Access::NonTemporal, 0)
+        self.emitter.touches(instruction, to.at, bytes, ProgramAccess::NonTemporal, 0)
     }
 
     /// Lower half, then the upper one inserted, as compilers do to avoid line splits (roehl2016 §2.4).
-    fn load_halves(&mut self, form: Form, to: usize, from: Memory) -> Result<(), IcedError> {
+    fn load_halves(&mut self, form: Form, to: usize, from: EmittedOperand) -> Result<(), IcedError> {
         let Some((load, insert)) = form.halves() else {
             return self.load_vector(form, to, from);
         };
         let half = form.bytes(self.element()) / 2;
         let narrow = if form == Form::Zmm { Form::Ymm } else { Form::Xmm };
         let low = Instruction::with2(load, narrow.register(to), from.operand);
-        self.emitter.touches(low, from.at, half, Access::Read, 0)?;
+        self.emitter.touches(low, from.at, half, ProgramAccess::Read, 0)?;
         let mut upper = from;
         upper.operand.displacement += half as i64;
         upper.at = from.at.beyond(half);
         let register = form.register(to);
         let high = Instruction::with4(insert, register, register, upper.operand, 1);
-        self.emitter.touches(high, upper.at, half, Access::Read, 0)
+        self.emitter.touches(high, upper.at, half, ProgramAccess::Read, 0)
     }
 
     fn copy_vector(&mut self, form: Form, to: usize, from: usize) -> Result<(), IcedError> {
@@ -119,7 +129,7 @@ impl Lower<'_> {
         kind: Arithmetic,
         to: usize,
         left: usize,
-        right: Source,
+        right: VectorSource,
     ) -> Result<(), IcedError> {
         let code = form.arithmetic(kind, self.element());
         if form.three_operands() {
@@ -127,13 +137,13 @@ impl Lower<'_> {
         }
         match right {
             _ if to == left => self.compute(form, code, to, None, right, 1),
-            Source::Register(right) if right == to && kind != Arithmetic::Div => {
-                self.compute(form, code, to, None, Source::Register(left), 1)
+            VectorSource::Register(right) if right == to && kind != Arithmetic::Div => {
+                self.compute(form, code, to, None, VectorSource::Register(left), 1)
             }
-            Source::Register(right) if right == to => {
+            VectorSource::Register(right) if right == to => {
                 self.copy_vector(form, VECTOR_SCRATCH, right)?;
                 self.copy_vector(form, to, left)?;
-                self.compute(form, code, to, None, Source::Register(VECTOR_SCRATCH), 1)
+                self.compute(form, code, to, None, VectorSource::Register(VECTOR_SCRATCH), 1)
             }
             _ => {
                 self.copy_vector(form, to, left)?;
@@ -148,7 +158,7 @@ impl Lower<'_> {
         form: Form,
         to: usize,
         a: usize,
-        b: Source,
+        b: VectorSource,
         c: usize,
     ) -> Result<(), IcedError> {
         let Some([times_memory, times, plus]) = form.fma(self.element()) else {
@@ -156,10 +166,10 @@ impl Lower<'_> {
         };
         match b {
             _ if to == c => self.compute(form, plus, to, Some(a), b, 2),
-            Source::Memory(_) if to == a => self.compute(form, times_memory, to, Some(c), b, 2),
-            Source::Register(b) if to == a || to == b => {
+            VectorSource::Memory(_) if to == a => self.compute(form, times_memory, to, Some(c), b, 2),
+            VectorSource::Register(b) if to == a || to == b => {
                 let other = if to == a { b } else { a };
-                self.compute(form, times, to, Some(other), Source::Register(c), 2)
+                self.compute(form, times, to, Some(other), VectorSource::Register(c), 2)
             }
             _ => {
                 self.copy_vector(form, to, c)?;
@@ -173,20 +183,26 @@ impl Lower<'_> {
         form: Form,
         to: usize,
         a: usize,
-        b: Source,
+        b: VectorSource,
         c: usize,
     ) -> Result<(), IcedError> {
         // The product goes to the scratch register unless nothing there is still needed.
         let product = if to == c { VECTOR_SCRATCH } else { to };
         match b {
             // The unaligned operand was loaded into the scratch register: multiply there.
-            Source::Register(VECTOR_SCRATCH) => {
-                self.arithmetic(form, Arithmetic::Mul, VECTOR_SCRATCH, VECTOR_SCRATCH, Source::Register(a))?;
-                self.arithmetic(form, Arithmetic::Add, to, VECTOR_SCRATCH, Source::Register(c))
+            VectorSource::Register(VECTOR_SCRATCH) => {
+                self.arithmetic(
+                    form,
+                    Arithmetic::Mul,
+                    VECTOR_SCRATCH,
+                    VECTOR_SCRATCH,
+                    VectorSource::Register(a),
+                )?;
+                self.arithmetic(form, Arithmetic::Add, to, VECTOR_SCRATCH, VectorSource::Register(c))
             }
             _ => {
                 self.arithmetic(form, Arithmetic::Mul, product, a, b)?;
-                self.arithmetic(form, Arithmetic::Add, to, product, Source::Register(c))
+                self.arithmetic(form, Arithmetic::Add, to, product, VectorSource::Register(c))
             }
         }
     }
@@ -198,7 +214,7 @@ impl Lower<'_> {
         code: Code,
         to: usize,
         middle: Option<usize>,
-        last: Source,
+        last: VectorSource,
         per_lane: u64,
     ) -> Result<(), IcedError> {
         let flops = per_lane * form.lanes(self.element());
@@ -206,19 +222,19 @@ impl Lower<'_> {
         let to = form.register(to);
         let middle = middle.map(|number| form.register(number));
         match (last, middle) {
-            (Source::Memory(memory), Some(middle)) => {
+            (VectorSource::Memory(memory), Some(middle)) => {
                 let instruction = Instruction::with3(code, to, middle, memory.operand);
-                self.emitter.touches(instruction, memory.at, bytes, Access::Read, flops)
+                self.emitter.touches(instruction, memory.at, bytes, ProgramAccess::Read, flops)
             }
-            (Source::Memory(memory), None) => {
+            (VectorSource::Memory(memory), None) => {
                 let instruction = Instruction::with2(code, to, memory.operand);
-                self.emitter.touches(instruction, memory.at, bytes, Access::Read, flops)
+                self.emitter.touches(instruction, memory.at, bytes, ProgramAccess::Read, flops)
             }
-            (Source::Register(number), Some(middle)) => {
+            (VectorSource::Register(number), Some(middle)) => {
                 let instruction = Instruction::with3(code, to, middle, form.register(number));
                 self.emitter.computes(instruction, flops)
             }
-            (Source::Register(number), None) => {
+            (VectorSource::Register(number), None) => {
                 self.emitter.computes(Instruction::with2(code, to, form.register(number)), flops)
             }
         }
@@ -226,7 +242,7 @@ impl Lower<'_> {
 
     /// Adds `from` to `to`, both in the given form.
     pub(super) fn add_vectors(&mut self, form: Form, to: usize, from: usize) -> Result<(), IcedError> {
-        self.arithmetic(form, Arithmetic::Add, to, to, Source::Register(from))
+        self.arithmetic(form, Arithmetic::Add, to, to, VectorSource::Register(from))
     }
 
     /// Sets a vector register to zero.

@@ -23,7 +23,7 @@ impl Backing {
 
 /// One mapping of the file: its addresses and the fields used here, in bytes.
 #[derive(Default)]
-struct Area {
+struct SmapsArea {
     range: Range<u64>,
     resident: Option<u64>,
     anon_huge: Option<u64>,
@@ -47,11 +47,11 @@ pub(super) fn backing(smaps: &str, range: Range<u64>) -> Option<Backing> {
     (next == range.end).then_some(sum)
 }
 
-fn areas(smaps: &str) -> Vec<Area> {
-    let mut areas: Vec<Area> = Vec::new();
+fn areas(smaps: &str) -> Vec<SmapsArea> {
+    let mut areas: Vec<SmapsArea> = Vec::new();
     for line in smaps.lines() {
         if let Some(range) = header(line) {
-            areas.push(Area { range, ..Area::default() });
+            areas.push(SmapsArea { range, ..SmapsArea::default() });
         } else if let (Some(area), Some((name, value))) = (areas.last_mut(), field(line)) {
             match name {
                 "Rss" => area.resident = Some(value),

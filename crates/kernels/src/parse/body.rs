@@ -6,19 +6,20 @@ use toml::Spanned;
 
 use super::{Complaint, kernel};
 use crate::description::{
-    Amount, Arithmetic, Description, IntegerOp, Life, Op, Operand, Pattern, Place, Start,
+    Amount, Arithmetic, Description, IntegerOp, Op, Operand, OperandPlace, RegisterLife, RegisterStart,
+    StreamPattern,
 };
 
 /// What a name stands for at some point of the body.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum WordKind {
     Vector,
     Integer,
 }
 
-struct Known<'a> {
+struct KnownNames<'a> {
     description: &'a Description,
-    kinds: BTreeMap<String, Kind>,
+    kinds: BTreeMap<String, WordKind>,
 }
 
 /// Longest body: unrolled, it must stay a small piece of code.
@@ -27,10 +28,14 @@ const MOST_OPS: usize = 256;
 /// Reads the lines of a body in order; what a line writes, the next may read.
 pub fn ops(lines: &[Spanned<String>], description: &Description, text: &str) -> Result<Vec<Op>, Complaint> {
     let declared = description.registers.iter().map(|register| {
-        let kind = if matches!(register.start, Start::Float(_)) { Kind::Vector } else { Kind::Integer };
+        let kind = if matches!(register.start, RegisterStart::Float(_)) {
+            WordKind::Vector
+        } else {
+            WordKind::Integer
+        };
         (register.name.clone(), kind)
     });
-    let mut known = Known { description, kinds: declared.collect() };
+    let mut known = KnownNames { description, kinds: declared.collect() };
     if lines.is_empty() || lines.len() > MOST_OPS {
         let at = lines.get(MOST_OPS).map_or(0, |line| line.span().start);
         return Err(Complaint::new(at, format!("a body has 1 to {MOST_OPS} operations")));
@@ -46,17 +51,17 @@ fn string_start(line: &Spanned<String>, text: &str) -> usize {
     span.start + quotes
 }
 
-fn op(line: &str, at: usize, known: &mut Known<'_>) -> Result<Op, Complaint> {
+fn op(line: &str, at: usize, known: &mut KnownNames<'_>) -> Result<Op, Complaint> {
     let (to, rest, rest_at) = match line.split_once('=') {
-        Some((to, rest)) => (Some(Word::new(to, at)), rest, at + to.len() + 1),
+        Some((to, rest)) => (Some(BodyWord::new(to, at)), rest, at + to.len() + 1),
         None => (None, line, at),
     };
-    let call = Word::new(rest, rest_at);
+    let call = BodyWord::new(rest, rest_at);
     let (name, arguments, arguments_at) = match call.text.split_once(' ') {
-        Some((name, arguments)) => (Word::new(name, call.at), arguments, call.at + name.len() + 1),
+        Some((name, arguments)) => (BodyWord::new(name, call.at), arguments, call.at + name.len() + 1),
         None => (call, "", call.at + call.text.len()),
     };
-    let mut arguments = Arguments { rest: Some(arguments), at: arguments_at };
+    let mut arguments = BodyArguments { rest: Some(arguments), at: arguments_at };
     let op = match to {
         Some(to) => assignment(to, name, &mut arguments, known),
         None => statement(name, &mut arguments, known),
@@ -69,11 +74,16 @@ fn op(line: &str, at: usize, known: &mut Known<'_>) -> Result<Op, Complaint> {
     }
 }
 
-fn assignment(to: Word, name: Word, arguments: &mut Arguments, known: &mut Known) -> Result<Op, Complaint> {
+fn assignment(
+    to: BodyWord,
+    name: BodyWord,
+    arguments: &mut BodyArguments,
+    known: &mut KnownNames,
+) -> Result<Op, Complaint> {
     match name.text {
         "load" | "load-halves" => {
             let from = known.place(arguments.word("a stream")?)?;
-            let to = known.write(to, Kind::Vector)?;
+            let to = known.write(to, WordKind::Vector)?;
             Ok(if name.text == "load" { Op::Load { to, from } } else { Op::LoadHalves { to, from } })
         }
         "add" | "mul" | "div" => {
@@ -82,39 +92,39 @@ fn assignment(to: Word, name: Word, arguments: &mut Arguments, known: &mut Known
                 "mul" => Arithmetic::Mul,
                 _ => Arithmetic::Div,
             };
-            let left = known.read(arguments.word("a register")?, Kind::Vector)?;
+            let left = known.read(arguments.word("a register")?, WordKind::Vector)?;
             let right = known.operand(arguments.word("a register or [stream]")?)?;
-            Ok(Op::Arithmetic { kind, to: known.write(to, Kind::Vector)?, left, right })
+            Ok(Op::Arithmetic { kind, to: known.write(to, WordKind::Vector)?, left, right })
         }
         "fma" => {
-            let a = known.read(arguments.word("a register")?, Kind::Vector)?;
+            let a = known.read(arguments.word("a register")?, WordKind::Vector)?;
             let b = known.operand(arguments.word("a register or [stream]")?)?;
-            let c = known.read(arguments.word("a register")?, Kind::Vector)?;
-            Ok(Op::Fma { to: known.write(to, Kind::Vector)?, a, b, c })
+            let c = known.read(arguments.word("a register")?, WordKind::Vector)?;
+            Ok(Op::Fma { to: known.write(to, WordKind::Vector)?, a, b, c })
         }
         "deref" => known.deref(to, arguments.word("the pointer")?),
         "iload4" | "iload8" => {
             let from = known.place(arguments.word("a stream")?)?;
             let bytes = if name.text == "iload4" { 4 } else { 8 };
-            Ok(Op::IntLoad { to: known.write(to, Kind::Integer)?, from, bytes })
+            Ok(Op::IntLoad { to: known.write(to, WordKind::Integer)?, from, bytes })
         }
         "draw" => {
             let stream = known.stream(arguments.word("a drawn stream")?, "drawn", |pattern| {
-                matches!(pattern, Pattern::Drawn { .. })
+                matches!(pattern, StreamPattern::Drawn { .. })
             })?;
-            Ok(Op::Draw { to: known.write(to, Kind::Integer)?, stream })
+            Ok(Op::Draw { to: known.write(to, WordKind::Integer)?, stream })
         }
         "step" => {
             let stream = known.stream(arguments.word("a coprime stream")?, "coprime", |pattern| {
-                matches!(pattern, Pattern::Coprime { .. })
+                matches!(pattern, StreamPattern::Coprime { .. })
             })?;
-            let is_chain = |register: &crate::description::Register| {
-                register.life == Life::Chain && register.start == Start::Integer(0)
+            let is_chain = |register: &crate::description::KernelRegister| {
+                register.life == RegisterLife::Chain && register.start == RegisterStart::Integer(0)
             };
             if !known.description.register(to.text).is_some_and(is_chain) {
                 return Err(Complaint::new(to.at, "step needs a register declared in chains as 0"));
             }
-            Ok(Op::Step { to: known.write(to, Kind::Integer)?, stream })
+            Ok(Op::Step { to: known.write(to, WordKind::Integer)?, stream })
         }
         other => Err(Complaint::new(
             name.at,
@@ -126,25 +136,26 @@ fn assignment(to: Word, name: Word, arguments: &mut Arguments, known: &mut Known
     }
 }
 
-fn statement(name: Word, arguments: &mut Arguments, known: &mut Known) -> Result<Op, Complaint> {
+fn statement(name: BodyWord, arguments: &mut BodyArguments, known: &mut KnownNames) -> Result<Op, Complaint> {
     match name.text {
         "store" | "store-nt" => {
             let word = arguments.word("a stream")?;
             let to = known.place(word)?;
             let non_temporal = name.text == "store-nt";
-            let plain = known.description.streams[to.stream].pattern == Pattern::Sequential { stride: None };
+            let plain =
+                known.description.streams[to.stream].pattern == StreamPattern::Sequential { stride: None };
             if non_temporal && (to.offset != 0 || !plain) {
                 return Err(Complaint::new(
                     word.at,
                     "store-nt needs a plain sequential stream without offset",
                 ));
             }
-            let from = known.read(arguments.word("a register")?, Kind::Vector)?;
+            let from = known.read(arguments.word("a register")?, WordKind::Vector)?;
             Ok(Op::Store { to, from, non_temporal })
         }
         "istore4" | "istore8" => {
             let to = known.place(arguments.word("a stream")?)?;
-            let from = known.read(arguments.word("a register")?, Kind::Integer)?;
+            let from = known.read(arguments.word("a register")?, WordKind::Integer)?;
             Ok(Op::IntStore { to, from, bytes: if name.text == "istore4" { 4 } else { 8 } })
         }
         "rmw4" | "rmw8" => {
@@ -154,9 +165,9 @@ fn statement(name: Word, arguments: &mut Arguments, known: &mut Known) -> Result
         "chain" | "spread" => repeated(name, arguments, known),
         "nops" => Ok(Op::Nops { times: known.amount(arguments.word("a number")?)? }),
         "coin" => {
-            let heads = known.read(arguments.word("a register")?, Kind::Integer)?;
-            let tails = known.read(arguments.word("a register")?, Kind::Integer)?;
-            let by = known.read(arguments.word("a register")?, Kind::Integer)?;
+            let heads = known.read(arguments.word("a register")?, WordKind::Integer)?;
+            let tails = known.read(arguments.word("a register")?, WordKind::Integer)?;
+            let by = known.read(arguments.word("a register")?, WordKind::Integer)?;
             Ok(Op::Coin { heads, tails, by })
         }
         other => Err(Complaint::new(
@@ -170,31 +181,31 @@ fn statement(name: Word, arguments: &mut Arguments, known: &mut Known) -> Result
 }
 
 /// `chain imul p, one, $n` and `spread imul one, $n`.
-fn repeated(name: Word, arguments: &mut Arguments, known: &mut Known) -> Result<Op, Complaint> {
+fn repeated(name: BodyWord, arguments: &mut BodyArguments, known: &mut KnownNames) -> Result<Op, Complaint> {
     let first = arguments.word("imul or iadd and a register")?;
     let (kind, register) = match first.text.split_once(' ') {
-        Some(("imul", register)) => (IntegerOp::Mul, Word::new(register, first.at + 5)),
-        Some(("iadd", register)) => (IntegerOp::Add, Word::new(register, first.at + 5)),
+        Some(("imul", register)) => (IntegerOp::Mul, BodyWord::new(register, first.at + 5)),
+        Some(("iadd", register)) => (IntegerOp::Add, BodyWord::new(register, first.at + 5)),
         _ => return Err(Complaint::new(first.at, "write imul or iadd and a register")),
     };
     if name.text == "spread" {
-        let by = known.read(register, Kind::Integer)?;
+        let by = known.read(register, WordKind::Integer)?;
         let times = known.inline_amount(arguments.word("a number")?)?;
         return Ok(Op::Spread { kind, by, times });
     }
-    known.read(register, Kind::Integer)?;
-    let to = known.write(register, Kind::Integer)?;
-    let by = known.read(arguments.word("a register")?, Kind::Integer)?;
+    known.read(register, WordKind::Integer)?;
+    let to = known.write(register, WordKind::Integer)?;
+    let by = known.read(arguments.word("a register")?, WordKind::Integer)?;
     let times = known.inline_amount(arguments.word("a number")?)?;
     Ok(Op::Chain { kind, to, by, times })
 }
 
-impl Known<'_> {
-    fn read(&self, word: Word, kind: Kind) -> Result<String, Complaint> {
+impl KnownNames<'_> {
+    fn read(&self, word: BodyWord, kind: WordKind) -> Result<String, Complaint> {
         match self.kinds.get(word.text) {
             Some(found) if *found == kind => Ok(word.text.to_owned()),
             Some(_) => {
-                let wanted = if kind == Kind::Vector { "a vector" } else { "an integer" };
+                let wanted = if kind == WordKind::Vector { "a vector" } else { "an integer" };
                 Err(Complaint::new(word.at, format!("'{}' is not {wanted} register", word.text)))
             }
             None => {
@@ -204,7 +215,7 @@ impl Known<'_> {
         }
     }
 
-    fn write(&mut self, word: Word, kind: Kind) -> Result<String, Complaint> {
+    fn write(&mut self, word: BodyWord, kind: WordKind) -> Result<String, Complaint> {
         let named = word.text.starts_with(|c: char| c.is_ascii_alphabetic())
             && word.text.len() <= 20
             && word.text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -212,7 +223,7 @@ impl Known<'_> {
             return Err(Complaint::new(word.at, format!("'{}' is not a register name", word.text)));
         }
         let declared = self.description.register(word.text);
-        if declared.is_some_and(|register| register.life == Life::Constant) {
+        if declared.is_some_and(|register| register.life == RegisterLife::Constant) {
             return Err(Complaint::new(word.at, format!("'{}' is a constant", word.text)));
         }
         if self.kinds.contains_key(word.text) {
@@ -222,15 +233,15 @@ impl Known<'_> {
         Ok(word.text.to_owned())
     }
 
-    fn operand(&self, word: Word) -> Result<Operand, Complaint> {
+    fn operand(&self, word: BodyWord) -> Result<Operand, Complaint> {
         match word.text.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')) {
-            Some(inner) => self.place(Word::new(inner, word.at + 1)).map(Operand::Memory),
-            None => self.read(word, Kind::Vector).map(Operand::Register),
+            Some(inner) => self.place(BodyWord::new(inner, word.at + 1)).map(Operand::Memory),
+            None => self.read(word, WordKind::Vector).map(Operand::Register),
         }
     }
 
     /// `S`, `S+4`, `S[i]`.
-    fn place(&self, word: Word) -> Result<Place, Complaint> {
+    fn place(&self, word: BodyWord) -> Result<OperandPlace, Complaint> {
         let (base, offset) = match word.text.split_once('+') {
             None => (word.text, 0),
             Some((base, offset)) => match offset.trim().parse::<i64>() {
@@ -245,24 +256,31 @@ impl Known<'_> {
                 let Some(index) = index.trim_end().strip_suffix(']') else {
                     return Err(Complaint::new(index_at, "']' is missing"));
                 };
-                (name, Some(self.read(Word::new(index, index_at), Kind::Integer)?))
+                (name, Some(self.read(BodyWord::new(index, index_at), WordKind::Integer)?))
             }
         };
-        let name = Word::new(name, word.at);
+        let name = BodyWord::new(name, word.at);
         let stream = self.stream(name, "", |_| true)?;
         match (self.description.streams[stream].pattern, &index) {
-            (Pattern::Cycle { .. }, _) => Err(Complaint::new(name.at, "a cycle is only walked with deref")),
-            (Pattern::Drawn { .. } | Pattern::Coprime { .. }, None) => {
+            (StreamPattern::Cycle { .. }, _) => {
+                Err(Complaint::new(name.at, "a cycle is only walked with deref"))
+            }
+            (StreamPattern::Drawn { .. } | StreamPattern::Coprime { .. }, None) => {
                 Err(Complaint::new(name.at, format!("write {}[i] with i from draw or step", name.text)))
             }
-            (Pattern::Sequential { .. } | Pattern::Fixed, Some(_)) => {
+            (StreamPattern::Sequential { .. } | StreamPattern::Fixed, Some(_)) => {
                 Err(Complaint::new(name.at, "this stream is not indexed: it has its own order"))
             }
-            _ => Ok(Place { stream, offset, index }),
+            _ => Ok(OperandPlace { stream, offset, index }),
         }
     }
 
-    fn stream(&self, word: Word, wanted: &str, fits: impl Fn(&Pattern) -> bool) -> Result<usize, Complaint> {
+    fn stream(
+        &self,
+        word: BodyWord,
+        wanted: &str,
+        fits: impl Fn(&StreamPattern) -> bool,
+    ) -> Result<usize, Complaint> {
         let streams = &self.description.streams;
         match streams.iter().position(|stream| stream.name == word.text) {
             Some(index) if fits(&streams[index].pattern) => Ok(index),
@@ -271,12 +289,12 @@ impl Known<'_> {
         }
     }
 
-    fn deref(&mut self, to: Word, pointer: Word) -> Result<Op, Complaint> {
+    fn deref(&mut self, to: BodyWord, pointer: BodyWord) -> Result<Op, Complaint> {
         let register = self.description.register(pointer.text);
         let on_cycle = register.is_some_and(|register| match register.start {
-            Start::AddressOf(stream) => {
-                register.life == Life::Chain
-                    && matches!(self.description.streams[stream].pattern, Pattern::Cycle { .. })
+            RegisterStart::AddressOf(stream) => {
+                register.life == RegisterLife::Chain
+                    && matches!(self.description.streams[stream].pattern, StreamPattern::Cycle { .. })
             }
             _ => false,
         });
@@ -287,11 +305,11 @@ impl Known<'_> {
         Ok(Op::Deref { pointer: to.text.to_owned() })
     }
 
-    fn amount(&self, word: Word) -> Result<Amount, Complaint> {
+    fn amount(&self, word: BodyWord) -> Result<Amount, Complaint> {
         amount(word.text, word.at, self.description)
     }
 
-    fn inline_amount(&self, word: Word) -> Result<Amount, Complaint> {
+    fn inline_amount(&self, word: BodyWord) -> Result<Amount, Complaint> {
         let amount = self.amount(word)?;
         kernel::check_inline(amount, self.description, word.at)?;
         Ok(amount)
@@ -314,42 +332,42 @@ pub fn amount(text: &str, at: usize, description: &Description) -> Result<Amount
 
 /// A trimmed piece of a line and where it begins in the file.
 #[derive(Clone, Copy)]
-struct Word<'a> {
+struct BodyWord<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Word<'a> {
+impl<'a> BodyWord<'a> {
     fn new(text: &'a str, at: usize) -> Self {
         Self { text: text.trim(), at: at + (text.len() - text.trim_start().len()) }
     }
 }
 
 /// What stands between the commas.
-struct Arguments<'a> {
+struct BodyArguments<'a> {
     rest: Option<&'a str>,
     at: usize,
 }
 
-impl<'a> Arguments<'a> {
-    fn next(&mut self) -> Option<Word<'a>> {
+impl<'a> BodyArguments<'a> {
+    fn next(&mut self) -> Option<BodyWord<'a>> {
         let rest = self.rest?;
         let at = self.at;
         match rest.split_once(',') {
             Some((first, others)) => {
                 self.rest = Some(others);
                 self.at += first.len() + 1;
-                Some(Word::new(first, at))
+                Some(BodyWord::new(first, at))
             }
             None => {
                 self.rest = None;
                 self.at += rest.len();
-                Some(Word::new(rest, at))
+                Some(BodyWord::new(rest, at))
             }
         }
     }
 
-    fn word(&mut self, wanted: &str) -> Result<Word<'a>, Complaint> {
+    fn word(&mut self, wanted: &str) -> Result<BodyWord<'a>, Complaint> {
         let at = self.at;
         self.next()
             .filter(|word| !word.text.is_empty())

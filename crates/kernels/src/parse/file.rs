@@ -10,13 +10,13 @@ use toml::Spanned;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct File {
-    pub kernel: Vec<Kernel>,
+pub struct KernelFile {
+    pub kernel: Vec<KernelEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Kernel {
+pub struct KernelEntry {
     pub name: Spanned<String>,
     pub about: String,
     #[serde(default)]
@@ -27,7 +27,7 @@ pub struct Kernel {
     #[serde(default)]
     pub parameters: BTreeMap<String, Spanned<u64>>,
     #[serde(default)]
-    pub streams: Vec<Spanned<Stream>>,
+    pub streams: Vec<Spanned<StreamEntry>>,
     #[serde(default)]
     pub constants: BTreeMap<String, Spanned<toml::Value>>,
     #[serde(default)]
@@ -36,19 +36,19 @@ pub struct Kernel {
     pub chains: BTreeMap<String, Spanned<toml::Value>>,
     pub body: Option<Vec<Spanned<String>>>,
     pub triangle: Option<Vec<Spanned<String>>>,
-    pub turns: Option<Turns>,
+    pub turns: Option<TurnsEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Turns {
+pub struct TurnsEntry {
     pub lines: Spanned<String>,
     pub first: Vec<Spanned<String>>,
     pub second: Vec<Spanned<String>>,
 }
 
 /// A stream: its name alone, or a table.
-pub struct Stream(pub StreamTable);
+pub struct StreamEntry(pub StreamTable);
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
@@ -61,22 +61,22 @@ pub struct StreamTable {
     pub buffers: Option<u64>,
 }
 
-impl<'de> Deserialize<'de> for Stream {
+impl<'de> Deserialize<'de> for StreamEntry {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct NameOrTable;
         impl<'de> Visitor<'de> for NameOrTable {
-            type Value = Stream;
+            type Value = StreamEntry;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a stream name or a table with a name")
             }
 
-            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Stream, E> {
-                Ok(Stream(StreamTable { name: name.to_owned(), ..StreamTable::default() }))
+            fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<StreamEntry, E> {
+                Ok(StreamEntry(StreamTable { name: name.to_owned(), ..StreamTable::default() }))
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Stream, A::Error> {
-                StreamTable::deserialize(MapAccessDeserializer::new(map)).map(Stream)
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<StreamEntry, A::Error> {
+                StreamTable::deserialize(MapAccessDeserializer::new(map)).map(StreamEntry)
             }
         }
         deserializer.deserialize_any(NameOrTable)

@@ -5,7 +5,8 @@ use toml::Spanned;
 use super::{Complaint, body, file};
 use crate::{
     description::{
-        Amount, Description, Life, Op, Parameter, Pattern, Register, Shape, Start, Stream, Widths,
+        Amount, Description, KernelRegister, KernelShape, KernelStream, Op, Parameter, RegisterLife,
+        RegisterStart, StreamPattern, Widths,
     },
     draw::Distribution,
     geometry::LINE,
@@ -18,7 +19,7 @@ const MOST_STREAMS: usize = 6;
 /// A parameter beyond this is a mistake; loops of nops count to it.
 pub const LARGEST_PARAMETER: u64 = 1_000_000;
 
-pub fn build(raw: &file::Kernel, text: &str) -> Result<Description, Complaint> {
+pub fn build(raw: &file::KernelEntry, text: &str) -> Result<Description, Complaint> {
     let name = raw.name.get_ref();
     let well_named = !name.is_empty()
         && name.len() <= 40
@@ -42,7 +43,7 @@ pub fn build(raw: &file::Kernel, text: &str) -> Result<Description, Complaint> {
         parameters: parameters(raw)?,
         registers: registers(raw, &streams)?,
         streams,
-        shape: Shape::Private(Vec::new()),
+        shape: KernelShape::Private(Vec::new()),
     };
     description.shape = shape(raw, &description, text)?;
     description.widths = widths(raw, &description)?;
@@ -64,7 +65,7 @@ fn within(
     }
 }
 
-fn parameters(raw: &file::Kernel) -> Result<Vec<Parameter>, Complaint> {
+fn parameters(raw: &file::KernelEntry) -> Result<Vec<Parameter>, Complaint> {
     raw.parameters
         .iter()
         .map(|(name, value)| match *value.get_ref() {
@@ -76,7 +77,7 @@ fn parameters(raw: &file::Kernel) -> Result<Vec<Parameter>, Complaint> {
         .collect()
 }
 
-fn stream(raw: &Spanned<file::Stream>) -> Result<Stream, Complaint> {
+fn stream(raw: &Spanned<file::StreamEntry>) -> Result<KernelStream, Complaint> {
     let at = raw.span().start;
     let table = &raw.get_ref().0;
     let complain = |message: &str| Err(Complaint::new(at, format!("stream '{}': {message}", table.name)));
@@ -89,21 +90,21 @@ fn stream(raw: &Spanned<file::Stream>) -> Result<Stream, Complaint> {
             Some(stride) if !(8..=4096).contains(&stride) || stride % 8 != 0 => {
                 return complain("stride must be a multiple of 8 from 8 to 4096 bytes");
             }
-            stride => Pattern::Sequential { stride },
+            stride => StreamPattern::Sequential { stride },
         },
-        "fixed" => Pattern::Fixed,
+        "fixed" => StreamPattern::Fixed,
         "cycle" => match table.stride.unwrap_or(LINE) {
             stride if stride.is_power_of_two() && (LINE..=4096).contains(&stride) => {
-                Pattern::Cycle { stride }
+                StreamPattern::Cycle { stride }
             }
             _ => return complain("the stride of a cycle is a power of two from 64 to 4096 bytes"),
         },
         "drawn" => match table.distribution.as_deref().unwrap_or("uni").parse::<Distribution>() {
-            Ok(distribution) => Pattern::Drawn { distribution, element },
+            Ok(distribution) => StreamPattern::Drawn { distribution, element },
             Err(error) => return complain(&error.to_string()),
         },
         "coprime" => match table.buffers.unwrap_or(1) {
-            buffers @ 1..=256 => Pattern::Coprime { element, buffers },
+            buffers @ 1..=256 => StreamPattern::Coprime { element, buffers },
             _ => return complain("buffers must be 1 to 256"),
         },
         other => {
@@ -112,16 +113,20 @@ fn stream(raw: &Spanned<file::Stream>) -> Result<Stream, Complaint> {
             return complain(&message);
         }
     };
-    let strided = matches!(pattern, Pattern::Sequential { .. } | Pattern::Cycle { .. });
+    let strided = matches!(pattern, StreamPattern::Sequential { .. } | StreamPattern::Cycle { .. });
     if table.stride.is_some() && !strided {
         return complain("only a sequential stream or a cycle has a stride");
     }
-    Ok(Stream { name: table.name.clone(), pattern })
+    Ok(KernelStream { name: table.name.clone(), pattern })
 }
 
-fn registers(raw: &file::Kernel, streams: &[Stream]) -> Result<Vec<Register>, Complaint> {
-    let groups = [(&raw.constants, Life::Constant), (&raw.lanes, Life::Lanes), (&raw.chains, Life::Chain)];
-    let mut registers: Vec<Register> = Vec::new();
+fn registers(raw: &file::KernelEntry, streams: &[KernelStream]) -> Result<Vec<KernelRegister>, Complaint> {
+    let groups = [
+        (&raw.constants, RegisterLife::Constant),
+        (&raw.lanes, RegisterLife::Lanes),
+        (&raw.chains, RegisterLife::Chain),
+    ];
+    let mut registers: Vec<KernelRegister> = Vec::new();
     for (group, life) in groups {
         for (name, value) in group {
             let at = value.span().start;
@@ -129,53 +134,54 @@ fn registers(raw: &file::Kernel, streams: &[Stream]) -> Result<Vec<Register>, Co
                 return Err(Complaint::new(at, format!("'{name}' is declared twice")));
             }
             let start = match value.get_ref() {
-                toml::Value::Float(number) => Start::Float(*number),
-                toml::Value::Integer(number) => Start::Integer(*number),
+                toml::Value::Float(number) => RegisterStart::Float(*number),
+                toml::Value::Integer(number) => RegisterStart::Integer(*number),
                 toml::Value::String(text) => address_of(text, streams).ok_or_else(|| {
                     Complaint::new(at + 1, format!("'{text}' is not the address of a stream, such as \"&S\""))
                 })?,
                 _ => return Err(Complaint::new(at, "write 1.5, 1 or \"&S\"")),
             };
-            if life == Life::Lanes && !matches!(start, Start::Float(_)) {
+            if life == RegisterLife::Lanes && !matches!(start, RegisterStart::Float(_)) {
                 return Err(Complaint::new(at, "lanes are vector registers: write 0.0"));
             }
-            registers.push(Register { name: name.clone(), start, life });
+            registers.push(KernelRegister { name: name.clone(), start, life });
         }
     }
     Ok(registers)
 }
 
-fn address_of(text: &str, streams: &[Stream]) -> Option<Start> {
+fn address_of(text: &str, streams: &[KernelStream]) -> Option<RegisterStart> {
     let name = text.strip_prefix('&')?;
-    streams.iter().position(|stream| stream.name == name).map(Start::AddressOf)
+    streams.iter().position(|stream| stream.name == name).map(RegisterStart::AddressOf)
 }
 
-fn shape(raw: &file::Kernel, description: &Description, text: &str) -> Result<Shape, Complaint> {
+fn shape(raw: &file::KernelEntry, description: &Description, text: &str) -> Result<KernelShape, Complaint> {
     let parse = |lines: &[Spanned<String>]| body::ops(lines, description, text);
     let at = raw.name.span().start + 1;
     match (&raw.body, &raw.triangle, &raw.turns) {
-        (Some(lines), None, None) => Ok(Shape::Private(parse(lines)?)),
+        (Some(lines), None, None) => Ok(KernelShape::Private(parse(lines)?)),
         (None, Some(lines), None) => {
-            let sequential = |stream: &Stream| matches!(stream.pattern, Pattern::Sequential { stride: None });
+            let sequential =
+                |stream: &KernelStream| matches!(stream.pattern, StreamPattern::Sequential { stride: None });
             if description.streams.len() != 3 || !description.streams.iter().all(sequential) {
                 return Err(Complaint::new(at, "a triangle has three plain streams: matrix, vector, result"));
             }
-            let lanes = |register: &&Register| register.life == Life::Lanes;
+            let lanes = |register: &&KernelRegister| register.life == RegisterLife::Lanes;
             if description.element != 8 || description.registers.iter().filter(lanes).count() != 1 {
                 return Err(Complaint::new(at, "a triangle sums 8-byte elements in one register of lanes"));
             }
-            Ok(Shape::Triangle(parse(lines)?))
+            Ok(KernelShape::Triangle(parse(lines)?))
         }
         (None, None, Some(turns)) => {
             let lines = body::amount(turns.lines.get_ref(), turns.lines.span().start + 1, description)?;
-            let per_line = Pattern::Sequential { stride: Some(64) };
+            let per_line = StreamPattern::Sequential { stride: Some(64) };
             if description.streams.len() != 1
                 || description.streams[0].pattern != per_line
                 || description.unroll != 1
             {
                 return Err(Complaint::new(at, "turns need one stream of stride 64 and unroll = 1"));
             }
-            Ok(Shape::Turns { first: parse(&turns.first)?, second: parse(&turns.second)?, lines })
+            Ok(KernelShape::Turns { first: parse(&turns.first)?, second: parse(&turns.second)?, lines })
         }
         _ => Err(Complaint::new(
             at,
@@ -184,7 +190,7 @@ fn shape(raw: &file::Kernel, description: &Description, text: &str) -> Result<Sh
     }
 }
 
-fn widths(raw: &file::Kernel, description: &Description) -> Result<Widths, Complaint> {
+fn widths(raw: &file::KernelEntry, description: &Description) -> Result<Widths, Complaint> {
     let is_vector = |op: &Op| {
         matches!(
             op,
@@ -216,10 +222,10 @@ fn widths(raw: &file::Kernel, description: &Description) -> Result<Widths, Compl
 }
 
 /// What the machine code relies on: one stride, one random source.
-fn check_streams(raw: &file::Kernel, description: &Description) -> Result<(), Complaint> {
+fn check_streams(raw: &file::KernelEntry, description: &Description) -> Result<(), Complaint> {
     let mut strides =
         description.streams.iter().enumerate().filter_map(|(index, stream)| match stream.pattern {
-            Pattern::Sequential { stride } => Some((index, stride)),
+            StreamPattern::Sequential { stride } => Some((index, stride)),
             _ => None,
         });
     if let Some((_, first)) = strides.next()
@@ -231,7 +237,7 @@ fn check_streams(raw: &file::Kernel, description: &Description) -> Result<(), Co
     let other_patterns = description
         .streams
         .iter()
-        .filter(|stream| !matches!(stream.pattern, Pattern::Sequential { .. } | Pattern::Fixed));
+        .filter(|stream| !matches!(stream.pattern, StreamPattern::Sequential { .. } | StreamPattern::Fixed));
     if other_patterns.count() > 1 || (description.streams.len() > 1 && mixes(description)) {
         let at = raw.streams.last().map_or(0, |stream| stream.span().start);
         return Err(Complaint::new(at, "a cycle, drawn or coprime stream must be a kernel's only stream"));
@@ -245,7 +251,10 @@ fn check_streams(raw: &file::Kernel, description: &Description) -> Result<(), Co
 
 fn mixes(description: &Description) -> bool {
     description.streams.iter().any(|stream| {
-        matches!(stream.pattern, Pattern::Cycle { .. } | Pattern::Drawn { .. } | Pattern::Coprime { .. })
+        matches!(
+            stream.pattern,
+            StreamPattern::Cycle { .. } | StreamPattern::Drawn { .. } | StreamPattern::Coprime { .. }
+        )
     })
 }
 

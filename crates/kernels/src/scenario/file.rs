@@ -7,7 +7,7 @@ use toml::Spanned;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct File {
+pub struct ScenarioFile {
     pub name: Spanned<String>,
     pub about: String,
     pub source: Option<String>,
@@ -16,14 +16,14 @@ pub struct File {
     #[serde(default)]
     pub set: BTreeMap<String, Spanned<Scalar>>,
     #[serde(default)]
-    pub buffer: Vec<Buffer>,
+    pub buffer: Vec<BufferEntry>,
     #[serde(default)]
-    pub region: Vec<Region>,
+    pub region: Vec<RegionEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Buffer {
+pub struct BufferEntry {
     pub name: Spanned<String>,
     pub size: Spanned<Scalar>,
     pub sharing: Option<Spanned<Scalar>>,
@@ -33,19 +33,19 @@ pub struct Buffer {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Region {
+pub struct RegionEntry {
     pub name: Spanned<String>,
     pub repeat: Option<Spanned<Scalar>>,
     pub threads: Option<Spanned<Vec<u64>>>,
     #[serde(default)]
-    pub step: Vec<Step>,
+    pub step: Vec<StepEntry>,
     #[serde(default)]
-    pub region: Vec<Region>,
+    pub region: Vec<RegionEntry>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Step {
+pub struct StepEntry {
     pub kernel: Spanned<Scalar>,
     #[serde(default)]
     pub parameters: BTreeMap<String, Spanned<Scalar>>,

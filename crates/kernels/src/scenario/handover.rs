@@ -7,13 +7,13 @@
 use super::{
     layout::{self, Touched},
     plan::{Plan, PlannedStep},
-    truth::{Transfers, once, per_thread, slot},
+    truth::{Transfers, per_thread, slot},
 };
-use crate::description::{Op, Shape};
+use crate::description::{KernelShape, Op};
 
 /// Who wrote a line last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Writer {
+enum LineWriter {
     /// Nobody since it was read by another: no cache holds it modified.
     Nobody,
     /// This thread.
@@ -24,14 +24,14 @@ enum Writer {
 
 /// A stretch of an instance.
 #[derive(Clone, Copy, Debug)]
-struct Segment {
+struct HandoverSegment {
     start: u64,
     end: u64,
-    writer: Writer,
+    writer: LineWriter,
 }
 
 /// One part's use of an instance, in a region without regions inside.
-struct Use {
+struct LineUse {
     thread: usize,
     instance: usize,
     range: Touched,
@@ -54,7 +54,7 @@ pub fn count(plan: &Plan) -> Vec<Vec<Transfers>> {
 }
 
 /// What the steps of a region do to shared buffers, but for those that take turns.
-fn uses(plan: &Plan, region: usize) -> Vec<Use> {
+fn uses(plan: &Plan, region: usize) -> Vec<LineUse> {
     let steps = &plan.steps[plan.regions[region].steps.clone()];
     let mut uses = Vec::new();
     for step in steps.iter().filter(|step| !step.takes_turns()) {
@@ -63,12 +63,17 @@ fn uses(plan: &Plan, region: usize) -> Vec<Use> {
                 continue;
             };
             let ranges = layout::touched(&step.kernel, part).into_iter();
-            uses.extend(ranges.map(|range| Use { thread: part.thread, instance, range, contended: false }));
+            uses.extend(ranges.map(|range| LineUse {
+                thread: part.thread,
+                instance,
+                range,
+                contended: false,
+            }));
         }
     }
     for index in 0..uses.len() {
-        let mine: &Use = &uses[index];
-        let meets = |other: &Use| {
+        let mine: &LineUse = &uses[index];
+        let meets = |other: &LineUse| {
             other.thread != mine.thread
                 && other.instance == mine.instance
                 && (other.range.written || mine.range.written)
@@ -82,8 +87,8 @@ fn uses(plan: &Plan, region: usize) -> Vec<Use> {
 
 struct Follow<'a> {
     plan: &'a Plan,
-    uses: Vec<Vec<Use>>,
-    segments: Vec<Vec<Segment>>,
+    uses: Vec<Vec<LineUse>>,
+    segments: Vec<Vec<HandoverSegment>>,
     sums: Vec<Vec<Transfers>>,
 }
 
@@ -107,7 +112,7 @@ impl Follow<'_> {
             }
         }
         for used in uses.iter().filter(|used| used.contended && used.range.written) {
-            self.set(used.instance, used.range, Writer::Somebody);
+            self.set(used.instance, used.range, LineWriter::Somebody);
         }
         self.uses[region] = uses;
         let plan = self.plan;
@@ -123,11 +128,12 @@ impl Follow<'_> {
     /// Where threads write the same lines at the same time, each access may find its line gone.
     fn contend(&mut self, region: usize, step: &PlannedStep) {
         for part in &step.parts {
-            let of_part = |used: &&Use| used.thread == part.thread && Some(used.instance) == part.instance;
+            let of_part =
+                |used: &&LineUse| used.thread == part.thread && Some(used.instance) == part.instance;
             let ranges = layout::touched(&step.kernel, part);
-            let contended = |used: &Use| used.contended && ranges.contains(&used.range);
+            let contended = |used: &LineUse| used.contended && ranges.contains(&used.range);
             if self.uses[region].iter().filter(of_part).any(contended) {
-                let counts = once(step, part, part.random);
+                let counts = step.counts(part, step.passes);
                 let most = Transfers { least: 0, most: counts.loads + counts.stores };
                 self.sums[region][slot(self.plan, region, part.thread)].add(most);
             }
@@ -136,7 +142,7 @@ impl Follow<'_> {
 
     /// One after the other over the same lines: known exactly.
     fn turns(&mut self, region: usize, step: &PlannedStep) {
-        let Shape::Turns { first, second, .. } = &step.kernel.description().shape else { return };
+        let KernelShape::Turns { first, second, .. } = &step.kernel.description().shape else { return };
         let writes = |body: &[Op]| {
             body.iter().any(|op| matches!(op, Op::IntStore { .. } | Op::Store { .. } | Op::Rmw { .. }))
         };
@@ -153,7 +159,7 @@ impl Follow<'_> {
             self.sums[region][one_at].add(found);
             self.sums[region][one_at].add(Transfers { least: back, most: back });
             self.sums[region][two_at].add(Transfers { least: there, most: there });
-            let last = if writes(second) { Writer::Thread(two.thread) } else { Writer::Nobody };
+            let last = if writes(second) { LineWriter::Thread(two.thread) } else { LineWriter::Nobody };
             self.set(instance, range, last);
         }
     }
@@ -165,17 +171,19 @@ impl Follow<'_> {
         for segment in &self.segments[instance] {
             let lines = range.lines_between(segment.start, segment.end);
             match segment.writer {
-                Writer::Nobody => {}
-                Writer::Thread(writer) if writer == thread => {}
+                LineWriter::Nobody => {}
+                LineWriter::Thread(writer) if writer == thread => {}
                 // Entering together has put an order between the two.
-                Writer::Thread(writer) if together.contains(&writer) => {
+                LineWriter::Thread(writer) if together.contains(&writer) => {
                     found.add(Transfers { least: lines, most: lines });
                 }
-                Writer::Thread(_) | Writer::Somebody => found.add(Transfers { least: 0, most: lines }),
+                LineWriter::Thread(_) | LineWriter::Somebody => {
+                    found.add(Transfers { least: 0, most: lines })
+                }
             }
         }
         if range.written {
-            self.set(instance, range, Writer::Thread(thread));
+            self.set(instance, range, LineWriter::Thread(thread));
         } else if range.read {
             self.clean(instance, range, thread);
         }
@@ -188,21 +196,21 @@ impl Follow<'_> {
         for segment in segments {
             let (start, end) = (segment.start.max(range.start), segment.end.min(range.end));
             self.segments[instance].push(segment);
-            if start < end && segment.writer != Writer::Thread(reader) {
-                self.set(instance, Touched { start, end, ..range }, Writer::Nobody);
+            if start < end && segment.writer != LineWriter::Thread(reader) {
+                self.set(instance, Touched { start, end, ..range }, LineWriter::Nobody);
             }
         }
     }
 
-    fn set(&mut self, instance: usize, range: Touched, writer: Writer) {
+    fn set(&mut self, instance: usize, range: Touched, writer: LineWriter) {
         let mut kept = Vec::new();
         for segment in self.segments[instance].drain(..) {
-            let before = Segment { end: segment.end.min(range.start), ..segment };
-            let after = Segment { start: segment.start.max(range.end), ..segment };
+            let before = HandoverSegment { end: segment.end.min(range.start), ..segment };
+            let after = HandoverSegment { start: segment.start.max(range.end), ..segment };
             kept.extend([before, after].into_iter().filter(|part| part.start < part.end));
         }
-        if writer != Writer::Nobody {
-            kept.push(Segment { start: range.start, end: range.end, writer });
+        if writer != LineWriter::Nobody {
+            kept.push(HandoverSegment { start: range.start, end: range.end, writer });
         }
         self.segments[instance] = kept;
     }

@@ -3,11 +3,11 @@
 use machine::{Bytes, Width};
 
 use super::{
-    definition::{BufferSpec, Sharing, Span, Step},
-    plan::{Part, Plan, PlanError},
+    definition::{BufferSharing, BufferSpec, ScenarioStep, StepSpan},
+    plan::{Plan, PlanError, PlanPart},
 };
 use crate::{
-    description::{Pattern, Shape},
+    description::{KernelShape, StreamPattern},
     geometry::{self, Geometry, LINE},
     lower::places,
     program::AssembleError,
@@ -25,8 +25,9 @@ pub struct Instance {
     pub allocate: Bytes,
     /// Stretches that hold a cycle of pointers.
     pub chains: Vec<Chain>,
-    /// Bytes of the numbers everything else is filled with.
-    pub element: u64,
+    /// Bytes of the numbers everything else is filled with; `None` where steps only follow pointers or draw places,
+    /// whatever is found there.
+    pub element: Option<u64>,
 }
 
 /// A random cycle of pointers through part of a buffer.
@@ -45,7 +46,7 @@ type Placed = (usize, Geometry, [u64; 6]);
 
 /// The share of each of `threads` threads in a step on `size` bytes.
 pub fn place(
-    step: &Step,
+    step: &ScenarioStep,
     buffer: Option<&BufferSpec>,
     width: Width,
     size: Bytes,
@@ -55,25 +56,25 @@ pub fn place(
     let shape = &kernel.description().shape;
     let streams = kernel.description().streams.len() as u64;
     let alone = || geometry::divide(kernel, width, size, 1);
-    let shared = buffer.is_some_and(|buffer| buffer.sharing == Sharing::Shared);
-    let geometries = match (shape, shared && step.span == Span::Own) {
-        (Shape::Private(_), false) => vec![alone()?.swap_remove(0); threads],
+    let shared = buffer.is_some_and(|buffer| buffer.sharing == BufferSharing::Shared);
+    let geometries = match (shape, shared && step.span == StepSpan::Own) {
+        (KernelShape::Private(_), false) => vec![alone()?.swap_remove(0); threads],
         _ => geometry::divide(kernel, width, size, threads)?,
     };
     let place = |(index, geometry): (usize, Geometry)| {
         let mut offsets = [0; 6];
         let (role, begin) = match shape {
-            Shape::Turns { .. } => (index, 0),
-            Shape::Triangle(_) => (0, 0),
-            Shape::Private(_) if shared && step.span == Span::Own => {
+            KernelShape::Turns { .. } => (index, 0),
+            KernelShape::Triangle(_) => (0, 0),
+            KernelShape::Private(_) if shared && step.span == StepSpan::Own => {
                 (0, index as u64 * geometry.stream_pitch * streams)
             }
-            Shape::Private(_) => (0, index as u64 * step.shift),
+            KernelShape::Private(_) => (0, index as u64 * step.shift),
         };
         for (stream, offset) in offsets.iter_mut().enumerate().take(streams as usize) {
             *offset = begin + stream as u64 * geometry.stream_pitch;
         }
-        if let Shape::Triangle(_) = shape {
+        if let KernelShape::Triangle(_) = shape {
             // Matrix, then vector, then result; each thread begins at its rows.
             let first = geometry.rows.0;
             offsets[2] = offsets[1] + geometry.pitch.next_multiple_of(4096) + first * 8;
@@ -93,25 +94,26 @@ pub fn instances(plan: &mut Plan) -> Result<Vec<Instance>, PlanError> {
         let spec = &plan.scenario.buffers[buffer];
         let description = step.kernel.description();
         for part in &mut step.parts {
-            let thread = (spec.sharing == Sharing::Private).then_some(part.thread);
+            let thread = (spec.sharing == BufferSharing::Private).then_some(part.thread);
             let known = instances.iter().position(|known| known.buffer == buffer && known.thread == thread);
             let number = known.unwrap_or_else(|| {
-                let element = description.element;
                 let allocate = Bytes(0);
-                instances.push(Instance { buffer, thread, allocate, chains: Vec::new(), element });
+                instances.push(Instance { buffer, thread, allocate, chains: Vec::new(), element: None });
                 instances.len() - 1
             });
             part.instance = Some(number);
             let instance = &mut instances[number];
-            instance.element = instance.element.max(description.element);
             let end = part.offsets[0] + part.geometry.allocate;
             instance.allocate = Bytes(instance.allocate.0.max(end));
-            if let Some(Pattern::Cycle { stride }) = description.streams.first().map(|stream| stream.pattern)
-            {
-                let (offset, bytes) = (part.offsets[0], part.geometry.stream_bytes);
-                instance
-                    .add_chain(Chain { offset, bytes, stride })
-                    .map_err(|()| PlanError::Chain { place: place.clone(), buffer: spec.name.clone() })?;
+            match description.streams.first().map(|stream| stream.pattern) {
+                Some(StreamPattern::Cycle { stride }) => {
+                    let (offset, bytes) = (part.offsets[0], part.geometry.stream_bytes);
+                    instance
+                        .add_chain(Chain { offset, bytes, stride })
+                        .map_err(|()| PlanError::Chain { place: place.clone(), buffer: spec.name.clone() })?;
+                }
+                Some(StreamPattern::Drawn { .. }) => {}
+                _ => instance.element = instance.element.max(Some(description.element)),
             }
         }
     }
@@ -173,18 +175,18 @@ impl Touched {
 }
 
 /// What a part touches, stream by stream.
-pub fn touched(kernel: &crate::Kernel, part: &Part) -> Vec<Touched> {
+pub fn touched(kernel: &crate::Kernel, part: &PlanPart) -> Vec<Touched> {
     let description = kernel.description();
     let geometry = &part.geometry;
     let rows = geometry.rows.1 - geometry.rows.0;
     let extent = |stream: usize| match (&description.shape, description.streams[stream].pattern) {
-        (Shape::Triangle(_), _) => match stream {
+        (KernelShape::Triangle(_), _) => match stream {
             0 => (0, rows * geometry.pitch),
             // Nobody needs elements of the vector before its first diagonal.
             1 => (geometry.rows.0 * 8, geometry.pitch),
             _ => (0, rows * 8),
         },
-        (_, Pattern::Fixed) => {
+        (_, StreamPattern::Fixed) => {
             let places = description.ops().filter_map(places).filter(|place| place.stream == stream);
             let ends = places.map(|place| place.offset.max(0) as u64 + 8);
             (0, ends.max().unwrap_or(8))
@@ -198,7 +200,7 @@ pub fn touched(kernel: &crate::Kernel, part: &Part) -> Vec<Touched> {
             let start = (part.offsets[stream] + from) / LINE * LINE;
             let end = (part.offsets[stream] + to).next_multiple_of(LINE);
             let lines = match (&description.shape, stream) {
-                (Shape::Triangle(_), 0) => traffic::matrix_lines(geometry),
+                (KernelShape::Triangle(_), 0) => traffic::matrix_lines(geometry),
                 _ => (end - start).div_ceil(geometry.stride.max(LINE)),
             };
             Touched { start, end, read: used.read, written: used.written || used.non_temporal, lines }

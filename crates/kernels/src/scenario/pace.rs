@@ -15,7 +15,7 @@ const GUESSED_NS_PER_NOP: f64 = 0.3;
 
 /// A number of nops and what it came to.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pace {
+pub struct StepPace {
     /// Empty operations per iteration.
     pub nops: u64,
     /// Time of one iteration with them.
@@ -39,10 +39,10 @@ pub struct Pace {
 pub fn find<E>(
     target_ns: f64,
     mut measure: impl FnMut(u64) -> Result<Option<f64>, E>,
-) -> Result<Option<Pace>, E> {
+) -> Result<Option<StepPace>, E> {
     let Some(bare) = measure(0)? else { return Ok(None) };
-    let mut best = Pace { nops: 0, ns_per_iteration: bare };
-    let (mut low, mut high): (Pace, Option<Pace>) = (best, None);
+    let mut best = StepPace { nops: 0, ns_per_iteration: bare };
+    let (mut low, mut high): (StepPace, Option<StepPace>) = (best, None);
     if bare >= target_ns {
         return Ok(Some(best));
     }
@@ -52,8 +52,8 @@ pub fn find<E>(
             break;
         }
         let Some(ns_per_iteration) = measure(nops)? else { break };
-        let tried = Pace { nops, ns_per_iteration };
-        let miss = |pace: &Pace| (pace.ns_per_iteration / target_ns - 1.0).abs();
+        let tried = StepPace { nops, ns_per_iteration };
+        let miss = |pace: &StepPace| (pace.ns_per_iteration / target_ns - 1.0).abs();
         if miss(&tried) < miss(&best) {
             best = tried;
         }
@@ -70,7 +70,7 @@ pub fn find<E>(
 }
 
 /// Between two numbers by the line through them, kept off the ends; beyond the lower one by the time missing.
-fn next(target_ns: f64, low: &Pace, high: Option<&Pace>) -> u64 {
+fn next(target_ns: f64, low: &StepPace, high: Option<&StepPace>) -> u64 {
     let missing = target_ns - low.ns_per_iteration;
     let Some(high) = high else {
         let each = if low.nops == 0 {
@@ -99,7 +99,7 @@ mod tests {
             runs += 1;
             Ok::<_, ()>((runs < 2).then_some(1.0 + nops as f64))
         });
-        assert_eq!(found, Ok(Some(Pace { nops: 0, ns_per_iteration: 1.0 })));
+        assert_eq!(found, Ok(Some(StepPace { nops: 0, ns_per_iteration: 1.0 })));
         assert_eq!(find(10.0, |_| Err::<Option<f64>, _>("broken")), Err("broken"));
     }
 

@@ -2,19 +2,19 @@
 
 use std::{collections::BTreeSet, ops::RangeInclusive};
 
+use machine::DataFileError;
 use toml::Spanned;
 
 use super::{
-    definition::{Body, BufferSpec, Region, Scenario, Sharing, Span, Step},
+    definition::{Body, BufferSharing, BufferSpec, Scenario, ScenarioRegion, ScenarioStep, StepSpan},
     file,
     resolve::{Fault, Values},
 };
 use crate::{
-    catalogue::Catalogue,
-    description::{Pattern, Shape, Widths},
+    catalogue::KernelCatalogue,
+    description::{KernelShape, StreamPattern, Widths},
     geometry::LINE,
     kernel::Kernel,
-    parse::KernelFileError,
 };
 
 /// No scenario file is larger than this; a larger one is a mistake.
@@ -38,17 +38,8 @@ const SHIFTS: RangeInclusive<u64> = 0..=8192;
 #[non_exhaustive]
 pub enum ScenarioError {
     /// Something is wrong with the file.
-    #[error("{origin}:{line}:{column}: {message}")]
-    File {
-        /// The file's name.
-        origin: String,
-        /// From 1.
-        line: usize,
-        /// From 1, in characters.
-        column: usize,
-        /// What is wrong and what would be right.
-        message: String,
-    },
+    #[error(transparent)]
+    File(#[from] DataFileError),
     /// A value was set that the scenario does not have.
     #[error("scenario '{scenario}' has no value '{name}' to set{}", known(.has))]
     UnknownVariable {
@@ -68,7 +59,7 @@ fn known(has: &[String]) -> String {
 /// Reads a scenario. `origin` is the name shown in errors; `settings` are values for its variables.
 ///
 /// ```
-/// use kernels::{Catalogue, scenario};
+/// use kernels::{KernelCatalogue, scenario};
 /// let text = r#"
 /// name = "sweep"
 /// about = "reads w bytes ten times"
@@ -89,7 +80,7 @@ fn known(has: &[String]) -> String {
 /// kernel = "load"
 /// buffer = "data"
 /// "#;
-/// let catalogue = Catalogue::builtin()?;
+/// let catalogue = KernelCatalogue::builtin()?;
 /// let scenario = scenario::parse(text, "mine.toml", &catalogue, &[("w".into(), "4M".into())])?;
 /// assert_eq!(scenario.buffers[0].size, machine::Bytes::mib(4));
 /// let error = scenario::parse(&text.replace("\"load\"", "\"lod\""), "mine.toml", &catalogue, &[]).unwrap_err();
@@ -99,21 +90,15 @@ fn known(has: &[String]) -> String {
 pub fn parse(
     text: &str,
     origin: &str,
-    catalogue: &Catalogue,
+    catalogue: &KernelCatalogue,
     settings: &[(String, String)],
 ) -> Result<Scenario, ScenarioError> {
-    let locate = |fault: Fault| {
-        let place = KernelFileError::at(text, fault.at, origin, fault.message);
-        let KernelFileError { origin, line, column, message } = place;
-        ScenarioError::File { origin, line, column, message }
-    };
+    let locate = |fault: Fault| ScenarioError::from(DataFileError::at(text, fault.at, origin, fault.message));
     if text.len() > LARGEST_FILE {
         return Err(locate(Fault::new(0, "the file is larger than 1 MiB: not a scenario file")));
     }
-    let file: file::File = toml::from_str(text).map_err(|error| {
-        let at = error.span().map_or(0, |span| span.start);
-        locate(Fault::new(at, error.message().replace('\n', " ")))
-    })?;
+    let file: file::ScenarioFile =
+        toml::from_str(text).map_err(|error| DataFileError::toml(text, origin, &error))?;
     let values = Values::new(&file.set, settings).map_err(|name| ScenarioError::UnknownVariable {
         scenario: file.name.get_ref().clone(),
         name,
@@ -122,7 +107,7 @@ pub fn parse(
     build(&file, &values, catalogue).map_err(locate)
 }
 
-fn build(file: &file::File, values: &Values, catalogue: &Catalogue) -> Result<Scenario, Fault> {
+fn build(file: &file::ScenarioFile, values: &Values, catalogue: &KernelCatalogue) -> Result<Scenario, Fault> {
     let threads = match values.word(&file.threads, "threads") {
         Ok(("any", _)) => None,
         Ok((_, at)) => return Err(Fault::new(at, "threads is a number, or any: one for each CPU named")),
@@ -138,7 +123,8 @@ fn build(file: &file::File, values: &Values, catalogue: &Catalogue) -> Result<Sc
         buffers: buffers(file, values)?,
         regions: Vec::new(),
     };
-    let mut builder = Builder { values, catalogue, scenario: &scenario, regions: 0, steps: 0, events: 0 };
+    let mut builder =
+        ScenarioBuilder { values, catalogue, scenario: &scenario, regions: 0, steps: 0, events: 0 };
     let all = threads.map(|threads| (0..threads).collect::<Vec<_>>());
     let at = file.name.span().start + 1;
     scenario.regions = builder.regions(&file.region, all.as_deref(), 1, 1, at)?;
@@ -162,17 +148,17 @@ fn name(given: &Spanned<String>, what: &str, taken: &mut BTreeSet<String>) -> Re
     Ok(name.clone())
 }
 
-fn buffers(file: &file::File, values: &Values) -> Result<Vec<BufferSpec>, Fault> {
+fn buffers(file: &file::ScenarioFile, values: &Values) -> Result<Vec<BufferSpec>, Fault> {
     if let Some(extra) = file.buffer.get(MOST_OF_EACH) {
         return Err(Fault::new(extra.name.span().start, format!("at most {MOST_OF_EACH} buffers")));
     }
     let mut taken = BTreeSet::new();
-    let sharings = [("private", Sharing::Private), ("shared", Sharing::Shared)];
-    let build = |raw: &file::Buffer| {
+    let sharings = [("private", BufferSharing::Private), ("shared", BufferSharing::Shared)];
+    let build = |raw: &file::BufferEntry| {
         Ok(BufferSpec {
             name: name(&raw.name, "buffer", &mut taken)?,
             size: values.size(&raw.size)?,
-            sharing: values.choice(raw.sharing.as_ref(), "sharing", &sharings, Sharing::Private)?,
+            sharing: values.choice(raw.sharing.as_ref(), "sharing", &sharings, BufferSharing::Private)?,
             home: values.home(raw.node.as_ref())?,
             pages: values.pages(raw.pages.as_ref())?,
         })
@@ -181,26 +167,26 @@ fn buffers(file: &file::File, values: &Values) -> Result<Vec<BufferSpec>, Fault>
 }
 
 /// Builds regions and steps, counting what they come to.
-struct Builder<'a> {
+struct ScenarioBuilder<'a> {
     values: &'a Values,
-    catalogue: &'a Catalogue,
+    catalogue: &'a KernelCatalogue,
     scenario: &'a Scenario,
     regions: usize,
     steps: usize,
     events: u64,
 }
 
-impl Builder<'_> {
+impl ScenarioBuilder<'_> {
     /// Siblings. `threads` are those of the region around them, `entries` how often that is entered, `at` where
     /// it is named.
     fn regions(
         &mut self,
-        raw: &[file::Region],
+        raw: &[file::RegionEntry],
         threads: Option<&[usize]>,
         entries: u64,
         depth: usize,
         at: usize,
-    ) -> Result<Vec<Region>, Fault> {
+    ) -> Result<Vec<ScenarioRegion>, Fault> {
         if raw.is_empty() {
             return Err(Fault::new(at, "nothing happens here: add a region or, within one, a step"));
         }
@@ -213,12 +199,12 @@ impl Builder<'_> {
 
     fn region(
         &mut self,
-        raw: &file::Region,
+        raw: &file::RegionEntry,
         around: Option<&[usize]>,
         entries: u64,
         depth: usize,
         taken: &mut BTreeSet<String>,
-    ) -> Result<Region, Fault> {
+    ) -> Result<ScenarioRegion, Fault> {
         let name = name(&raw.name, "region", taken)?;
         let at = raw.name.span().start + 1;
         let repeat = self.optional(raw.repeat.as_ref(), "repeat", REPEATS, 1)?;
@@ -242,7 +228,7 @@ impl Builder<'_> {
                 ));
             }
         };
-        Ok(Region { name, repeat, threads, body })
+        Ok(ScenarioRegion { name, repeat, threads, body })
     }
 
     fn happens(&mut self, times: u64, at: usize) -> Result<(), Fault> {
@@ -287,7 +273,12 @@ impl Builder<'_> {
         Ok(Some(given.get_ref().iter().map(|&thread| thread as usize).collect()))
     }
 
-    fn step(&mut self, raw: &file::Step, around: Option<&[usize]>, entries: u64) -> Result<Step, Fault> {
+    fn step(
+        &mut self,
+        raw: &file::StepEntry,
+        around: Option<&[usize]>,
+        entries: u64,
+    ) -> Result<ScenarioStep, Fault> {
         let (name, at) = self.values.word(&raw.kernel, "kernel")?;
         self.steps += 1;
         if self.steps > MOST_OF_EACH {
@@ -316,13 +307,13 @@ impl Builder<'_> {
             return Err(Fault::new(at, message));
         }
         self.happens(entries.saturating_mul(taking_part.unwrap_or(1) as u64), at)?;
-        let spans = [("own", Span::Own), ("whole", Span::Whole)];
-        let step = Step {
+        let spans = [("own", StepSpan::Own), ("whole", StepSpan::Whole)];
+        let step = ScenarioStep {
             width,
             buffer: self.buffer(raw, &kernel, at)?,
             passes: self.optional(raw.passes.as_ref(), "passes", PASSES, 1)?,
             threads,
-            span: self.values.choice(raw.span.as_ref(), "span", &spans, Span::Own)?,
+            span: self.values.choice(raw.span.as_ref(), "span", &spans, StepSpan::Own)?,
             shift: self.optional(raw.shift.as_ref(), "shift", SHIFTS, 0)?,
             rate_bytes_per_s: self.values.rate(raw.rate.as_ref())?,
             kernel,
@@ -331,7 +322,7 @@ impl Builder<'_> {
         Ok(step)
     }
 
-    fn buffer(&self, raw: &file::Step, kernel: &Kernel, at: usize) -> Result<Option<usize>, Fault> {
+    fn buffer(&self, raw: &file::StepEntry, kernel: &Kernel, at: usize) -> Result<Option<usize>, Fault> {
         let none = kernel.description().is_register_only();
         let Some(given) = &raw.buffer else {
             let message = format!("kernel '{}' needs a buffer", kernel.name());
@@ -351,25 +342,26 @@ impl Builder<'_> {
     }
 
     /// What goes together and what does not.
-    fn check(&self, raw: &file::Step, step: &Step) -> Result<(), Fault> {
+    fn check(&self, raw: &file::StepEntry, step: &ScenarioStep) -> Result<(), Fault> {
         let description = step.kernel.description();
         let at = |field: &Option<Spanned<file::Scalar>>| field.as_ref().unwrap_or(&raw.kernel).span().start;
-        let shared = step.buffer.is_some_and(|index| self.scenario.buffers[index].sharing == Sharing::Shared);
-        let together = !matches!(description.shape, Shape::Private(_));
+        let shared =
+            step.buffer.is_some_and(|index| self.scenario.buffers[index].sharing == BufferSharing::Shared);
+        let together = !matches!(description.shape, KernelShape::Private(_));
         if together && !shared {
             let at = raw.buffer.as_ref().map_or(at(&None), |buffer| buffer.span().start + 1);
             let message =
                 format!("kernel '{}' works on one buffer together: it must be shared", step.kernel.name());
             return Err(Fault::new(at, message));
         }
-        if step.span == Span::Whole && (together || !shared) {
+        if step.span == StepSpan::Whole && (together || !shared) {
             return Err(Fault::new(
                 at(&raw.span),
                 "span = \"whole\" is for shared buffers and kernels of one thread",
             ));
         }
-        let fixed = description.streams.first().is_some_and(|stream| stream.pattern == Pattern::Fixed);
-        if step.shift > 0 && !(fixed && step.span == Span::Whole) {
+        let fixed = description.streams.first().is_some_and(|stream| stream.pattern == StreamPattern::Fixed);
+        if step.shift > 0 && !(fixed && step.span == StepSpan::Whole) {
             let message = "shift is for kernels at a fixed place of a shared buffer with span = \"whole\"";
             return Err(Fault::new(at(&raw.shift), message));
         }

@@ -8,17 +8,17 @@ use std::{ops::Range, sync::Arc};
 use machine::{Bytes, Isa, Width};
 
 use super::{
-    definition::{Body, Region, Scenario, Step},
+    definition::{Body, Scenario, ScenarioRegion, ScenarioStep},
     layout::{self, Instance},
     schedule::Schedule,
 };
 use crate::{
-    description::{Op, Shape},
+    description::{KernelShape, Op},
     draw::Lcg,
     geometry::Geometry,
     kernel::Kernel,
     lower,
-    program::Program,
+    program::KernelProgram,
 };
 
 pub use error::PlanError;
@@ -72,12 +72,12 @@ pub struct PlannedStep {
     /// Asked for, all threads together.
     pub rate_bytes_per_s: Option<f64>,
     /// One for each thread that takes part.
-    pub parts: Vec<Part>,
+    pub parts: Vec<PlanPart>,
 }
 
 /// A step for one thread.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct PlanPart {
     /// Which thread.
     pub thread: usize,
     /// Which of the kernel's bodies.
@@ -85,7 +85,7 @@ pub struct Part {
     /// Its share of the data.
     pub geometry: Geometry,
     /// Its code.
-    pub program: Arc<Program>,
+    pub program: Arc<KernelProgram>,
     /// Index into [`Plan::instances`].
     pub instance: Option<usize>,
     /// Where each stream begins in that instance.
@@ -94,7 +94,7 @@ pub struct Part {
     pub random: u64,
 }
 
-impl Part {
+impl PlanPart {
     /// Where each stream begins if the instance lies at `base`.
     pub fn bases(&self, base: u64) -> [u64; 6] {
         self.offsets.map(|offset| base + offset)
@@ -103,7 +103,7 @@ impl Part {
 
 impl PlannedStep {
     /// The part of a thread.
-    pub fn part(&self, thread: usize) -> Option<&Part> {
+    pub fn part(&self, thread: usize) -> Option<&PlanPart> {
         self.parts.iter().find(|part| part.thread == thread)
     }
 
@@ -115,15 +115,15 @@ impl PlannedStep {
 
     /// Whether its threads take turns over one buffer.
     pub fn takes_turns(&self) -> bool {
-        matches!(self.kernel.description().shape, Shape::Turns { .. })
+        matches!(self.kernel.description().shape, KernelShape::Turns { .. })
     }
 
-    /// How far the random sequence of a part moves on in one execution of the step.
-    pub fn draws(&self, part: &Part) -> u64 {
+    /// How far the random sequence of a part moves on in so many passes.
+    pub fn draws(&self, part: &PlanPart, passes: u64) -> u64 {
         let draws =
             self.kernel.description().ops().filter(|op| matches!(op, Op::Draw { .. } | Op::Coin { .. }));
         let per_pass = part.geometry.iterations * self.kernel.description().unroll;
-        draws.count() as u64 * self.passes * per_pass
+        draws.count() as u64 * passes * per_pass
     }
 
     pub(super) fn flips_coins(&self) -> bool {
@@ -134,6 +134,19 @@ impl PlannedStep {
 impl Plan {
     /// `scenario` for `threads` threads on a CPU with `isa`, every buffer divided by `scale`.
     pub fn new(scenario: &Scenario, threads: usize, isa: &Isa, scale: u64) -> Result<Self, PlanError> {
+        let plan = Self::lowered(scenario, threads, isa, scale)?;
+        plan.check_events()?;
+        plan.check_volume()?;
+        Ok(plan)
+    }
+
+    /// The same however much there is to do: whoever runs it chooses the passes.
+    pub(crate) fn lowered(
+        scenario: &Scenario,
+        threads: usize,
+        isa: &Isa,
+        scale: u64,
+    ) -> Result<Self, PlanError> {
         if let Some(needed) = scenario.threads.filter(|&needed| needed != threads) {
             let scenario = scenario.name.clone();
             return Err(PlanError::Threads { scenario, needed, given: threads });
@@ -153,15 +166,13 @@ impl Plan {
         for region in &scenario.regions {
             plan.add_region(region, None, &everybody, isa)?;
         }
-        plan.check_events()?;
-        plan.check_volume()?;
         plan.instances = layout::instances(&mut plan)?;
         Ok(plan)
     }
 
     fn add_region(
         &mut self,
-        region: &Region,
+        region: &ScenarioRegion,
         around: Option<usize>,
         threads: &[usize],
         isa: &Isa,
@@ -218,7 +229,7 @@ impl Plan {
 
     fn step(
         &self,
-        step: &Step,
+        step: &ScenarioStep,
         region: usize,
         threads: &[usize],
         isa: &Isa,
@@ -234,7 +245,7 @@ impl Plan {
         let size = step.buffer.map_or(Bytes(0), |buffer| self.size(buffer));
         let buffer = step.buffer.map(|index| &self.scenario.buffers[index]);
         let placed = layout::place(step, buffer, width, size, threads.len()).map_err(failed)?;
-        let mut programs: Vec<Arc<Program>> = Vec::new();
+        let mut programs: Vec<Arc<KernelProgram>> = Vec::new();
         let mut parts = Vec::new();
         for (&thread, (role, geometry, offsets)) in threads.iter().zip(placed) {
             // Threads in the same role differ in their arguments, not in their code.
@@ -244,7 +255,7 @@ impl Plan {
             let stream = (self.steps.len() as u64) << 16 | thread as u64;
             let random = Lcg::stream(self.scenario.seed, stream).state();
             let program = Arc::clone(&programs[role]);
-            parts.push(Part { thread, role, geometry, program, instance: None, offsets, random });
+            parts.push(PlanPart { thread, role, geometry, program, instance: None, offsets, random });
         }
         let (buffer, passes, rate_bytes_per_s) = (step.buffer, step.passes, step.rate_bytes_per_s);
         let mut planned = PlannedStep { region, kernel, width, buffer, passes, rate_bytes_per_s, parts };
@@ -317,7 +328,7 @@ impl Plan {
 impl PlannedStep {
     fn set_nops(&mut self, nops: u64) -> Result<(), NopsError> {
         self.kernel = self.kernel.clone().with("nops", nops).map_err(NopsError::Kernel)?;
-        let mut program: Option<Arc<Program>> = None;
+        let mut program: Option<Arc<KernelProgram>> = None;
         for part in &mut self.parts {
             let shared = match &program {
                 Some(program) => Arc::clone(program),

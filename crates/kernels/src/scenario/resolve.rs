@@ -6,7 +6,7 @@ use machine::{Bytes, Width};
 use toml::Spanned;
 
 use super::{
-    definition::{Home, Variable},
+    definition::{BufferHome, ScenarioVariable},
     file::Scalar,
 };
 use crate::memory::PagePolicy;
@@ -51,24 +51,28 @@ impl Values {
     }
 
     /// All of them, by name.
-    pub fn list(&self) -> Vec<Variable> {
+    pub fn list(&self) -> Vec<ScenarioVariable> {
         let variables = self.variables.iter();
         variables
-            .map(|(name, (value, set))| Variable { name: name.clone(), value: value.to_string(), set: *set })
+            .map(|(name, (value, set))| ScenarioVariable {
+                name: name.clone(),
+                value: value.to_string(),
+                set: *set,
+            })
             .collect()
     }
 
     /// The value itself, or that of the variable it names.
-    fn look_up<'a>(&'a self, given: &'a Spanned<Scalar>) -> Result<Found<'a>, Fault> {
+    fn look_up<'a>(&'a self, given: &'a Spanned<Scalar>) -> Result<FoundBuffer<'a>, Fault> {
         let at = given.span().start;
         let Scalar::Text(text) = given.get_ref() else {
-            return Ok(Found { at, value: given.get_ref(), from: None });
+            return Ok(FoundBuffer { at, value: given.get_ref(), from: None });
         };
         let Some(name) = text.strip_prefix('$') else {
-            return Ok(Found { at: at + 1, value: given.get_ref(), from: None });
+            return Ok(FoundBuffer { at: at + 1, value: given.get_ref(), from: None });
         };
         match self.variables.get(name) {
-            Some((value, _)) => Ok(Found { at: at + 1, value, from: Some(name) }),
+            Some((value, _)) => Ok(FoundBuffer { at: at + 1, value, from: Some(name) }),
             None => Err(Fault::new(at + 1, format!("there is no variable '{name}'; declare it under [set]"))),
         }
     }
@@ -130,13 +134,13 @@ impl Values {
     }
 
     /// A node.
-    pub fn home(&self, given: Option<&Spanned<Scalar>>) -> Result<Home, Fault> {
-        let Some(given) = given else { return Ok(Home::Local) };
+    pub fn home(&self, given: Option<&Spanned<Scalar>>) -> Result<BufferHome, Fault> {
+        let Some(given) = given else { return Ok(BufferHome::Local) };
         let found = self.look_up(given)?;
         match found.value {
-            Scalar::Text(text) if text == "local" => Ok(Home::Local),
-            Scalar::Text(text) if text == "remote" => Ok(Home::Remote),
-            Scalar::Number(number @ 0..=32_767) => Ok(Home::Node(*number as u32)),
+            Scalar::Text(text) if text == "local" => Ok(BufferHome::Local),
+            Scalar::Text(text) if text == "remote" => Ok(BufferHome::Remote),
+            Scalar::Number(number @ 0..=32_767) => Ok(BufferHome::Node(*number as u32)),
             _ => Err(found.fault("node is local, remote or the number of a NUMA node")),
         }
     }
@@ -168,13 +172,13 @@ impl Values {
 }
 
 /// A value with where it was used and the variable it came from.
-struct Found<'a> {
+struct FoundBuffer<'a> {
     at: usize,
     value: &'a Scalar,
     from: Option<&'a str>,
 }
 
-impl Found<'_> {
+impl FoundBuffer<'_> {
     fn fault(&self, message: &str) -> Fault {
         let from = self.from.map_or(String::new(), |name| format!(" (${name} is '{}')", self.value));
         Fault::new(self.at, format!("{message}{from}"))

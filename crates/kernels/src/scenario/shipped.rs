@@ -4,7 +4,7 @@ use super::{
     definition::Scenario,
     parse::{self, ScenarioError},
 };
-use crate::catalogue::Catalogue;
+use crate::catalogue::KernelCatalogue;
 
 /// A scenario that comes with memwall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Shipped {
     /// Reads it, with values for its variables.
     pub fn parse(
         &self,
-        catalogue: &Catalogue,
+        catalogue: &KernelCatalogue,
         settings: &[(String, String)],
     ) -> Result<Scenario, ScenarioError> {
         parse::parse(self.text, &format!("{}.toml", self.name), catalogue, settings)

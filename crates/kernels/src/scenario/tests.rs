@@ -8,13 +8,13 @@ use machine::{Bytes, Isa};
 use proptest::prelude::*;
 
 use super::{Plan, PlanError, Scenario, ScenarioError, parse, shipped, truth};
-use crate::catalogue::Catalogue;
+use crate::catalogue::KernelCatalogue;
 
 pub(super) const AVX2: Isa = Isa { x86_64: true, avx: true, avx2: true, fma: true, avx512f: false };
 
-fn catalogue() -> &'static Catalogue {
-    static BUILTIN: LazyLock<Catalogue> =
-        LazyLock::new(|| Catalogue::builtin().expect("built-in kernels are valid"));
+fn catalogue() -> &'static KernelCatalogue {
+    static BUILTIN: LazyLock<KernelCatalogue> =
+        LazyLock::new(|| KernelCatalogue::builtin().expect("built-in kernels are valid"));
     &BUILTIN
 }
 

@@ -5,14 +5,14 @@ use machine::Bytes;
 use super::{
     handover,
     layout::{self, Touched},
-    plan::{Part, Plan, PlannedStep},
+    plan::{Plan, PlanPart, PlannedStep},
     reuse,
 };
 use crate::{
-    draw::{DrawError, LCG_INCREMENT, LCG_MULTIPLIER},
+    draw::{DrawError, Lcg},
     geometry::LINE,
-    traffic::{self, Lines},
-    truth::{self, Counts},
+    traffic::{self, TrafficLines},
+    truth::{self, TruthCounts},
 };
 
 /// What one thread does in one region, all entries and all regions inside together.
@@ -21,7 +21,7 @@ pub struct ThreadTruth {
     /// Which thread.
     pub thread: usize,
     /// From call to return of each step; waiting for other threads is not counted.
-    pub counts: Counts,
+    pub counts: TruthCounts,
     /// Bytes touched at least once, in whole lines.
     pub data: Bytes,
     /// Steps that wait for each other.
@@ -66,9 +66,7 @@ pub fn of(plan: &Plan) -> Vec<Vec<ThreadTruth>> {
             let slot = slot(plan, step.region, part.thread);
             let own = &mut truth[step.region][slot];
             own.counts += counts(plan, index, part);
-            let iterations = part.geometry.iterations * part.geometry.turns * step.passes;
-            own.chain +=
-                traffic::chained_steps(&step.kernel) * iterations * plan.regions[step.region].entries;
+            own.chain += step.chained_steps(part) * step.passes * plan.regions[step.region].entries;
             if let Some(instance) = part.instance {
                 let ranges = layout::touched(&step.kernel, part).into_iter().map(|range| (instance, range));
                 touched[step.region][slot].extend(ranges);
@@ -103,7 +101,7 @@ pub fn of(plan: &Plan) -> Vec<Vec<ThreadTruth>> {
 
 /// Lines that cross below a cache of this capacity, as [`of`] is ordered. Caches are empty at first and replace
 /// the line unused for longest; each thread has a cache of its own of this capacity.
-pub fn lines_below(plan: &Plan, capacity: Bytes) -> Result<Vec<Vec<Lines>>, DrawError> {
+pub fn lines_below(plan: &Plan, capacity: Bytes) -> Result<Vec<Vec<TrafficLines>>, DrawError> {
     reuse::lines(plan, capacity)
 }
 
@@ -118,43 +116,79 @@ pub(super) fn slot(plan: &Plan, region: usize, thread: usize) -> usize {
 }
 
 /// All executions of a part.
-fn counts(plan: &Plan, index: usize, part: &Part) -> Counts {
+fn counts(plan: &Plan, index: usize, part: &PlanPart) -> TruthCounts {
     let step = &plan.steps[index];
     let entries = plan.regions[step.region].entries;
     if !step.flips_coins() {
-        return once(step, part, part.random) * entries;
+        return step.counts(part, step.passes) * entries;
     }
-    (0..entries).fold(Counts::default(), |sum, entry| sum + once(step, part, random_at(step, part, entry)))
-}
-
-/// One execution of a part whose random sequence is at `random`.
-pub fn once(step: &PlannedStep, part: &Part, random: u64) -> Counts {
-    if step.takes_turns() {
-        let turns = part.geometry.turns * step.passes;
-        return truth::counts(&part.program, &part.geometry, 1, random) * turns;
-    }
-    truth::counts(&part.program, &part.geometry, step.passes, random)
+    let entry = |entry| step.counts_from(part, step.passes, random_at(step, part, entry));
+    (0..entries).fold(TruthCounts::default(), |sum, number| sum + entry(number))
 }
 
 /// State of a part's random sequence at its execution number `entry`, from 0: it goes on from one to the next.
-pub fn random_at(step: &PlannedStep, part: &Part, entry: u64) -> u64 {
-    jumped(part.random, step.draws(part).wrapping_mul(entry))
+fn random_at(step: &PlannedStep, part: &PlanPart, entry: u64) -> u64 {
+    Lcg::new(part.random).after(step.draws(part, step.passes).wrapping_mul(entry)).state()
 }
 
-/// The state of the generator after `steps` steps: x → ax + c composed with itself by squaring.
-fn jumped(state: u64, mut steps: u64) -> u64 {
-    let (mut factor, mut addend) = (1u64, 0u64);
-    let (mut a, mut c) = (LCG_MULTIPLIER, LCG_INCREMENT);
-    while steps > 0 {
-        if steps & 1 == 1 {
-            factor = factor.wrapping_mul(a);
-            addend = addend.wrapping_mul(a).wrapping_add(c);
-        }
-        c = a.wrapping_mul(c).wrapping_add(c);
-        a = a.wrapping_mul(a);
-        steps >>= 1;
+/// What one pass of a step does, all threads together.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Pass {
+    /// By construction.
+    pub counts: TruthCounts,
+    /// Bytes that move if no cache holds anything: write-allocates and write-backs included.
+    pub memory_bytes: f64,
+    /// Steps of all threads that wait for each other within their thread.
+    pub chain: u64,
+    /// Lines that one thread writes and another reads.
+    pub modified_transfers: u64,
+}
+
+impl PlannedStep {
+    /// What so many passes of a part do from call to return. Exact.
+    pub fn counts(&self, part: &PlanPart, passes: u64) -> TruthCounts {
+        self.counts_from(part, passes, part.random)
     }
-    state.wrapping_mul(factor).wrapping_add(addend)
+
+    /// The same with the random sequence of the part at `random`.
+    fn counts_from(&self, part: &PlanPart, passes: u64, random: u64) -> TruthCounts {
+        if self.takes_turns() {
+            let turns = part.geometry.turns * passes;
+            return truth::counts(&part.program, &part.geometry, 1, random) * turns;
+        }
+        truth::counts(&part.program, &part.geometry, passes, random)
+    }
+
+    /// What one more pass of a part does. The code around the loop is no part of it, unless threads take turns:
+    /// each turn is a call.
+    pub fn pass_counts(&self, part: &PlanPart) -> TruthCounts {
+        let one = self.counts(part, 1);
+        if self.takes_turns() { one } else { self.counts(part, 2).minus(one) }
+    }
+
+    /// Steps of one pass of a part that wait for each other.
+    pub fn chained_steps(&self, part: &PlanPart) -> u64 {
+        traffic::chained_steps(&self.kernel) * part.geometry.iterations * part.geometry.turns
+    }
+
+    /// What one pass does, all threads together.
+    pub fn pass(&self) -> Result<Pass, DrawError> {
+        let mut pass = Pass::default();
+        for part in &self.parts {
+            pass.counts += self.pass_counts(part);
+            pass.chain += self.chained_steps(part);
+            pass.memory_bytes += traffic::lines_below(&self.kernel, &part.geometry, Bytes(0))?.bytes();
+        }
+        if let Some(part) = self.parts.first().filter(|_| self.takes_turns()) {
+            pass.modified_transfers = part.geometry.turns * part.geometry.iterations;
+        }
+        Ok(pass)
+    }
+
+    /// Its data set, rounded to whole iterations; what threads share is counted once.
+    pub fn size(&self) -> Bytes {
+        Bytes(self.parts.iter().map(|part| part.geometry.size).sum())
+    }
 }
 
 /// Lines of ranges that may overlap, each counted once, in bytes.
@@ -174,14 +208,25 @@ fn distinct(mut ranges: Vec<(usize, Touched)>) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::draw::Lcg;
+    use crate::{Job, KernelCatalogue};
+    use machine::Isa;
 
     #[test]
-    fn a_jump_is_that_many_steps() {
-        let mut walked = Lcg::new(7);
-        for steps in 0..200 {
-            assert_eq!(jumped(7, steps), walked.state());
-            walked.next();
-        }
+    fn work_that_cannot_be_told_is_no_work_of_zero_lines() {
+        let kernel = KernelCatalogue::builtin().expect("kernels").get("random-uni").expect("a kernel");
+        let plan = Job::new(kernel, Bytes::kib(64), &[0]).plan(&Isa::native()).expect("a plan");
+        let mut step = plan.steps()[0].clone();
+        assert!(step.pass().expect("a pass").memory_bytes > 0.0);
+        step.parts[0].geometry.elements = 0;
+        assert_eq!(step.pass(), Err(DrawError::NoElements));
+    }
+
+    #[test]
+    fn every_turn_is_a_call_and_counts_as_one() {
+        let kernel = KernelCatalogue::builtin().expect("kernels").get("producer-consumer").expect("a kernel");
+        let plan = Job::new(kernel, Bytes::kib(4), &[0, 1]).plan(&Isa::native()).expect("a plan");
+        let step = &plan.steps()[0];
+        let whole = step.parts.iter().fold(TruthCounts::default(), |sum, part| sum + step.counts(part, 7));
+        assert_eq!(step.pass().expect("a pass").counts * 7, whole);
     }
 }

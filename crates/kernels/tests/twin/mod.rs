@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use kernels::{
     Kernel,
-    description::{Amount, Arithmetic, IntegerOp, Life, Op, Operand, Pattern, Place, Shape, Start},
+    description::{
+        Amount, Arithmetic, IntegerOp, KernelShape, Op, Operand, OperandPlace, RegisterLife, RegisterStart,
+        StreamPattern,
+    },
     draw::{DrawTable, Lcg},
     geometry::Geometry,
-    program::{Arguments, Saved},
+    program::{ProgramArguments, Saved},
 };
 use machine::Width;
 
@@ -31,12 +34,12 @@ impl<'a> Twin<'a> {
         kernel: &'a Kernel,
         width: Width,
         geometry: &'a Geometry,
-        arguments: &Arguments,
+        arguments: &ProgramArguments,
         words: Vec<u64>,
     ) -> Self {
         let description = kernel.description();
         let table = description.streams.first().and_then(|stream| match stream.pattern {
-            Pattern::Drawn { distribution, .. } => DrawTable::new(distribution, geometry.elements).ok(),
+            StreamPattern::Drawn { distribution, .. } => DrawTable::new(distribution, geometry.elements).ok(),
             _ => None,
         });
         let mut twin = Self {
@@ -54,15 +57,15 @@ impl<'a> Twin<'a> {
         };
         for register in &description.registers {
             match register.start {
-                Start::Float(value) => {
+                RegisterStart::Float(value) => {
                     for copy in 0..description.unroll {
                         twin.set(&register.name, copy, vec![twin.round(value); twin.lanes()]);
                     }
                 }
-                Start::Integer(value) => {
+                RegisterStart::Integer(value) => {
                     twin.integers.insert(register.name.clone(), value as u64);
                 }
-                Start::AddressOf(stream) => {
+                RegisterStart::AddressOf(stream) => {
                     twin.integers.insert(register.name.clone(), arguments.bases[stream]);
                 }
             }
@@ -73,7 +76,7 @@ impl<'a> Twin<'a> {
     pub fn run(&mut self, passes: u64) {
         let description = self.kernel.description();
         match &description.shape {
-            Shape::Private(body) => {
+            KernelShape::Private(body) => {
                 for _ in 0..passes {
                     for iteration in 0..self.geometry.iterations {
                         for copy in 0..description.unroll {
@@ -83,12 +86,12 @@ impl<'a> Twin<'a> {
                     }
                 }
             }
-            Shape::Turns { .. } => {
+            KernelShape::Turns { .. } => {
                 for line in 0..self.geometry.turns * self.geometry.iterations {
                     self.write(self.bases[0] + line * 64, &1u64.to_le_bytes());
                 }
             }
-            Shape::Triangle(_) => self.triangle(),
+            KernelShape::Triangle(_) => self.triangle(),
         }
     }
 
@@ -107,7 +110,7 @@ impl<'a> Twin<'a> {
 
     /// Bits a saved register must hold; `None` where the order of additions is not the twin's.
     pub fn result(&self, slot: usize, saved: &Saved) -> Option<Vec<u64>> {
-        if matches!(self.kernel.description().shape, Shape::Triangle(_)) {
+        if matches!(self.kernel.description().shape, KernelShape::Triangle(_)) {
             return None;
         }
         if !saved.vector {
@@ -117,9 +120,11 @@ impl<'a> Twin<'a> {
         let vectors: Vec<_> = description
             .registers
             .iter()
-            .filter(|register| matches!(register.start, Start::Float(_)) && register.life != Life::Constant)
+            .filter(|register| {
+                matches!(register.start, RegisterStart::Float(_)) && register.life != RegisterLife::Constant
+            })
             .flat_map(|register| {
-                let copies = if register.life == Life::Lanes { description.unroll } else { 1 };
+                let copies = if register.life == RegisterLife::Lanes { description.unroll } else { 1 };
                 (0..copies).map(|copy| (register.name.clone(), copy))
             })
             .collect();
@@ -139,7 +144,7 @@ impl<'a> Twin<'a> {
     }
 
     pub fn compare_memory(&self, words: &[u64], place: &str) {
-        let exact = !matches!(self.kernel.description().shape, Shape::Triangle(_));
+        let exact = !matches!(self.kernel.description().shape, KernelShape::Triangle(_));
         for (index, (word, bytes)) in words.iter().zip(self.memory.chunks(8)).enumerate() {
             let mine = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
             if *word == mine {
@@ -173,8 +178,11 @@ impl<'a> Twin<'a> {
 
     /// Lanes have one register per copy, everything else has one.
     fn copy_of(&self, name: &str, copy: u64) -> u64 {
-        let lanes =
-            self.kernel.description().register(name).is_some_and(|register| register.life == Life::Lanes);
+        let lanes = self
+            .kernel
+            .description()
+            .register(name)
+            .is_some_and(|register| register.life == RegisterLife::Lanes);
         if lanes { copy } else { 0 }
     }
 
@@ -185,12 +193,12 @@ impl<'a> Twin<'a> {
         }
     }
 
-    fn address(&self, place: &Place, vector: u64, buffer: u64) -> u64 {
+    fn address(&self, place: &OperandPlace, vector: u64, buffer: u64) -> u64 {
         let base = self.bases[place.stream] + place.offset as u64;
         match self.kernel.description().streams[place.stream].pattern {
-            Pattern::Sequential { stride } => base + vector * stride.unwrap_or(self.width),
-            Pattern::Fixed | Pattern::Cycle { .. } => base,
-            Pattern::Drawn { element, .. } | Pattern::Coprime { element, .. } => {
+            StreamPattern::Sequential { stride } => base + vector * stride.unwrap_or(self.width),
+            StreamPattern::Fixed | StreamPattern::Cycle { .. } => base,
+            StreamPattern::Drawn { element, .. } | StreamPattern::Coprime { element, .. } => {
                 let index = self.integers[place.index.as_ref().expect("an index")];
                 base + index * element + buffer * self.geometry.pitch
             }
@@ -214,7 +222,7 @@ impl<'a> Twin<'a> {
         }
     }
 
-    fn load(&self, place: &Place, vector: u64) -> Vec<f64> {
+    fn load(&self, place: &OperandPlace, vector: u64) -> Vec<f64> {
         let (start, element) = (self.address(place, vector, 0), self.kernel.description().element);
         (0..self.lanes() as u64).map(|lane| self.float(start + lane * element)).collect()
     }
@@ -288,7 +296,7 @@ impl<'a> Twin<'a> {
             }
             Op::Rmw { place, bytes } => {
                 let buffers = match self.kernel.description().streams[place.stream].pattern {
-                    Pattern::Coprime { buffers, .. } => buffers,
+                    StreamPattern::Coprime { buffers, .. } => buffers,
                     _ => 1,
                 };
                 for buffer in 0..buffers {

@@ -3,7 +3,7 @@
 use super::{CacheGeometry, Model};
 use crate::{
     Bytes, CpuSet, Topology,
-    topology::{Cache, CacheKind, CoreKind, Cpu, CpuIdentity, Limits, Node},
+    topology::{Cache, CacheKind, CoreKind, Cpu, CpuIdentity, MachineLimits, MemoryNode},
 };
 
 /// Distances as firmware usually states them: to itself, and to a node one link away.
@@ -38,7 +38,7 @@ impl Model {
             offline: CpuSet::default(),
             caches: self.caches(),
             nodes: (0..self.sockets).map(|socket| self.node(socket)).collect(),
-            limits: Limits {
+            limits: MachineLimits {
                 cpus: Some(all),
                 nodes: Some((0..self.sockets).collect()),
                 memory: None,
@@ -90,9 +90,9 @@ impl Model {
         caches
     }
 
-    fn node(&self, socket: u32) -> Node {
+    fn node(&self, socket: u32) -> MemoryNode {
         let first = socket * self.cores_per_socket;
-        Node {
+        MemoryNode {
             id: socket,
             cpus: self.threads(first..first + self.cores_per_socket),
             memory: Some(self.memory.size),

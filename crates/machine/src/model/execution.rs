@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// An execution port.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Port {
+pub struct ModelPort {
     /// `p0`, …
     pub name: String,
     /// What it can start.
@@ -88,7 +88,7 @@ impl OpClass {
 /// How long an operation takes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Operation {
+pub struct ModelOperation {
     /// Which.
     pub class: OpClass,
     /// Cycles until its result can be used. For loads: of a hit in the level-one cache, in [`super::PrivateCache`].

@@ -1,40 +1,18 @@
 //! Model files: TOML. Every error names line and column.
 
-use std::fmt;
-
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
 };
 
 use super::{InvalidModel, Model, SourceNote};
+use crate::DataFileError;
 
 /// No model file is larger than this; a larger one is a mistake.
 const LARGEST_FILE: usize = 1 << 20;
 
 /// Keys of `[isa]`: that table serves elsewhere too and lets others pass.
 const ISA_KEYS: [&str; 5] = ["x86_64", "avx", "avx2", "fma", "avx512f"];
-
-/// What is wrong with a model file, and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ModelFileError {
-    /// The file's name.
-    pub origin: String,
-    /// From 1.
-    pub line: usize,
-    /// From 1, in characters.
-    pub column: usize,
-    /// What is wrong and what would be right.
-    pub message: String,
-}
-
-impl fmt::Display for ModelFileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}: {}", self.origin, self.line, self.column, self.message)
-    }
-}
-
-impl std::error::Error for ModelFileError {}
 
 impl SourceNote {
     /// The keys it speaks of.
@@ -52,28 +30,23 @@ impl Model {
     /// assert_eq!(Model::parse(text, "mine.toml")?.cores_per_socket, 2);
     /// let error = Model::parse(&text.replace("dispatch_width = 4", "dispatch_width = 0"), "mine.toml").unwrap_err();
     /// assert!(error.to_string().ends_with("core.dispatch_width: 0 is not between 1 and 32"));
-    /// # Ok::<(), machine::model::ModelFileError>(())
+    /// # Ok::<(), machine::DataFileError>(())
     /// ```
-    pub fn parse(text: &str, origin: &str) -> Result<Self, ModelFileError> {
+    pub fn parse(text: &str, origin: &str) -> Result<Self, DataFileError> {
+        let located = |at, message: String| DataFileError::at(text, at, origin, message);
         if text.len() > LARGEST_FILE {
-            return Err(located(text, origin, 0, "the file is larger than 1 MiB: not a model file".into()));
+            return Err(located(0, "the file is larger than 1 MiB: not a model file".into()));
         }
-        let malformed = |error: toml::de::Error| {
-            let at = error.span().map_or(0, |span| span.start);
-            located(text, origin, at, error.message().replace('\n', " "))
-        };
+        let malformed = |error: toml::de::Error| DataFileError::toml(text, origin, &error);
         let table = DeTable::parse(text).map_err(malformed)?;
         let model: Self = toml::from_str(text).map_err(malformed)?;
         if let Some((at, key)) = unknown_isa_key(&table) {
             let message = format!("unknown field `{key}`, expected one of {}", ISA_KEYS.join(", "));
-            return Err(located(text, origin, at, message));
+            return Err(located(at, message));
         }
         match check_name(&model.name).and_then(|()| model.check()) {
             Ok(()) => Ok(model),
-            Err(invalid) => {
-                let at = find(&table, &invalid.path);
-                Err(located(text, origin, at, invalid.to_string()))
-            }
+            Err(invalid) => Err(located(find(&table, &invalid.path), invalid.to_string())),
         }
     }
 }
@@ -86,18 +59,6 @@ fn check_name(name: &str) -> Result<(), InvalidModel> {
     }
     let message = "a name has 1 to 64 small letters, digits and hyphens".to_owned();
     Err(InvalidModel { path: "name".to_owned(), message })
-}
-
-fn located(text: &str, origin: &str, at: usize, message: String) -> ModelFileError {
-    let at = (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
-    let before = &text[..at];
-    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    ModelFileError {
-        origin: origin.to_owned(),
-        line: before.matches('\n').count() + 1,
-        column: before[line_start..].chars().count() + 1,
-        message,
-    }
 }
 
 fn unknown_isa_key(table: &Spanned<DeTable<'_>>) -> Option<(usize, String)> {

@@ -1,7 +1,7 @@
 //! Smaller machines that answer alike: caches, reach of the TLBs and memory divided, everything that counts time or
 //! requests unchanged. With data divided by the same number, hit rates stay what they were.
 
-use super::{CacheGeometry, InvalidModel, Model, SourceNote, TlbLevel};
+use super::{CacheGeometry, InvalidModel, Model, ModelTlb, SourceNote};
 use crate::Bytes;
 
 /// Why a model has no smaller version.
@@ -93,11 +93,11 @@ fn divided(
 }
 
 /// At least one entry stays.
-fn fewer(level: TlbLevel, divisor: u32) -> TlbLevel {
+fn fewer(level: ModelTlb, divisor: u32) -> ModelTlb {
     let sets = level.entries / level.ways;
     let sets_left = (sets / divisor).max(1);
     let ways = if sets >= divisor { level.ways } else { (level.entries / divisor).max(1) };
-    TlbLevel { entries: sets_left * ways, ways }
+    ModelTlb { entries: sets_left * ways, ways }
 }
 
 #[cfg(test)]

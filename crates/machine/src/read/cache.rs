@@ -49,9 +49,9 @@ pub(super) fn caches(source: &Source, cpus: &[Cpu], gaps: &mut Gaps) -> Vec<Cach
 }
 
 /// Level and kind.
-type Place = (u32, CacheKind);
+type CachePlace = (u32, CacheKind);
 
-fn place(source: &Source, path: &str, gaps: &mut Gaps) -> Option<Place> {
+fn place(source: &Source, path: &str, gaps: &mut Gaps) -> Option<CachePlace> {
     let level = source.value(&format!("{path}/level"), "a cache level", |text| {
         text.parse().ok().filter(|level| (1..=8).contains(level))
     });
@@ -79,7 +79,7 @@ impl Distinct {
     /// Adds the cache of `cpu` unless it is known, and returns it if it is new.
     fn new_one(
         &mut self,
-        (level, kind): Place,
+        (level, kind): CachePlace,
         cpu: u32,
         shared_by: CpuSet,
         path: &str,

@@ -1,10 +1,10 @@
 //! What our cgroup and affinity mask leave to us of the machine.
 
 use super::{cgroup::Cgroups, kib_field, list};
-use crate::{CpuSet, Source, gaps::Gaps, source::ReadError, topology::Limits};
+use crate::{CpuSet, Source, gaps::Gaps, source::ReadError, topology::MachineLimits};
 
 /// Reads affinity, memory and CPU quota.
-pub(super) fn limits(source: &Source, gaps: &mut Gaps) -> Limits {
+pub(super) fn limits(source: &Source, gaps: &mut Gaps) -> MachineLimits {
     let status = gaps.take(source.table("proc/self/status")).map(|table| table.text);
     let meminfo = gaps.take(source.table("proc/meminfo")).map(|table| table.text);
     let cgroups = Cgroups::find(source, gaps);
@@ -17,7 +17,7 @@ pub(super) fn limits(source: &Source, gaps: &mut Gaps) -> Limits {
         value
     };
     let (memory_total, memory_available) = (memory("MemTotal"), memory("MemAvailable"));
-    Limits {
+    MachineLimits {
         cpus: allowed(status.as_deref(), "Cpus_allowed_list", gaps).or_else(|| cgroups.cpus(source, gaps)),
         nodes: allowed(status.as_deref(), "Mems_allowed_list", gaps).or_else(|| cgroups.nodes(source, gaps)),
         memory: cgroups.memory(source, gaps),

@@ -1,14 +1,14 @@
 //! NUMA nodes.
 
 use super::{kib_field, list, some_list};
-use crate::{Bytes, CpuSet, Source, gaps::Gaps, source::ReadError, topology::Node};
+use crate::{Bytes, CpuSet, Source, gaps::Gaps, source::ReadError, topology::MemoryNode};
 
 const NODES: &str = "sys/devices/system/node";
 /// Local distance is 10 by definition, 255 means unreachable.
 const DISTANCES: std::ops::RangeInclusive<u32> = 1..=255;
 
 /// Every online node, ascending.
-pub(super) fn nodes(source: &Source, online: &CpuSet, gaps: &mut Gaps) -> Vec<Node> {
+pub(super) fn nodes(source: &Source, online: &CpuSet, gaps: &mut Gaps) -> Vec<MemoryNode> {
     if !source.exists(NODES) {
         gaps.note(format!("/{NODES}"), "missing: this kernel has no NUMA support, or hides it");
         return Vec::new();
@@ -18,13 +18,13 @@ pub(super) fn nodes(source: &Source, online: &CpuSet, gaps: &mut Gaps) -> Vec<No
         let numbers = gaps.take(source.numbered(NODES, "node")).unwrap_or_default();
         numbers.into_iter().filter(|&node| node < super::MOST_CPUS).collect()
     });
-    let node = |id| Node {
+    let node = |id| MemoryNode {
         id,
         cpus: cpus(source, id, gaps).intersection(online),
         memory: gaps.take(memory(source, id)),
         distances: gaps.take(distances(source, id, ids.len())).unwrap_or_default(),
     };
-    let nodes: Vec<Node> = ids.iter().map(node).collect();
+    let nodes: Vec<MemoryNode> = ids.iter().map(node).collect();
     check_has_cpu(source, &nodes, gaps);
     nodes
 }
@@ -57,7 +57,7 @@ fn distances(source: &Source, node: u32, nodes: usize) -> Result<Vec<u32>, ReadE
 }
 
 /// A node without CPUs is normal (memory only), unless the kernel says that it has some.
-fn check_has_cpu(source: &Source, nodes: &[Node], gaps: &mut Gaps) {
+fn check_has_cpu(source: &Source, nodes: &[MemoryNode], gaps: &mut Gaps) {
     let path = format!("{NODES}/has_cpu");
     let Some(with_cpus) = gaps.take_if_there(source.value(&path, "a list of nodes", list)) else {
         return;
@@ -68,7 +68,7 @@ fn check_has_cpu(source: &Source, nodes: &[Node], gaps: &mut Gaps) {
 }
 
 /// Guests whose memory is plugged in on demand claim all of it at once; the nodes know what is there.
-pub(super) fn check_memory(nodes: &[Node], total: Option<Bytes>, gaps: &mut Gaps) {
+pub(super) fn check_memory(nodes: &[MemoryNode], total: Option<Bytes>, gaps: &mut Gaps) {
     let (Some(total), Some(of_nodes)) =
         (total, nodes.iter().map(|node| node.memory).collect::<Option<Vec<_>>>())
     else {

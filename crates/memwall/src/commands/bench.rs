@@ -2,22 +2,28 @@
 
 use std::{io::IsTerminal, path::PathBuf};
 
-use indicatif::ProgressBar;
-use kernels::{Kernel, PagePolicy};
-use lab::{
-    bench::{Progress, Request},
+use host::{
+    Host,
+    bench::{BenchRequest, Progress},
     native::Native,
-    repeat::Plan,
+    repeat::RepeatPlan,
     simulated::Simulated,
 };
+use indicatif::ProgressBar;
+use kernels::{Kernel, PagePolicy};
 use machine::{Bytes, CpuSet, Source, Topology, Width};
 
-use crate::{failure::Failure, interrupt, output, progress, target::Target};
+use crate::{
+    failure::Failure,
+    forms::{Forms, Page, Rows, Screen},
+    interrupt, output, progress,
+    target::Target,
+};
 
 /// Time known work: bandwidth, latency and the noise around them
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct BenchArgs {
     /// Which kernel; 'memwall kernels' lists them
     kernel: String,
     /// Data set of all streams and threads together: one size, a list, or a sweep
@@ -42,11 +48,11 @@ pub struct Args {
     #[arg(long = "set", value_name = "NAME=VALUE")]
     set: Vec<String>,
     /// Repeat this often
-    #[arg(long, value_name = "N")]
-    repeat: Option<usize>,
+    #[arg(long, value_name = "N", alias = "repeat")]
+    runs: Option<usize>,
     /// Spend at most this many seconds on each size [default: 1]
-    #[arg(long, value_name = "SECONDS")]
-    time: Option<f64>,
+    #[arg(long, value_name = "SECONDS", alias = "time")]
+    seconds: Option<f64>,
     /// Repeat until the 95 % interval of the median is this narrow on either side [default: 0.01]
     #[arg(long, value_name = "SHARE")]
     precision: Option<f64>,
@@ -56,15 +62,12 @@ pub struct Args {
     /// Add the kernels of a file
     #[arg(long, value_name = "FILE")]
     kernel_file: Option<PathBuf>,
-    /// Print JSON (schema memwall.bench/1), every sample included
-    #[arg(long)]
-    json: bool,
-    /// Print one line of CSV per size
-    #[arg(long, conflicts_with = "json")]
-    csv: bool,
-    /// Write a page that any browser shows, without a network: the curve, every size
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "csv"])]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    forms: Forms,
+    #[command(flatten)]
+    rows: Rows,
+    #[command(flatten)]
+    page: Page,
 }
 
 const EXAMPLES: &str = "\
@@ -78,17 +81,20 @@ Examples:
   memwall bench copy --size 32K --width sse --precision 0.002 --json
 
 Repeats until the confidence interval of the median is narrow enough or the time is up, and says which.
-Ctrl-C prints what was measured.";
+Ctrl-C prints what was measured.
+
+Schema of --json: memwall.bench/1.";
 
 /// Measures and prints.
-pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
+pub fn run(args: &BenchArgs, machine: &Target) -> Result<(), Failure> {
+    args.forms.check(&[args.rows.file(), &args.page.html])?;
     let kernel = kernel(args)?;
-    let plan = Plan::asked(args.repeat, args.time, args.precision).map_err(Failure::usage)?;
-    let source = Source::live();
-    let topology = match machine {
-        Target::Native => Topology::read(&source),
-        Target::Simulated(model) => model.topology(),
+    let plan = RepeatPlan::asked(args.runs, args.seconds, args.precision).map_err(Failure::usage)?;
+    let mut host: Box<dyn Host> = match machine {
+        Target::Native => Box::new(Native::new(&Source::live(), args.seed).map_err(Failure::measurement)?),
+        Target::Simulated(model) => Box::new(Simulated::new(model, args.seed).map_err(Failure::measurement)?),
     };
+    let topology = host.topology().clone();
     let sizes = sizes(args, machine, &topology)?;
     let cpus = match &args.cpus {
         Some(cpus) => cpus.clone(),
@@ -96,41 +102,31 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     };
     let pages = if args.small_pages { PagePolicy::Small } else { PagePolicy::Huge };
     let (width, node, seed) = (args.width, args.node, args.seed);
-    let request = Request { kernel: &kernel, width, sizes: &sizes, cpus: &cpus, node, pages, seed, plan };
+    let request =
+        BenchRequest { kernel: &kernel, width, sizes: &sizes, cpus: &cpus, node, pages, seed, plan };
     // A bad request is said before anything is shown or measured.
-    lab::bench::check(&request, &topology).map_err(failure)?;
+    host::bench::check(&request, &topology).map_err(failure)?;
     let interrupt = interrupt::flag()?;
     let bar = progress::counting(if kernel.description().is_register_only() { 1 } else { sizes.len() });
     let mut watch = |event: Progress<'_>| show(&bar, event);
-    let bench = match machine {
-        Target::Native => {
-            let mut rig = Native::new(&source, args.seed).map_err(Failure::measurement)?;
-            lab::bench::bench(&request, &mut rig, &source, &topology, &mut watch, &interrupt)
-        }
-        Target::Simulated(model) => {
-            let mut rig = Simulated::new(model, args.seed).map_err(Failure::measurement)?;
-            lab::simulated::bench(&request, &mut rig, &mut watch, &interrupt)
-        }
-    };
+    let bench = host::bench::bench(&request, &mut *host, &mut watch, &interrupt);
     bar.finish_and_clear();
     let bench = bench.map_err(failure)?;
     if bench.points.is_empty() {
         return Err(Failure::Measurement("stopped before the first size was measured".to_owned()));
     }
-    if let Some(file) = &args.html {
-        return output::file(file, &report::html::bench(&bench));
+    if let Some(file) = &args.page.html {
+        output::file(file, &report::html::bench(&bench))?;
     }
-    if args.json {
-        return output::json(&bench);
-    }
-    if args.csv {
-        return output::text(&report::bench::csv(&bench));
-    }
-    output::text(&report::bench::text(&bench, output::columns(), std::io::stdout().is_terminal()))
+    let has_rows = args.rows.give(|| report::terminal::bench::csv(&bench))?;
+    // Rows or a page are asked for instead of a text.
+    let screen = if has_rows || args.page.html.is_some() { Screen::None } else { Screen::Out };
+    let is_terminal = std::io::stdout().is_terminal();
+    args.forms.give(screen, &bench, |columns| report::terminal::bench::text(&bench, columns, is_terminal))
 }
 
 /// As asked; by default what is usual here, or what shows every level of a simulated machine.
-fn sizes(args: &Args, machine: &Target, topology: &Topology) -> Result<Vec<Bytes>, Failure> {
+fn sizes(args: &BenchArgs, machine: &Target, topology: &Topology) -> Result<Vec<Bytes>, Failure> {
     let text = match (&args.size, machine) {
         (Some(text), _) => text,
         (None, Target::Native) => "16K..256M",
@@ -139,13 +135,13 @@ fn sizes(args: &Args, machine: &Target, topology: &Topology) -> Result<Vec<Bytes
             let size = |cache: Option<&&machine::topology::Cache>| cache.and_then(|cache| cache.size);
             let first = size(caches.first()).map_or(Bytes::kib(4), |size| Bytes(size.0 / 2));
             let last = size(caches.last()).map_or(Bytes::mib(4), |size| Bytes(size.0 * 4));
-            return lab::sizes::sweep(first, last, 1).map_err(Failure::usage);
+            return host::sizes::sweep(first, last, 1).map_err(Failure::usage);
         }
     };
-    lab::sizes::parse(text).map_err(Failure::usage)
+    host::sizes::parse(text).map_err(Failure::usage)
 }
 
-fn kernel(args: &Args) -> Result<Kernel, Failure> {
+fn kernel(args: &BenchArgs) -> Result<Kernel, Failure> {
     let catalogue = super::catalogue(args.kernel_file.as_deref())?;
     with_settings(catalogue.get(&args.kernel).map_err(Failure::usage)?, &args.set)
 }
@@ -187,6 +183,6 @@ fn show(bar: &ProgressBar, event: Progress<'_>) {
     }
 }
 
-fn failure(error: lab::bench::BenchError) -> Failure {
+fn failure(error: host::bench::BenchError) -> Failure {
     if error.is_bad_request() { Failure::usage(error) } else { Failure::measurement(error) }
 }

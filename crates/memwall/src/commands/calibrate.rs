@@ -5,20 +5,21 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use calibrate::{CalibrateError, CalibrateRequest, Observer};
+use host::{Host, native::Native, simulated::Simulated};
 use indicatif::ProgressBar;
-use lab::{
-    calibrate::{CalibrateError, Observer, Request},
-    native::Native,
-    rig::Rig,
-    simulated::Simulated,
-};
 use machine::{
     CpuSet, Profile, Source, Topology,
     profile::Fingerprint,
     store::{Keeping, Store},
 };
 
-use crate::{failure::Failure, interrupt, output, progress, target::Target};
+use crate::{
+    failure::Failure,
+    forms::{Forms, Screen},
+    interrupt, output, progress,
+    target::Target,
+};
 
 /// Measure this machine's caches and memory, and keep the profile
 ///
@@ -26,7 +27,7 @@ use crate::{failure::Failure, interrupt, output, progress, target::Target};
 /// can really use, beside what the machine claims.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct CalibrateArgs {
     /// About ten seconds instead of a minute: fewer points, wider intervals
     #[arg(long)]
     quick: bool,
@@ -42,9 +43,8 @@ pub struct Args {
     /// Measure and print, keep nothing
     #[arg(long)]
     dry_run: bool,
-    /// Print the profile as JSON (schema memwall.profile/1)
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    forms: Forms,
 }
 
 const EXAMPLES: &str = "\
@@ -57,41 +57,39 @@ Examples:
 
 The profile is kept under $XDG_DATA_HOME/memwall/profiles (default ~/.local/share), one file per machine.
 Ctrl-C keeps the steps that were finished. A whole profile is not given up for an interrupted one, nor a thorough one
-for a quick one, unless --replace says so.";
+for a quick one, unless --replace says so.
+
+Schema of --json: memwall.profile/1.";
 
 /// Measures, keeps and prints.
-pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
+pub fn run(args: &CalibrateArgs, machine: &Target) -> Result<(), Failure> {
+    args.forms.check(&[])?;
     let store = if args.dry_run { None } else { Some(Store::of_user().map_err(Failure::measurement)?) };
     if let Some(store) = &store {
         // Said now, not after a minute of measuring.
         store.check_writable().map_err(Failure::measurement)?;
     }
-    let subject = Subject::of(machine, args.seed)?;
+    let subject = CalibrateSubject::of(machine, args.seed)?;
     if let Some(store) = &store {
         // One that cannot be read is not overwritten either.
         store.load(&subject.fingerprint.id).map_err(Failure::measurement)?;
     }
-    let Subject { mut rig, source, topology, fingerprint, simulated, now } = subject;
-    let request = Request { quick: args.quick, cpus: args.cpus.clone(), seed: args.seed, now, simulated };
+    let CalibrateSubject { mut host, topology, fingerprint, simulated, now } = subject;
+    let request =
+        CalibrateRequest { quick: args.quick, cpus: args.cpus.clone(), seed: args.seed, now, simulated };
     let interrupt = interrupt::flag()?;
-    let mut watcher =
-        Watcher { bar: progress::filling(), store: store.as_ref(), replace: args.replace, stays: None };
-    let profile = lab::calibrate::calibrate(
-        &mut *rig,
-        source.as_ref(),
-        &topology,
-        &fingerprint,
-        &request,
-        &mut watcher,
-        &interrupt,
-    );
+    let mut watcher = CalibrateWatcher {
+        bar: progress::filling(),
+        store: store.as_ref(),
+        replace: args.replace,
+        stays: None,
+    };
+    let profile =
+        calibrate::calibrate(&mut *host, &topology, &fingerprint, &request, &mut watcher, &interrupt);
     watcher.bar.finish_and_clear();
     let profile = profile.map_err(failure)?;
-    if args.json {
-        output::json(&profile)?;
-    } else {
-        output::text(&report::profile::text(&profile, now, output::columns()))?;
-    }
+    args.forms
+        .give(Screen::Out, &profile, |columns| report::terminal::profile::text(&profile, now, columns))?;
     if let Some(kept) = watcher.stays {
         let (why, better) = match (profile.extent.complete, kept.extent.complete) {
             (true, _) => ("quick", "thorough"),
@@ -100,17 +98,15 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
         };
         output::say(&format!(
             "this profile was not kept: it is {why}, and the {better} one measured {} stays; --replace keeps the new one",
-            report::age::ago(kept.measured_at, now)
+            report::layout::age::ago(kept.measured_at, now)
         ));
     }
     Ok(())
 }
 
 /// What is calibrated.
-struct Subject {
-    rig: Box<dyn Rig>,
-    /// Where noise is read; a simulated machine has none.
-    source: Option<Source>,
+struct CalibrateSubject {
+    host: Box<dyn Host>,
     topology: Topology,
     fingerprint: Fingerprint,
     simulated: Option<String>,
@@ -118,23 +114,21 @@ struct Subject {
     now: u64,
 }
 
-impl Subject {
+impl CalibrateSubject {
     fn of(machine: &Target, seed: u64) -> Result<Self, Failure> {
         match machine {
             Target::Native => {
                 let source = Source::live();
                 Ok(Self {
-                    rig: Box::new(Native::new(&source, seed).map_err(Failure::measurement)?),
+                    host: Box::new(Native::new(&source, seed).map_err(Failure::measurement)?),
                     topology: Topology::read(&source),
                     fingerprint: Fingerprint::read(&source),
-                    source: Some(source),
                     simulated: None,
                     now: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
                 })
             }
             Target::Simulated(model) => Ok(Self {
-                rig: Box::new(Simulated::new(model, seed).map_err(Failure::measurement)?),
-                source: None,
+                host: Box::new(Simulated::new(model, seed).map_err(Failure::measurement)?),
                 topology: model.topology(),
                 fingerprint: Fingerprint::of_model(model),
                 simulated: Some(model.name.clone()),
@@ -145,7 +139,7 @@ impl Subject {
 }
 
 /// Shows progress and saves after every step.
-struct Watcher<'a> {
+struct CalibrateWatcher<'a> {
     bar: ProgressBar,
     store: Option<&'a Store>,
     replace: bool,
@@ -153,7 +147,7 @@ struct Watcher<'a> {
     stays: Option<Box<Profile>>,
 }
 
-impl Observer for Watcher<'_> {
+impl Observer for CalibrateWatcher<'_> {
     fn progress(&mut self, step: &str, fraction: f64) {
         progress::fill(&self.bar, fraction, step);
     }

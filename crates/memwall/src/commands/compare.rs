@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 use analysis::findings::Findings;
 
 use super::recording;
-use crate::{failure::Failure, output};
+use crate::{
+    failure::Failure,
+    forms::{Forms, Screen},
+};
 
 /// Show what changed between recordings, beyond the noise
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct CompareArgs {
     /// Recording before, or several separated by commas
     #[arg(value_name = "BEFORE", value_delimiter = ',', required = true, num_args = 1)]
     before: Vec<PathBuf>,
@@ -23,9 +26,8 @@ pub struct Args {
     /// Functions to list
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// Print JSON (schema memwall.compare/1)
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    forms: Forms,
 }
 
 const EXAMPLES: &str = "\
@@ -34,7 +36,9 @@ Examples:
   memwall compare b1.sqlite,b2.sqlite,b3.sqlite a1.sqlite,a2.sqlite,a3.sqlite
   memwall compare before.sqlite after.sqlite --fail-on 5%      exit code 1 if it became slower: for CI
 
-Several recordings of each side tell how much the program varies by itself; single ones do not.";
+Several recordings of each side tell how much the program varies by itself; single ones do not.
+
+Schema of --json: memwall.compare/1.";
 
 /// `5%` or `5`, as a share.
 fn share(text: &str) -> Result<f64, String> {
@@ -51,14 +55,12 @@ fn share(text: &str) -> Result<f64, String> {
 }
 
 /// Reads, compares and prints.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     let [before, after] = [&args.before, &args.after].map(|paths| all(paths));
     let comparison = analysis::compare::compare(&before?, &after?);
-    if args.json {
-        output::json(&comparison)?;
-    } else {
-        output::text(&report::compare::text(&comparison, args.top, output::columns()))?;
-    }
+    args.forms.give(Screen::Out, &comparison, |columns| {
+        report::terminal::compare::text(&comparison, args.top, columns)
+    })?;
     let Some(limit) = args.fail_on else { return Ok(()) };
     let slower: Vec<String> = comparison
         .regressions(limit)

@@ -2,21 +2,27 @@
 
 use std::{ffi::OsString, process::ExitCode, time::Duration};
 
-use analysis::trust::{Broken, mark, reason, withhold};
-use events::{Event, Instrument, Missing, Refusal, Share, Value};
-use lab::count::{CountError, Fit, NativeTarget, Request, Selection, Whom, count};
+use analysis::marking::{Broken, mark, reason, withhold};
+use events::{CountRefusal, CountShare, Event, Instrument, Missing, Value};
+use host::count::{CountError, CountRequest, Fit, NativeTarget, Selection, Whom, count};
 use machine::{CpuSet, Source, Topology};
 use pmu::PerfEvents;
 use record::{count::Counts, run::Ending};
-use report::count::Sum;
+use report::terminal::count::CountSum;
 
 use super::recording::seconds;
-use crate::{failure::Failure, output, progress, target::Target, trust};
+use crate::{
+    failure::Failure,
+    forms::{Forms, Rows, Screen},
+    output, progress,
+    target::Target,
+    trust,
+};
 
 /// Count events of a program, a process, or the whole machine
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct CountArgs {
     /// Events, separated by commas: names of 'memwall events', perf's notations, breakpoints; may be given several times
     #[arg(long = "event", short, value_name = "EVENTS")]
     events: Vec<String>,
@@ -45,8 +51,8 @@ pub struct Args {
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     interval: Option<u64>,
     /// Stop counting after so many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    duration: Option<Duration>,
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, alias = "duration")]
+    seconds: Option<Duration>,
     /// Repeat; shows the spread
     #[arg(long, value_name = "N", default_value_t = 1)]
     runs: usize,
@@ -56,14 +62,12 @@ pub struct Args {
     /// Also show values of events that 'memwall validate' found broken here
     #[arg(long)]
     even_broken: bool,
-    /// Print JSON (schema memwall.count/1) on stdout
-    #[arg(long)]
-    json: bool,
-    /// Print CSV on stdout
-    #[arg(long, conflicts_with = "json")]
-    csv: bool,
     #[command(flatten)]
-    simulated: super::count_simulated::Options,
+    forms: Forms,
+    #[command(flatten)]
+    rows: Rows,
+    #[command(flatten)]
+    simulated: super::count_simulated::SimulatedCount,
     /// The program and its arguments
     #[arg(last = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
@@ -73,16 +77,18 @@ const EXAMPLES: &str = "\
 Examples:
   memwall count -g SOFTWARE -- ./app                   time, switches and faults; works everywhere
   memwall count -e page-faults,task-clock --runs 5 -- ./app
-  memwall count -g MEM --per-socket -a --duration 10   memory traffic of the machine for ten seconds
+  memwall count -g MEM --per-socket -a --seconds 10    memory traffic of the machine for ten seconds
   memwall count -e mem:0x404040/8:w --pid 4242         writes to an address
   memwall count -g L2 --on sim:haswell-ep-e5-2680v3 --kernel load --size 8M
 
 What cannot be counted is shown as not counted, with the reason, never as 0. Beside each value stands the trust that its
 event earned in 'memwall validate'; values of broken ones are withheld. The table goes to stderr, JSON and CSV
-to stdout. Exit code: the program's own if it failed; else 1 if nothing could be counted, 2 if the question was wrong.";
+to stdout. Exit code: the program's own if it failed; else 1 if nothing could be counted, 2 if the question was wrong.
+
+Schema of --json: memwall.count/1.";
 
 /// Counts and prints.
-pub fn run(args: &Args, machine: &Target) -> Result<ExitCode, Failure> {
+pub fn run(args: &CountArgs, machine: &Target) -> Result<ExitCode, Failure> {
     match machine {
         Target::Native => native(args),
         Target::Simulated(model) => {
@@ -92,7 +98,7 @@ pub fn run(args: &Args, machine: &Target) -> Result<ExitCode, Failure> {
                         .to_owned(),
                 ));
             }
-            let asked = super::count_simulated::Asked {
+            let asked = super::count_simulated::SimulatedEvents {
                 events: &args.events,
                 groups: &args.groups,
                 share: share(args),
@@ -107,7 +113,7 @@ pub fn run(args: &Args, machine: &Target) -> Result<ExitCode, Failure> {
     }
 }
 
-fn native(args: &Args) -> Result<ExitCode, Failure> {
+fn native(args: &CountArgs) -> Result<ExitCode, Failure> {
     args.simulated.refuse_natively()?;
     let source = Source::live();
     let topology = Topology::read(&source);
@@ -120,7 +126,7 @@ fn native(args: &Args) -> Result<ExitCode, Failure> {
     }
     let instrument = PerfEvents::new(&pmu::Live, source);
     let selection = selection(args, &instrument)?;
-    let request = Request {
+    let request = CountRequest {
         selection: &selection,
         runs: args.runs,
         fit: if args.several_passes { Fit::SeveralPasses } else { Fit::TakeTurns },
@@ -136,20 +142,20 @@ fn native(args: &Args) -> Result<ExitCode, Failure> {
         }
     };
     // JSON and CSV hold all intervals at the end.
-    let live = args.interval.is_some() && !args.several_passes && !args.json && !args.csv;
+    let live = args.interval.is_some() && !args.several_passes && args.forms.is_text() && args.rows.is_text();
     let trusted = trust::of(&Target::Native);
     let reasons: Vec<Option<String>> = match broken(args) {
         Broken::Kept => Vec::new(),
         Broken::Withheld => {
-            let standing = |event: &Event| trusted.indicator(&event.name);
+            let standing = |event: &Event| trusted.event(&event.signal);
             selection.events().iter().map(|event| standing(event).as_ref().and_then(reason)).collect()
         }
     };
-    let mut target = NativeTarget::new(whom, args.duration).telling(|end_ns, counts| {
+    let mut target = NativeTarget::new(whom, args.seconds).telling(|end_ns, counts| {
         if live {
             let mut counts = counts.to_vec();
             counts.iter_mut().for_each(|count| withhold(count, &reasons));
-            output::note(&report::count::interval(selection.events(), end_ns, &counts));
+            output::note(&report::terminal::count::interval(selection.events(), end_ns, &counts));
         }
     });
     let counts = count(&request, &instrument, &mut target, &mut watch);
@@ -175,16 +181,16 @@ fn ending(counts: &Counts) -> ExitCode {
 }
 
 /// Events and groups as asked for; what works everywhere if nothing was.
-fn selection(args: &Args, instrument: &dyn Instrument) -> Result<Selection, Failure> {
+fn selection(args: &CountArgs, instrument: &dyn Instrument) -> Result<Selection, Failure> {
     let default = vec!["SOFTWARE".to_owned()];
     let groups = if args.events.is_empty() && args.groups.is_empty() { &default } else { &args.groups };
     Selection::new(instrument, &args.events, groups).map_err(refused)
 }
 
 /// A name that means nothing is a mistake; an event that is not here is not.
-pub(super) fn refused(refusal: Refusal) -> Failure {
+pub(super) fn refused(refusal: CountRefusal) -> Failure {
     match refusal {
-        Refusal::UnknownEvent { .. } => Failure::usage(refusal),
+        CountRefusal::UnknownEvent { .. } => Failure::usage(refusal),
         _ => Failure::measurement(refusal),
     }
 }
@@ -199,15 +205,15 @@ fn is_empty(counts: &Counts) -> bool {
     values.all(lacks)
 }
 
-fn broken(args: &Args) -> Broken {
+fn broken(args: &CountArgs) -> Broken {
     if args.even_broken { Broken::Kept } else { Broken::Withheld }
 }
 
-fn share(args: &Args) -> Share {
-    if args.per_place || args.per_socket { Share::Each } else { Share::Together }
+fn share(args: &CountArgs) -> CountShare {
+    if args.per_place || args.per_socket { CountShare::Each } else { CountShare::Together }
 }
 
-fn whom(args: &Args, topology: &Topology) -> Result<Whom, Failure> {
+fn whom(args: &CountArgs, topology: &Topology) -> Result<Whom, Failure> {
     let all = || topology.cpus.iter().map(|cpu| cpu.id).collect::<CpuSet>();
     if let Some(pid) = args.pid {
         return Ok(Whom::Process(pid));
@@ -228,23 +234,17 @@ fn whom(args: &Args, topology: &Topology) -> Result<Whom, Failure> {
     Ok(Whom::Program(args.program.clone()))
 }
 
-fn print(args: &Args, counts: &Counts) -> Result<(), Failure> {
-    if args.json {
-        return output::json(counts);
-    }
-    if args.csv {
-        return output::text(&report::count::csv(counts));
-    }
+fn print(args: &CountArgs, counts: &Counts) -> Result<(), Failure> {
     let sum = match (args.per_place, args.per_socket) {
-        (true, _) => Sum::PerPlace,
-        (_, true) => Sum::PerPackage,
-        _ => Sum::Whole,
+        (true, _) => CountSum::PerPlace,
+        (_, true) => CountSum::PerPackage,
+        _ => CountSum::Whole,
     };
-    let text = report::count::text(counts, sum, output::columns());
-    // Beside a program's own output, as everybody expects of a counter.
-    if args.program.is_empty() {
-        return output::text(&text);
-    }
-    output::note(&text);
-    Ok(())
+    let screen = match (args.rows.give(|| report::terminal::count::csv(counts))?, args.program.is_empty()) {
+        (true, _) => Screen::None,
+        (false, true) => Screen::Out,
+        // Beside a program's own output, as everybody expects of a counter.
+        (false, false) => Screen::BesideProgram,
+    };
+    args.forms.give(screen, counts, |columns| report::terminal::count::text(counts, sum, columns))
 }

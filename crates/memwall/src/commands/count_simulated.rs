@@ -1,20 +1,21 @@
 //! `memwall count --on sim:NAME`: events of a kernel or a scenario on a simulated machine.
 
-use events::Share;
-use lab::{
-    count::{CountError, Fit, Request, Selection, SimulatedKernel, SimulatedScenario, Target},
-    simulated::KernelWork,
+use events::CountShare;
+use host::{
+    count::{CountError, CountRequest, CountedKernel, CountedScenario, Fit, Selection, Target},
+    simulated::Simulated,
 };
+use kernels::Job;
 use machine::{Bytes, CpuSet, Width, model::Model};
 use record::count::Counts;
-use sim::pmu::{Flaws, Pmu};
+use sim::pmu::{Flaws, SimulatedPmu};
 
 use crate::{failure::Failure, interrupt};
 
 /// What a simulated machine runs.
 #[derive(clap::Args)]
 #[command(next_help_heading = "On a simulated machine")]
-pub struct Options {
+pub struct SimulatedCount {
     /// Count a kernel; 'memwall kernels' lists them
     #[arg(long, value_name = "NAME", conflicts_with = "scenario")]
     kernel: Option<String>,
@@ -54,20 +55,20 @@ pub enum Switch {
 }
 
 /// What is to be counted, and where.
-pub struct Asked<'a> {
+pub struct SimulatedEvents<'a> {
     /// Lists of events.
     pub events: &'a [String],
     /// Names of groups.
     pub groups: &'a [String],
     /// Values apart or together.
-    pub share: Share,
+    pub share: CountShare,
     /// On which CPUs.
     pub cpus: Option<&'a CpuSet>,
     /// Pass by pass instead of all at once.
     pub several_passes: bool,
 }
 
-impl Options {
+impl SimulatedCount {
     /// On the real machine these mean nothing.
     pub fn refuse_natively(&self) -> Result<(), Failure> {
         if self.kernel.is_some() || self.scenario.is_some() || self.multiplex || self.flaws.is_some() {
@@ -81,18 +82,22 @@ impl Options {
 }
 
 /// The PMU of a model, flaws as usual for it.
-pub fn instrument(model: &Model) -> Result<Pmu, Failure> {
-    Pmu::new(model, Flaws::of(model)).map_err(Failure::usage)
+pub fn instrument(model: &Model) -> Result<SimulatedPmu, Failure> {
+    SimulatedPmu::new(model, Flaws::of(model)).map_err(Failure::usage)
 }
 
 /// Counts.
-pub fn count(options: &Options, asked: &Asked<'_>, model: &Model) -> Result<Counts, Failure> {
+pub fn count(
+    options: &SimulatedCount,
+    asked: &SimulatedEvents<'_>,
+    model: &Model,
+) -> Result<Counts, Failure> {
     let flaws = match options.flaws {
         Some(Switch::On) => Flaws::On,
         Some(Switch::Off) => Flaws::Off,
         None => Flaws::of(model),
     };
-    let pmu = Pmu::new(model, flaws).map_err(Failure::usage)?;
+    let pmu = SimulatedPmu::new(model, flaws).map_err(Failure::usage)?;
     let default = ["CYCLES".to_owned()];
     let groups = if asked.events.is_empty() && asked.groups.is_empty() { &default[..] } else { asked.groups };
     let selection = Selection::new(&pmu, asked.events, groups).map_err(super::count::refused)?;
@@ -102,7 +107,7 @@ pub fn count(options: &Options, asked: &Asked<'_>, model: &Model) -> Result<Coun
         (true, false) => Fit::TakeTurns,
         (false, false) => Fit::AllAtOnce,
     };
-    let request = Request {
+    let request = CountRequest {
         selection: &selection,
         // It repeats to the bit.
         runs: 1,
@@ -112,9 +117,10 @@ pub fn count(options: &Options, asked: &Asked<'_>, model: &Model) -> Result<Coun
         packages: topology.cpus.iter().filter_map(|cpu| Some((cpu.id, cpu.socket?))).collect(),
     };
     let catalogue = super::catalogue(None)?;
+    let mut host = Simulated::with_kernels(model, catalogue.clone(), 1).counted_by(&pmu);
     let interrupt = interrupt::flag()?;
     let run = |target: &mut dyn Target| {
-        lab::count::count(&request, &pmu, target, &mut |_, _| {}).map_err(|error| match error {
+        host::count::count(&request, &pmu, target, &mut |_, _| {}).map_err(|error| match error {
             CountError::Refused(refusal) => super::count::refused(refusal),
             _ => Failure::measurement(error),
         })
@@ -123,9 +129,9 @@ pub fn count(options: &Options, asked: &Asked<'_>, model: &Model) -> Result<Coun
         let settings = super::scenario::settings(&options.set)?;
         let scenario = super::scenario::read(name, &catalogue, &settings)?;
         let cpus =
-            lab::scenario::choose_cpus(&scenario, &topology, asked.cpus, false).map_err(Failure::usage)?;
-        let request = lab::scenario::Request { scenario: &scenario, cpus: &cpus, scale: options.scale };
-        return run(&mut SimulatedScenario { model, pmu: &pmu, request, interrupt: &interrupt });
+            host::scenario::choose_cpus(&scenario, &topology, asked.cpus, false).map_err(Failure::usage)?;
+        let request = host::scenario::ScenarioJob { scenario: &scenario, cpus: &cpus, scale: options.scale };
+        return run(&mut CountedScenario { host: &mut host, request, interrupt: &interrupt });
     }
     let Some(name) = &options.kernel else {
         return Err(Failure::Usage(
@@ -144,16 +150,7 @@ pub fn count(options: &Options, asked: &Asked<'_>, model: &Model) -> Result<Coun
         None if kernel.description().is_register_only() => Bytes(0),
         None => return Err(Failure::Usage("how much data? add --size, such as --size 8M".to_owned())),
     };
-    let work = KernelWork {
-        kernel: &kernel,
-        width: options.width,
-        size,
-        cpus: &cpus,
-        node: None,
-        small_pages: false,
-        warm_up: 1,
-        passes: options.passes,
-        seed: 1,
-    };
-    run(&mut SimulatedKernel { model, pmu: &pmu, work, interrupt: &interrupt })
+    let job = Job { width: options.width, ..Job::new(kernel, size, &cpus) };
+    let (warm_up, passes) = (1, options.passes);
+    run(&mut CountedKernel { host: &mut host, job, warm_up, passes, interrupt: &interrupt })
 }

@@ -1,18 +1,21 @@
 //! `memwall doctor`: what can be measured here.
 
 use machine::{Source, Topology};
-use record::{doctor::Checkup, trust::Basis};
-use serde::Serialize;
+use report::json::DoctorDocument;
 
-use crate::{failure::Failure, output, target::Target, trust};
+use crate::{
+    failure::Failure,
+    forms::{Forms, Screen},
+    target::Target,
+    trust,
+};
 
 /// Options of `memwall doctor`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Doctor {
-    /// Print the checkup as JSON (schema memwall.doctor/1)
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    forms: Forms,
     /// Also say how each capability was tried and what it is good for
     #[arg(short, long, conflicts_with = "json")]
     verbose: bool,
@@ -25,26 +28,20 @@ setting is changed, and no privilege is needed; what a privilege would add is sh
 Examples:
   memwall doctor             one line per capability, then the best instrument for this machine
   memwall doctor --verbose   with how each was tried and what it makes possible
-  memwall doctor --json | jq -r '.rows[] | select(.state == \"blocked\") | .unlock_with'";
+  memwall doctor --json | jq -r '.rows[] | select(.state == \"blocked\") | .unlock_with'
 
-/// What `--json` prints: the checkup, and whether the machine was validated.
-#[derive(Serialize)]
-struct Document<'a> {
-    #[serde(flatten)]
-    checkup: &'a Checkup,
-    validation: &'a Basis,
-}
+Schema of --json: memwall.doctor/1.";
 
 /// Tries everything and prints what came of it. Finding little is an answer, not a failure.
 pub fn run(options: &Doctor, machine: &Target) -> Result<(), Failure> {
     let checkup = match machine {
         Target::Native => doctor::examine_here(&Topology::read(&Source::live())),
-        Target::Simulated(model) => lab::simulated::examine(model),
+        Target::Simulated(model) => host::simulated::examine(model),
     };
     let trusted = trust::of(machine);
-    if options.json {
-        return output::json(&Document { checkup: &checkup, validation: trusted.basis() });
-    }
-    let text = report::doctor::text(&checkup, output::columns(), options.verbose);
-    output::text(&(text + "\n" + &report::trust::section(trusted.basis(), trust::now(), output::columns())))
+    let document = DoctorDocument { checkup: &checkup, validation: trusted.basis() };
+    options.forms.give(Screen::Out, &document, |columns| {
+        let text = report::terminal::doctor::text(&checkup, columns, options.verbose);
+        text + "\n" + &report::terminal::trust::section(trusted.basis(), trust::now(), columns)
+    })
 }

@@ -1,25 +1,29 @@
 //! `memwall events`: what can be counted here.
 
-use events::{Group, Instrument, Offer};
+use ::trust::Standing;
+use events::{Instrument, MetricGroup, Offer};
 use machine::Source;
 use pmu::PerfEvents;
-use record::trust::{Basis, Standing};
-use serde::Serialize;
+use report::json::{EventEntry, EventsDocument};
 
-use crate::{failure::Failure, output, target::Target, trust};
+use crate::{
+    failure::Failure,
+    forms::{Forms, Screen},
+    target::Target,
+    trust,
+};
 
 /// List events and groups that this machine, or a simulated one, offers
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct EventsArgs {
     /// Only names or descriptions that contain this, in any case
     pattern: Option<String>,
     /// Leave out what cannot be counted here
     #[arg(long)]
     available: bool,
-    /// Print JSON (schema memwall.events/1)
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    forms: Forms,
 }
 
 const EXAMPLES: &str = "\
@@ -27,38 +31,18 @@ Examples:
   memwall events                                 all that is known, and whether it can be counted here
   memwall events l2 --available
   memwall events offcore --on sim:haswell-ep-e5-2680v3
-  memwall events --json | jq '.events[] | select(.refused == null) | .name'";
+  memwall events --json | jq '.events[] | select(.refused == null) | .name'
 
-#[derive(Serialize)]
-struct Document {
-    schema: &'static str,
-    instrument: String,
-    validation: Basis,
-    events: Vec<Row>,
-}
-
-#[derive(Serialize)]
-struct Row {
-    name: String,
-    summary: String,
-    origin: &'static str,
-    refused: Option<String>,
-    trust: Option<Standing>,
-}
+Schema of --json: memwall.events/1.";
 
 /// Lists.
-pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
-    let (instrument, mut offers) = match machine {
-        Target::Native => {
-            let instrument = PerfEvents::new(&pmu::Live, Source::live());
-            (instrument.name(), instrument.offers())
-        }
-        Target::Simulated(model) => {
-            let instrument = super::count_simulated::instrument(model)?;
-            (instrument.name(), instrument.offers())
-        }
+pub fn run(args: &EventsArgs, machine: &Target) -> Result<(), Failure> {
+    let instrument: Box<dyn Instrument> = match machine {
+        Target::Native => Box::new(PerfEvents::new(&pmu::Live, Source::live())),
+        Target::Simulated(model) => Box::new(super::count_simulated::instrument(model)?),
     };
-    offers.extend(Group::all().iter().map(|group| Offer {
+    let mut offers = instrument.offers();
+    offers.extend(MetricGroup::all().iter().map(|group| Offer {
         name: group.name.clone(),
         summary: group.about.clone(),
         origin: "group",
@@ -77,14 +61,21 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
         }));
     }
     let trusted = trust::of(machine);
-    if args.json {
-        let row = |Offer { name, summary, origin, refused }| {
-            let trust = trusted.indicator(&name);
-            Row { name, summary, origin, refused, trust }
-        };
-        let events = offers.into_iter().map(row).collect();
-        let validation = trusted.basis().clone();
-        return output::json(&Document { schema: "memwall.events/1", instrument, validation, events });
-    }
-    output::text(&report::events::text(&instrument, &offers, &trusted, output::columns()))
+    let standing = |offer: &Offer| match offer.origin {
+        "group" => None,
+        _ => trusted.event(&instrument.resolve(&offer.name).ok()?.signal),
+    };
+    let listed: Vec<(Offer, Option<Standing>)> = offers
+        .into_iter()
+        .map(|offer| {
+            let standing = standing(&offer);
+            (offer, standing)
+        })
+        .collect();
+    let name = instrument.name();
+    let entries = listed.iter().map(|(offer, trust)| EventEntry::new(offer, trust.clone())).collect();
+    let document = EventsDocument::new(&name, trusted.basis(), entries);
+    args.forms.give(Screen::Out, &document, |columns| {
+        report::terminal::events::text(&name, &listed, trusted.basis(), columns)
+    })
 }

@@ -3,68 +3,53 @@
 use std::path::PathBuf;
 
 use kernels::Kernel;
-use serde::Serialize;
+use report::json::{KernelEntry, KernelsDocument};
 
-use crate::{failure::Failure, output};
+use crate::{
+    failure::Failure,
+    forms::{Forms, Screen},
+};
 
 /// List the kernels: known work for `memwall bench`
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct KernelsArgs {
     /// Show only kernels whose name contains this
     pattern: Option<String>,
     /// Add the kernels of a file
     #[arg(long, value_name = "FILE")]
     kernel_file: Option<PathBuf>,
-    /// Print JSON (schema memwall.kernels/1)
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    forms: Forms,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   memwall kernels                           all kernels, what they do and where they come from
   memwall kernels chase                     those with 'chase' in their name
-  memwall kernels --kernel-file mine.toml   check a file of your own; docs/kernels.md says how to write one";
+  memwall kernels --kernel-file mine.toml   check a file of your own; docs/kernels.md says how to write one
 
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    kernels: Vec<Entry<'a>>,
-}
-
-#[derive(Serialize)]
-struct Entry<'a> {
-    name: &'a str,
-    about: &'a str,
-    source: &'a str,
-    widths: Vec<&'static str>,
-    parameters: Vec<(&'a str, u64)>,
-    threads: Option<usize>,
-    runs_here: bool,
-}
+Schema of --json: memwall.kernels/1.";
 
 /// Lists.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &KernelsArgs) -> Result<(), Failure> {
     let catalogue = super::catalogue(args.kernel_file.as_deref())?;
     let wanted =
         |kernel: &&Kernel| args.pattern.as_ref().is_none_or(|pattern| kernel.name().contains(pattern));
-    let entries: Vec<Entry<'_>> = catalogue.iter().filter(wanted).map(entry).collect();
+    let entries: Vec<KernelEntry<'_>> = catalogue.iter().filter(wanted).map(entry).collect();
     if entries.is_empty() {
         let pattern = args.pattern.clone().unwrap_or_default();
         return Err(Failure::Usage(format!(
             "no kernel's name contains '{pattern}'; 'memwall kernels' lists all"
         )));
     }
-    if args.json {
-        return output::json(&Document { schema: "memwall.kernels/1", kernels: entries });
-    }
-    output::text(&text(&entries, output::columns()))
+    let document = KernelsDocument::new(&entries);
+    args.forms.give(Screen::Out, &document, |columns| report::terminal::kernels::text(&entries, columns))
 }
 
-fn entry(kernel: &Kernel) -> Entry<'_> {
+fn entry(kernel: &Kernel) -> KernelEntry<'_> {
     let description = kernel.description();
-    Entry {
+    KernelEntry {
         name: kernel.name(),
         about: &description.about,
         source: &description.source,
@@ -73,22 +58,4 @@ fn entry(kernel: &Kernel) -> Entry<'_> {
         threads: description.fixed_threads(),
         runs_here: kernel.width_on(&machine::Isa::native(), None).is_ok(),
     }
-}
-
-fn text(entries: &[Entry<'_>], columns: usize) -> String {
-    let mut out = String::new();
-    for entry in entries {
-        let mut facts = vec![entry.widths.join(" ")];
-        facts.extend(entry.parameters.iter().map(|(name, value)| format!("{name}={value}")));
-        facts.extend(entry.threads.map(|threads| format!("{threads} threads")));
-        if !entry.runs_here {
-            facts.push("not on this CPU".to_owned());
-        }
-        let heading = report::style::paint(report::style::HEADING, entry.name);
-        out += &format!("{heading}\n");
-        for line in [entry.about.to_owned(), format!("{}; {}", facts.join(", "), entry.source)] {
-            out += &report::prose::wrap("    ", &line, columns);
-        }
-    }
-    out
 }

@@ -9,7 +9,6 @@ pub mod doctor;
 pub mod events;
 pub mod kernels;
 pub mod models;
-pub mod page;
 pub mod profile;
 pub mod record;
 pub mod recording;
@@ -21,13 +20,13 @@ pub mod validate;
 
 use std::path::Path;
 
-use ::kernels::Catalogue;
+use ::kernels::KernelCatalogue;
 
 use crate::failure::Failure;
 
 /// The kernels that come with memwall, and those of the user's file.
-fn catalogue(file: Option<&Path>) -> Result<Catalogue, Failure> {
-    let mut catalogue = Catalogue::builtin().map_err(Failure::measurement)?;
+fn catalogue(file: Option<&Path>) -> Result<KernelCatalogue, Failure> {
+    let mut catalogue = KernelCatalogue::builtin().map_err(Failure::measurement)?;
     if let Some(path) = file {
         let text = std::fs::read_to_string(path).map_err(|error| {
             Failure::Usage(format!("cannot read kernel file {}: {error}", path.display()))

@@ -3,29 +3,34 @@
 use std::path::PathBuf;
 
 use machine::model::Model;
-use serde::Serialize;
+use report::json::{ModelDocument, ModelsDocument};
 
-use crate::{failure::Failure, output, target};
+use crate::{
+    failure::Failure,
+    forms::{Forms, Screen},
+    output, target,
+};
 
 /// List the machines that can be simulated, or show one with all its numbers and their sources
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
-pub struct Args {
-    /// Print JSON (schema memwall.models/1)
-    #[arg(long)]
-    json: bool,
+pub struct ModelsArgs {
+    #[command(flatten)]
+    forms: Forms,
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<ModelsAction>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   memwall models                                 all models: cores, caches, memory
   memwall models show haswell-ep-e5-2680v3       one model's numbers, and where each comes from
-  memwall models show --model-file mine.toml     check and show a model of your own";
+  memwall models show --model-file mine.toml     check and show a model of your own
+
+Schema of --json: memwall.models/1.";
 
 #[derive(clap::Subcommand)]
-enum Action {
+enum ModelsAction {
     Show(Show),
 }
 
@@ -42,11 +47,10 @@ struct Show {
     /// Check and show a model file of your own
     #[arg(long, value_name = "FILE")]
     model_file: Option<PathBuf>,
-    /// Print JSON (schema memwall.model/1)
-    #[arg(long, conflicts_with = "toml")]
-    json: bool,
+    #[command(flatten)]
+    forms: Forms,
     /// Print the model file itself, as a start for one of your own
-    #[arg(long, conflicts_with = "model_file")]
+    #[arg(long, conflicts_with_all = ["model_file", "json"])]
     toml: bool,
 }
 
@@ -54,36 +58,24 @@ const SHOW_EXAMPLES: &str = "\
 Examples:
   memwall models show tiny
   memwall models show haswell-ep-e5-2680v3 --json | jq .l3
-  memwall models show tiny --toml > mine.toml && memwall models show --model-file mine.toml";
+  memwall models show tiny --toml > mine.toml && memwall models show --model-file mine.toml
 
-#[derive(Serialize)]
-struct ListDocument<'a> {
-    schema: &'static str,
-    models: &'a [Model],
-}
-
-#[derive(Serialize)]
-struct ModelDocument<'a> {
-    schema: &'static str,
-    #[serde(flatten)]
-    model: &'a Model,
-}
+Schema of --json: memwall.model/1.";
 
 /// Lists or shows.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &ModelsArgs) -> Result<(), Failure> {
     match &args.action {
-        Some(Action::Show(show)) => show.run(),
-        None => list(args.json),
+        Some(ModelsAction::Show(show)) => show.run(),
+        None => list(&args.forms),
     }
 }
 
-fn list(json: bool) -> Result<(), Failure> {
+fn list(forms: &Forms) -> Result<(), Failure> {
     let models: Vec<Model> =
         Model::builtin_names().map(Model::builtin).collect::<Result<_, _>>().map_err(Failure::usage)?;
-    if json {
-        return output::json(&ListDocument { schema: "memwall.models/1", models: &models });
-    }
-    output::text(&report::model::list(&models, output::columns()))
+    forms.give(Screen::Out, &ModelsDocument::new(&models), |columns| {
+        report::terminal::model::list(&models, columns)
+    })
 }
 
 impl Show {
@@ -96,9 +88,7 @@ impl Show {
         if self.toml {
             return output::text(Model::builtin_file(name).unwrap_or_default());
         }
-        if self.json {
-            return output::json(&ModelDocument { schema: "memwall.model/1", model: &model });
-        }
-        output::text(&report::model::text(&model, output::columns()))
+        let document = ModelDocument::new(&model);
+        self.forms.give(Screen::Out, &document, |columns| report::terminal::model::text(&model, columns))
     }
 }

@@ -1,28 +1,29 @@
 //! `memwall profile`: what was measured on this machine.
 
-use std::path::PathBuf;
-
 use machine::{
-    Profile, Source,
-    fingerprint::Change,
+    Source,
+    fingerprint::FingerprintChange,
     profile::Fingerprint,
-    store::{Found, Store},
+    store::{Store, StoredProfile},
 };
-use record::trust::Basis;
-use serde::Serialize;
+use report::json::ProfileDocument;
 
-use crate::{failure::Failure, output, target::Target, trust};
+use crate::{
+    failure::Failure,
+    forms::{Forms, Page, Screen},
+    output,
+    target::Target,
+    trust,
+};
 
 /// Show the profile that 'memwall calibrate' made of this machine
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
-    /// Print JSON (schema memwall.profile/1, with age_s, what changed since, and whether it was validated)
-    #[arg(long)]
-    json: bool,
-    /// Write a page that any browser shows, without a network: drawing, curves, tables
-    #[arg(long, value_name = "FILE", conflicts_with = "json")]
-    html: Option<PathBuf>,
+pub struct ProfileArgs {
+    #[command(flatten)]
+    forms: Forms,
+    #[command(flatten)]
+    page: Page,
 }
 
 const EXAMPLES: &str = "\
@@ -32,21 +33,12 @@ Examples:
   memwall profile --json | jq '.levels[] | {name, claimed, usable, latency_ns}'
 
 If the CPU, its microcode, the topology, the kernel or the hypervisor is another than when the profile was
-made, that is said: its numbers may no longer hold.";
+made, that is said: its numbers may no longer hold.
 
-/// What `--json` prints: the profile, its age, and what is different now.
-#[derive(Serialize)]
-struct Document<'a> {
-    #[serde(flatten)]
-    profile: &'a Profile,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    age_s: Option<u64>,
-    changed: Vec<String>,
-    validation: &'a Basis,
-}
+Schema of --json: memwall.profile/1.";
 
 /// Finds and prints.
-pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
+pub fn run(args: &ProfileArgs, machine: &Target) -> Result<(), Failure> {
     let store = Store::of_user().map_err(Failure::measurement)?;
     let fingerprint = match machine {
         Target::Native => Fingerprint::read(&Source::live()),
@@ -54,9 +46,9 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     };
     let now = trust::now();
     let (profile, changes) = match store.find(&fingerprint).map_err(Failure::measurement)? {
-        Found::Same(profile) => (profile, Vec::new()),
-        Found::Changed { profile, differs } => (profile, differs),
-        Found::Nothing => {
+        StoredProfile::Same(profile) => (profile, Vec::new()),
+        StoredProfile::Changed { profile, differs } => (profile, differs),
+        StoredProfile::Nothing => {
             let place = store.directory().display();
             if let Target::Simulated(model) = machine {
                 return Err(Failure::Measurement(format!(
@@ -71,27 +63,29 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
         }
     };
     let trusted = trust::of(machine);
-    let changed: Vec<String> = changes.iter().map(Change::to_string).collect();
-    if let Some(file) = &args.html {
-        return output::file(file, &report::html::profile(&profile, &changed));
+    let changed: Vec<String> = changes.iter().map(FingerprintChange::to_string).collect();
+    if let Some(file) = &args.page.html {
+        output::file(file, &report::html::profile(&profile, &changed))?;
     }
-    if args.json {
-        // What is simulated does not age.
-        let age_s = profile.simulated.is_none().then(|| now.saturating_sub(profile.measured_at));
-        let validation = trusted.basis();
-        return output::json(&Document { profile: &profile, age_s, changed, validation });
-    }
-    let mut text = String::new();
-    if !changed.is_empty() {
-        text +=
-            &report::prose::wrap_in(report::style::WARNING, "", report::profile::CHANGED, output::columns());
-        for change in &changed {
-            text += &report::prose::wrap("  ", change, output::columns());
+    // A page is asked for instead of a text.
+    let screen = if args.page.html.is_some() { Screen::None } else { Screen::Out };
+    // What is simulated does not age.
+    let age_s = profile.simulated.is_none().then(|| now.saturating_sub(profile.measured_at));
+    let validation = trusted.basis();
+    let document = ProfileDocument { profile: &profile, age_s, changed: changed.clone(), validation };
+    args.forms.give(screen, &document, |columns| {
+        let mut text = String::new();
+        if !changed.is_empty() {
+            text += &report::layout::prose::wrap_in(
+                report::layout::style::WARNING,
+                "",
+                report::terminal::profile::CHANGED,
+                columns,
+            );
+            text.extend(changed.iter().map(|change| report::layout::prose::wrap("  ", change, columns)));
+            text += "\n";
         }
-        text += "\n";
-    }
-    text += &report::profile::text(&profile, now, output::columns());
-    text += "\n";
-    text += &report::trust::section(trusted.basis(), now, output::columns());
-    output::text(&text)
+        text += &report::terminal::profile::text(&profile, now, columns);
+        text + "\n" + &report::terminal::trust::section(validation, now, columns)
+    })
 }

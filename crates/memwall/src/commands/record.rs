@@ -8,7 +8,7 @@ use crate::{failure::Failure, output};
 /// Record a program for 'memwall report'
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct RecordArgs {
     #[command(flatten)]
     recording: Recording,
     /// Where to
@@ -20,14 +20,14 @@ const EXAMPLES: &str = "\
 Examples:
   memwall record -- ./app --size 1000        into memwall.sqlite
   memwall record -o after.sqlite -- ./app
-  memwall record --pid 4242 --duration 10
+  memwall record --pid 4242 --seconds 10
   memwall report
 
 The recording is one SQLite file, readable by any client (docs/recording.md), also after a crash.
 Exit code: the program's own; 128 and the signal's number if it was killed; 1 or 2 if memwall failed.";
 
 /// Records; gives the program's exit code.
-pub fn run(args: &Args) -> Result<ExitCode, Failure> {
+pub fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
     let outcome = args.recording.record(&args.output)?;
     recording::warn(&outcome);
     output::say(&format!(

@@ -6,22 +6,17 @@ use std::{
     time::Duration,
 };
 
-use analysis::{
-    findings::{Findings, Objects},
-    reading::Reading,
-    timer::Options,
-};
+use analysis::{reading::Reading, timer::TimerOptions};
 use machine::{
     Profile, Source, private,
     profile::Fingerprint,
-    store::{Found, Store},
+    store::{Store, StoredProfile},
 };
 use record::{file, run::Run};
-use recorder::{OnRefusal, Outcome, Request, RunError, Target};
-use report::run::Detail;
-use serde::Serialize;
+use recorder::{OnRefusal, RecordError, RecordOutcome, RecordRequest, RecordTarget};
+use report::{json::RunDocument, terminal::run::Detail};
 
-use crate::{failure::Failure, output, trust};
+use crate::{failure::Failure, output, source_files, trust};
 
 /// The recording that `record` writes and `report` reads if none is named.
 pub const DEFAULT: &str = "memwall.sqlite";
@@ -33,8 +28,8 @@ pub struct Recording {
     #[arg(long, short, value_name = "PID", conflicts_with = "program")]
     pid: Option<u32>,
     /// Stop recording after so many seconds; the program goes on
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    duration: Option<Duration>,
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, alias = "duration")]
+    seconds: Option<Duration>,
     /// Begin recording so many seconds after the program began
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     delay: Option<Duration>,
@@ -50,6 +45,9 @@ pub struct Recording {
     /// Take call chains along, for flame graphs; needs programs built with frame pointers
     #[arg(long)]
     call_graph: bool,
+    /// Sample loads with their latency and where their data came from, where the processor can (PEBS, IBS)
+    #[arg(long)]
+    precise: bool,
     /// The program and its arguments
     #[arg(last = true, value_name = "PROGRAM", required_unless_present = "pid")]
     program: Vec<OsString>,
@@ -57,27 +55,28 @@ pub struct Recording {
 
 impl Recording {
     /// Records into a file.
-    pub fn record(&self, output: &Path) -> Result<Outcome, Failure> {
+    pub fn record(&self, output: &Path) -> Result<RecordOutcome, Failure> {
         let source = Source::live();
         let target = match self.pid {
-            Some(pid) => Target::Attach(pid),
-            None => Target::Launch(self.program.clone()),
+            Some(pid) => RecordTarget::Attach(pid),
+            None => RecordTarget::Launch(self.program.clone()),
         };
-        let request = Request {
+        let request = RecordRequest {
             rate_hz: self.rate,
             delay: self.delay.unwrap_or(Duration::ZERO),
-            duration: self.duration,
+            duration: self.seconds,
             heap: !self.no_heap,
             call_chains: self.call_graph,
+            precise: self.precise,
             on_refusal: if self.need_samples { OnRefusal::Fail } else { OnRefusal::GoOn },
             skid_instructions: skid(&Fingerprint::read(&source)),
-            ..Request::new(target, output)
+            ..RecordRequest::new(target, output)
         };
         recorder::record(&request, &pmu::Live, &source).map_err(|error| match error {
-            RunError::NoProgram { .. }
-            | RunError::NotExecutable { .. }
-            | RunError::NoProcess { .. }
-            | RunError::Rate { .. } => Failure::usage(error),
+            RecordError::NoProgram { .. }
+            | RecordError::NotExecutable { .. }
+            | RecordError::NoProcess { .. }
+            | RecordError::Rate { .. } => Failure::usage(error),
             _ => Failure::measurement(error),
         })
     }
@@ -87,12 +86,12 @@ impl Recording {
 fn skid(fingerprint: &Fingerprint) -> u32 {
     let store = Store::of_user().ok();
     let mut profile = match store.as_ref().map(|store| store.find(fingerprint)) {
-        Some(Ok(Found::Same(profile))) => Some(*profile),
+        Some(Ok(StoredProfile::Same(profile))) => Some(*profile),
         _ => None,
     };
-    let skid = lab::timer::skid_for(profile.as_ref(), &pmu::Live);
+    let skid = host::timer::skid_for(profile.as_ref(), &pmu::Live);
     if let Some((store, profile)) = store.zip(profile.as_mut()).filter(|(_, profile)| profile.timer.is_none())
-        && let Some(measured) = lab::timer::measured(&pmu::Live)
+        && let Some(measured) = host::timer::measured(&pmu::Live)
     {
         profile.timer = Some(*measured);
         // Measuring again next time costs little: no reason to fail.
@@ -108,7 +107,7 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// A recording with everything the report needs.
-pub struct Read {
+pub struct ReadRecording {
     /// As recorded.
     pub run: Run,
     /// The profile of the machine it was recorded on.
@@ -117,40 +116,37 @@ pub struct Read {
     pub reading: Reading,
 }
 
-/// What `--json` prints: the findings, and what they say about data.
-#[derive(Serialize)]
-pub struct Document<'a> {
-    #[serde(flatten)]
-    findings: &'a Findings,
-    objects: &'a Objects,
-}
-
-impl Read {
+impl ReadRecording {
     /// For machines.
-    pub fn document(&self) -> Document<'_> {
-        Document { findings: &self.reading.findings, objects: &self.reading.objects }
+    pub fn document(&self) -> RunDocument<'_> {
+        RunDocument::new(&self.reading)
+    }
+
+    /// For a browser.
+    pub fn page(&self) -> String {
+        report::html::recording(&self.run, &self.reading, self.profile.as_ref(), source_files::text)
     }
 
     /// For people.
     pub fn text(&self, detail: Detail, columns: usize) -> String {
-        report::run::text(&self.reading.findings, Some(&self.reading.objects), detail, columns)
+        report::terminal::run::text(&self.reading.findings, Some(&self.reading.objects), detail, columns)
     }
 }
 
 /// Reads and analyses a recording.
-pub fn read(path: &Path) -> Result<Read, Failure> {
+pub fn read(path: &Path) -> Result<ReadRecording, Failure> {
     let mut run = file::read(path).map_err(Failure::measurement)?;
     recorder::complete(&mut run);
     let profile = profile_of(&run);
-    let trusted = trust::of_machine(&run.about.fingerprint, None);
-    let reading = Reading::of(&run, profile.as_ref(), &Options::on(&trusted));
-    Ok(Read { run, profile, reading })
+    let trusted = trust::of_machine(&run.about.fingerprint, None, None);
+    let reading = Reading::of(&run, profile.as_ref(), &TimerOptions::on(&trusted));
+    Ok(ReadRecording { run, profile, reading })
 }
 
 /// The profile of the very machine of a recording; none if there is none, or it cannot be read.
 fn profile_of(run: &Run) -> Option<Profile> {
     match Store::of_user().ok()?.find(&run.about.fingerprint) {
-        Ok(Found::Same(profile)) => Some(*profile),
+        Ok(StoredProfile::Same(profile)) => Some(*profile),
         _ => None,
     }
 }
@@ -171,9 +167,13 @@ pub fn passing() -> Result<(tempfile::TempDir, PathBuf), Failure> {
 }
 
 /// One line each about what went wrong while recording, on stderr.
-pub fn warn(outcome: &Outcome) {
+pub fn warn(outcome: &RecordOutcome) {
     if let Some(refusal) = &outcome.refusal {
         output::say(&format!("recorded without samples: {refusal}"));
+    }
+    // Without samples at all the reason is the same.
+    if let Some(reason) = outcome.no_loads.as_ref().filter(|_| outcome.refusal.is_none()) {
+        anstream::eprintln!("memwall: recorded without sampled loads: {reason}");
     }
     if let Some(folder) = &outcome.left_behind {
         output::say(&format!(

@@ -2,24 +2,26 @@
 
 use std::path::PathBuf;
 
-use report::run::Detail;
+use report::terminal::run::Detail;
 
 use super::recording::{self, DEFAULT};
-use crate::{failure::Failure, output};
+use crate::{
+    failure::Failure,
+    forms::{Forms, Page, Screen},
+    output,
+};
 
 /// Show what a recording says
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct ReportArgs {
     /// The recording
     #[arg(value_name = "FILE", default_value = DEFAULT)]
     recording: PathBuf,
-    /// Print JSON (schema memwall.run/1)
-    #[arg(long)]
-    json: bool,
-    /// Write a page that any browser shows, without a network
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    #[command(flatten)]
+    forms: Forms,
+    #[command(flatten)]
+    page: Page,
     /// Write folded stacks, for flame graphs; - for stdout
     #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "html", "firefox"])]
     folded: Option<PathBuf>,
@@ -41,13 +43,15 @@ Examples:
   memwall report before.sqlite --html before.html
   memwall report before.sqlite --json | jq .verdict
   memwall report before.sqlite --folded - | flamegraph.pl > before.svg
-  memwall report before.sqlite --firefox before.json";
+  memwall report before.sqlite --firefox before.json
+
+Schema of --json: memwall.run/1.";
 
 /// Reads, analyses and prints.
-pub fn run(args: &Args) -> Result<(), Failure> {
+pub fn run(args: &ReportArgs) -> Result<(), Failure> {
     let read = recording::read(&args.recording)?;
-    if let Some(file) = &args.html {
-        return output::file(file, &super::page::of(&read));
+    if let Some(file) = &args.page.html {
+        output::file(file, &read.page())?;
     }
     if let Some(file) = &args.folded {
         return output::export(file, |out| out.write_all(report::export::folded(&read.run).as_bytes()));
@@ -56,9 +60,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         let profile = report::export::firefox(&read.run, &read.reading.findings);
         return output::export(file, |out| Ok(serde_json::to_writer(out, &profile)?));
     }
-    if args.json {
-        return output::json(&read.document());
-    }
     let detail = Detail { top: args.top, verbose: args.verbose };
-    output::text(&read.text(detail, output::columns()))
+    // A page is asked for instead of a text.
+    let screen = if args.page.html.is_some() { Screen::None } else { Screen::Out };
+    args.forms.give(screen, &read.document(), |columns| read.text(detail, columns))
 }

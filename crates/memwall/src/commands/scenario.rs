@@ -2,14 +2,24 @@
 
 use std::{io::Read, path::Path};
 
+use host::{
+    Host,
+    native::Native,
+    scenario::{RunError, ScenarioJob},
+    simulated::Simulated,
+};
 use kernels::{
-    Catalogue,
+    KernelCatalogue,
     scenario::{self, Scenario, shipped},
 };
-use lab::scenario::{Request, RunError};
-use machine::{CpuSet, Source, Topology};
+use machine::{CpuSet, Source};
 
-use crate::{failure::Failure, interrupt, output, target::Target};
+use crate::{
+    failure::Failure,
+    forms::{Forms, Screen},
+    interrupt, output,
+    target::Target,
+};
 
 /// A longer file is refused by the parser; no need to read it all.
 const LARGEST_READ: u64 = (1 << 20) + 1;
@@ -17,7 +27,7 @@ const LARGEST_READ: u64 = (1 << 20) + 1;
 /// Run a small program of known work: regions of kernels, on threads, over shared or private data
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct ScenarioArgs {
     /// A scenario file, or the name of a scenario that comes with memwall
     #[arg(value_name = "FILE|NAME", required_unless_present = "list")]
     scenario: Option<String>,
@@ -39,9 +49,8 @@ pub struct Args {
     /// Use the kernels of a file too
     #[arg(long, value_name = "FILE")]
     kernel_file: Option<std::path::PathBuf>,
-    /// Print JSON (schema memwall.scenario/1), the times of every entry included
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    forms: Forms,
 }
 
 const EXAMPLES: &str = "\
@@ -54,39 +63,36 @@ Examples:
   memwall scenario imbalance --on sim:tiny --scale 64
 
 A file names threads, data and regions (docs/scenarios.md). What each of them does follows from
-it and is printed with the times. Ctrl-C prints what was finished.";
+it and is printed with the times. Ctrl-C prints what was finished.
+
+Schema of --json: memwall.scenario/1.";
 
 /// Runs and prints.
-pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
+pub fn run(args: &ScenarioArgs, machine: &Target) -> Result<(), Failure> {
     let catalogue = super::catalogue(args.kernel_file.as_deref())?;
     let Some(name) = args.scenario.as_ref().filter(|_| !args.list) else {
         return list(&catalogue);
     };
+    args.forms.check(&[])?;
     let scenario = read(name, &catalogue, &settings(&args.set)?)?;
-    let source = Source::live();
-    let topology = match machine {
-        Target::Native => Topology::read(&source),
-        Target::Simulated(model) => model.topology(),
+    // The seed is the scenario's own.
+    let mut host: Box<dyn Host> = match machine {
+        Target::Native => Box::new(Native::with_kernels(&Source::live(), catalogue, scenario.seed)),
+        Target::Simulated(model) => Box::new(Simulated::with_kernels(model, catalogue, scenario.seed)),
     };
-    let cpus = lab::scenario::choose_cpus(&scenario, &topology, args.cpus.as_ref(), args.oversubscribe);
+    let cpus =
+        host::scenario::choose_cpus(&scenario, host.topology(), args.cpus.as_ref(), args.oversubscribe);
     let cpus = cpus.map_err(failure)?;
-    let request = Request { scenario: &scenario, cpus: &cpus, scale: args.scale };
+    let request = ScenarioJob { scenario: &scenario, cpus: &cpus, scale: args.scale };
     let interrupt = interrupt::flag()?;
-    let run = match machine {
-        Target::Native => lab::scenario::run(&request, &source, &topology, &interrupt),
-        Target::Simulated(model) => lab::simulated::run_scenario(&request, model, &interrupt),
-    };
-    let run = run.map_err(failure)?;
+    let run = host::scenario::run(&request, &mut *host, &interrupt).map_err(failure)?;
     if run.regions.iter().all(|region| region.entries() == 0) {
         return Err(Failure::Measurement("stopped before the first region was finished".to_owned()));
     }
-    if args.json {
-        return output::json(&run);
-    }
-    output::text(&report::scenario::text(&run, output::columns()))
+    args.forms.give(Screen::Out, &run, |columns| report::terminal::scenario::text(&run, columns))
 }
 
-fn list(catalogue: &Catalogue) -> Result<(), Failure> {
+fn list(catalogue: &KernelCatalogue) -> Result<(), Failure> {
     let rows = shipped::ALL
         .iter()
         .map(|shipped| {
@@ -99,7 +105,7 @@ fn list(catalogue: &Catalogue) -> Result<(), Failure> {
             Ok((scenario.name, threads, scenario.about))
         })
         .collect::<Result<Vec<_>, Failure>>()?;
-    output::text(&report::scenario::list(&rows, output::columns()))
+    output::text(&report::terminal::scenario::list(&rows, output::columns()))
 }
 
 /// `NAME=VALUE` pairs.
@@ -114,7 +120,11 @@ pub fn settings(given: &[String]) -> Result<Vec<(String, String)>, Failure> {
 }
 
 /// A shipped scenario by its name, or a file: a name is a name unless it looks like a path.
-pub fn read(name: &str, catalogue: &Catalogue, settings: &[(String, String)]) -> Result<Scenario, Failure> {
+pub fn read(
+    name: &str,
+    catalogue: &KernelCatalogue,
+    settings: &[(String, String)],
+) -> Result<Scenario, Failure> {
     if !name.contains('/') && !name.ends_with(".toml") {
         let shipped = shipped::find(name).map_err(Failure::usage)?;
         return shipped.parse(catalogue, settings).map_err(Failure::usage);

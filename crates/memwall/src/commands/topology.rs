@@ -3,19 +3,22 @@
 use std::path::{Path, PathBuf};
 
 use machine::{Source, Topology};
-use serde::Serialize;
+use report::json::TopologyDocument;
 
-use crate::{failure::Failure, output, target::Target};
+use crate::{
+    failure::Failure,
+    forms::{Forms, Screen},
+    target::Target,
+};
 
 /// Draw the machine as it claims to be: sockets, cores, caches, memory nodes and what is left to us
 ///
 /// Read from sysfs, procfs and CPUID; nothing is measured. What could not be read is listed at the end.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
-    /// Print JSON (schema memwall.topology/1) instead of the drawing
-    #[arg(long)]
-    json: bool,
+pub struct TopologyArgs {
+    #[command(flatten)]
+    forms: Forms,
     /// Read another machine, captured as DIR/sys and DIR/proc
     ///
     /// DIR/cpuid.txt, if there, holds its CPUID leaves as `cpuid -r` prints them.
@@ -28,18 +31,12 @@ Examples:
   memwall topology                      this machine
   memwall topology --on sim:tiny        a simulated machine
   memwall topology --root captured/     a machine whose /sys and /proc were copied to captured/
-  memwall topology --json | jq '.caches[] | select(.level == 3)'";
+  memwall topology --json | jq '.caches[] | select(.level == 3)'
 
-/// What `--json` prints.
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    #[serde(flatten)]
-    topology: &'a Topology,
-}
+Schema of --json: memwall.topology/1.";
 
 /// Reads and prints.
-pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
+pub fn run(args: &TopologyArgs, machine: &Target) -> Result<(), Failure> {
     let topology = match (machine, &args.root) {
         (Target::Native, None) => Topology::read(&Source::live()),
         (Target::Native, Some(root)) => Topology::read(&captured(root)?),
@@ -50,10 +47,8 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
             ));
         }
     };
-    if args.json {
-        return output::json(&Document { schema: "memwall.topology/1", topology: &topology });
-    }
-    output::text(&report::topology::text(&topology, output::columns()))
+    let document = TopologyDocument::new(&topology);
+    args.forms.give(Screen::Out, &document, |columns| report::terminal::topology::text(&topology, columns))
 }
 
 /// A directory that looks like a captured machine.

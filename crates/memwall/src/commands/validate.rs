@@ -2,25 +2,34 @@
 
 use std::{collections::HashMap, path::PathBuf};
 
+use ::trust::Validation;
 use analysis::{
     findings::Split,
-    timer::{Options, analyse},
+    timer::{TimerOptions, analyse},
 };
 use indicatif::ProgressBar;
-use lab::validate::{
-    Observer, Request,
-    keep::Files,
-    native::{self, Waiting},
-    simulated::SimulatedBench,
-};
+use kernels::KernelCatalogue;
 use machine::{
     model::Model,
     profile::{Clock, Fingerprint},
     store::Store,
 };
-use record::validate::{Observation, Validation};
+use record::validate::Observation;
+use validate::{
+    Observer, Request,
+    keep::Files,
+    native::{self, Waiting},
+    roles::JudgingKernels,
+    simulated::SimulatedBench,
+};
 
-use crate::{failure::Failure, interrupt, output, progress, target::Target, trust};
+use crate::{
+    failure::Failure,
+    forms::{Forms, Page, Screen},
+    interrupt, output, progress,
+    target::Target,
+    trust,
+};
 
 /// Find out which indicators can be believed on this machine
 ///
@@ -28,7 +37,7 @@ use crate::{failure::Failure, interrupt, output, progress, target::Target, trust
 /// untested, each with its evidence. Later commands consult the result.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct ValidateArgs {
     /// Fewer experiments, below a minute
     #[arg(long)]
     quick: bool,
@@ -44,15 +53,16 @@ pub struct Args {
     /// Forget experiments of an interrupted validation
     #[arg(long)]
     restart: bool,
+    /// Also judge with the kernels of a file of your own
+    #[arg(long, value_name = "FILE")]
+    kernel_file: Option<PathBuf>,
     /// Keep this validation even if the one that is kept tried more
     #[arg(long)]
     replace: bool,
-    /// Also write a page for a browser, with curves of events per access unless --quick
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-    /// Print JSON (schema memwall.validate/1)
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    page: Page,
+    #[command(flatten)]
+    forms: Forms,
 }
 
 const EXAMPLES: &str = "\
@@ -62,15 +72,18 @@ Examples:
   memwall validate --on sim:haswell-ep-e5-2680v3        the machine of molka2017
   memwall validate --explain L1D.REPLACEMENT            why an indicator is trusted or not
 
+  memwall validate --kernel-file mine.toml              with kernels of your own beside those shipped
   memwall validate --html trust.html                    a page with curves over data set sizes
   memwall validate --json | jq '.indicators[] | select(.trust.trust == \"broken\") | .name'
 
 The result is kept beside the profile, under $XDG_DATA_HOME/memwall/trust; count, events, run, report, doctor and profile
 use it. A validation is not given up for one that tried less, unless --replace says so. Ctrl-C keeps the experiments that were made, and what can be said so far; the next call goes on from there.
-Exit code: 0 also if indicators are broken or untested, 1 if the result could not be kept, 2 if the question was wrong.";
+Exit code: 0 also if indicators are broken or untested, 1 if the result could not be kept, 2 if the question was wrong.
+
+Schema of --json: memwall.validate/1.";
 
 /// Validates, keeps and prints; or explains what was kept.
-pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
+pub fn run(args: &ValidateArgs, machine: &Target) -> Result<(), Failure> {
     let store = Store::of_user().map_err(Failure::measurement)?;
     let fingerprint = match machine {
         Target::Native => Fingerprint::read(&machine::Source::live()),
@@ -78,9 +91,10 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     };
     let files = Files::beside(&store, &fingerprint.id);
     if let Some(name) = &args.explain {
-        return explain(&files, name, args.json);
+        return explain(&files, name, &args.forms);
     }
     store.check_writable().map_err(Failure::measurement)?;
+    args.forms.check(&[&args.page.html])?;
     // One that cannot be read is not overwritten either.
     files.load().map_err(Failure::measurement)?;
     if args.restart {
@@ -98,10 +112,17 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
         simulated,
         fingerprint,
     };
-    let mut watcher = Watcher::new(&files);
+    let kernels = super::catalogue(args.kernel_file.as_deref())?;
+    let known = JudgingKernels::of(&kernels).map_err(Failure::measurement)?;
+    for kernel in known.unfit() {
+        output::note(&format!(
+            "{kernel} judges nothing: it neither streams, chases, waits nor divides work in a way whose truth is known\n"
+        ));
+    }
+    let mut watcher = ValidateWatcher::new(&files);
     let validation = match machine {
-        Target::Simulated(model) => on_model(model, &request, &mut watcher)?,
-        Target::Native => natively(&request, &store, &mut watcher)?,
+        Target::Simulated(model) => on_model(model, &request, kernels, &known, &mut watcher)?,
+        Target::Native => natively(&request, &store, kernels, &known, &mut watcher)?,
     };
     watcher.bar.finish_and_clear();
     if let Some(error) = watcher.failed {
@@ -115,49 +136,58 @@ pub fn run(args: &Args, machine: &Target) -> Result<(), Failure> {
     if validation.complete {
         files.forget().map_err(Failure::measurement)?;
     }
-    if let Some(path) = &args.html {
+    if let Some(path) = &args.page.html {
         let page = report::html::validate(&validation);
         output::export(path, |out| out.write_all(page.as_bytes()))?;
     }
-    if args.json {
-        output::json(&validation)?;
-    } else {
-        output::text(&report::validate::text(&validation, output::columns()))?;
-    }
+    args.forms
+        .give(Screen::Out, &validation, |columns| report::terminal::validate::text(&validation, columns))?;
     if let Some(kept) = stays {
         output::say(&format!(
             "this validation was not kept: it tried {} indicators, and the one made {}, which tried {}, stays; \
              --replace keeps the new one",
             validation.tried(),
-            report::age::ago(kept.measured_at, validation.measured_at),
+            report::layout::age::ago(kept.measured_at, validation.measured_at),
             kept.tried()
         ));
     }
     Ok(())
 }
 
-fn on_model(model: &Model, request: &Request, watcher: &mut Watcher<'_>) -> Result<Validation, Failure> {
+fn on_model(
+    model: &Model,
+    request: &Request,
+    kernels: KernelCatalogue,
+    known: &JudgingKernels,
+    watcher: &mut ValidateWatcher<'_>,
+) -> Result<Validation, Failure> {
     let pmu = super::count_simulated::instrument(model)?;
     let catalogue = pmu.catalogue();
-    let kernels = super::catalogue(None)?;
     let interrupt = interrupt::flag()?;
-    let mut bench = SimulatedBench::new(model, pmu, kernels, 1, lab::simulated::Conditions::default());
-    Ok(lab::validate::validate(&mut bench, catalogue, request, watcher, &interrupt))
+    let mut bench = SimulatedBench::new(model, pmu, kernels, 1, host::simulated::Conditions::default());
+    Ok(validate::validate(&mut bench, catalogue, known, request, watcher, &interrupt))
 }
 
-fn natively(request: &Request, store: &Store, watcher: &mut Watcher<'_>) -> Result<Validation, Failure> {
+fn natively(
+    request: &Request,
+    store: &Store,
+    kernels: KernelCatalogue,
+    known: &JudgingKernels,
+    watcher: &mut ValidateWatcher<'_>,
+) -> Result<Validation, Failure> {
     let interrupt = interrupt::flag()?;
     let clock_hz = store.load(&request.fingerprint.id).ok().flatten().and_then(|profile| profile.clock);
     let clock_hz = clock_hz.filter(Clock::agrees).map(|clock| clock.add_hz);
     let analyse = |run: &record::run::Run| {
-        let split = analyse(run, None, &Options::default()).overall?;
+        let split = analyse(run, None, &TimerOptions::default()).overall?;
         let Split { loads, stores, atomics, divides, chains, branches, undecided, .. } = split;
         Some(Waiting { loads, stores, atomics, divides, chains, branches, undecided })
     };
-    native::validate(request, clock_hz, &analyse, watcher, &interrupt).map_err(Failure::measurement)
+    native::validate(request, kernels, known, clock_hz, &analyse, watcher, &interrupt)
+        .map_err(Failure::measurement)
 }
 
-fn explain(files: &Files, name: &str, json: bool) -> Result<(), Failure> {
+fn explain(files: &Files, name: &str, forms: &Forms) -> Result<(), Failure> {
     let Some(validation) = files.load().map_err(Failure::measurement)? else {
         return Err(Failure::Usage(
             "this machine was not validated yet; run 'memwall validate' first".to_owned(),
@@ -165,35 +195,32 @@ fn explain(files: &Files, name: &str, json: bool) -> Result<(), Failure> {
     };
     let verdicts: Vec<_> = validation.of(name).collect();
     if verdicts.is_empty() {
-        let near = events::names::nearest(name, validation.indicators.iter().map(|one| one.name.as_str()));
+        let near = events::names::nearest(name, validation.indicators.iter().map(|one| one.name.name()));
         let hint = match near.is_empty() {
             true => "'memwall validate' lists all".to_owned(),
             false => format!("did you mean {}?", near.join(" or ")),
         };
         return Err(Failure::Usage(format!("no indicator '{name}' was judged; {hint}")));
     }
-    if json {
-        return output::json(&verdicts);
-    }
-    output::text(&report::validate::explain(&verdicts, output::columns()))
+    forms.give(Screen::Out, &verdicts, |columns| report::terminal::validate::explain(&verdicts, columns))
 }
 
 /// Shows progress and keeps every observation.
-struct Watcher<'a> {
+struct ValidateWatcher<'a> {
     bar: ProgressBar,
     files: &'a Files,
     known: HashMap<String, Observation>,
     failed: Option<String>,
 }
 
-impl<'a> Watcher<'a> {
+impl<'a> ValidateWatcher<'a> {
     fn new(files: &'a Files) -> Self {
         let known = files.observations().into_iter().map(|one| (one.experiment.key(), one)).collect();
         Self { bar: progress::filling(), files, known, failed: None }
     }
 }
 
-impl Observer for Watcher<'_> {
+impl Observer for ValidateWatcher<'_> {
     fn progress(&mut self, step: &str, fraction: f64) {
         progress::fill(&self.bar, fraction, step);
     }

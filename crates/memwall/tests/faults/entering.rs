@@ -69,7 +69,7 @@ fn plugin_with_libstdcxx() -> Tried {
     let Some((host, plugin)) =
         host.zip(place.build("c++", "plugin.so", plugin, &["-shared", "-fPIC", "-std=c++17"]))
     else {
-        return Missing("C++ compiler");
+        return Missing("c++");
     };
     place.same_as_alone(&[host.to_str().expect("text"), plugin.to_str().expect("text")]);
     Held
@@ -94,7 +94,7 @@ fn plugin_with_operators() -> Tried {
     let host = place.build("cc", "host", HOST, &["-ldl"]);
     let Some((host, plugin)) = host.zip(place.build("c++", "plugin.so", plugin, &["-shared", "-fPIC"]))
     else {
-        return Missing("C++ compiler");
+        return Missing("c++");
     };
     let report = place.same_as_alone(&[host.to_str().expect("text"), plugin.to_str().expect("text")]);
     assert!(report.contains("exit code 0"), "{report}");
@@ -132,7 +132,7 @@ fn allocator_in_executable() -> Tried {
             return text >= room && text < room + sizeof room ? 0 : 9;
         }"#;
     let Some(program) = place.build("cc", "own", source, &["-rdynamic"]) else {
-        return Missing("C compiler");
+        return Missing("cc");
     };
     place.same_as_alone(&[program.to_str().expect("text")]);
     Held
@@ -144,7 +144,7 @@ fn preloaded_allocators() -> Tried {
     let found = names.iter().map(|name| folder.join(name)).filter(|path| path.exists());
     let paths: Vec<_> = found.collect();
     if paths.is_empty() {
-        return Missing("other allocator");
+        return Missing("another allocator");
     }
     let place = Place::new();
     let script =
@@ -164,7 +164,7 @@ fn preloaded_allocators() -> Tried {
 fn small_files_only() -> Tried {
     let place = Place::new();
     let source = "#include <stdlib.h>\nint main(void) { for (int i = 0; i < 100000; i++) free(malloc(200000)); return 4; }";
-    let Some(program) = place.build("cc", "many", source, &[]) else { return Missing("C compiler") };
+    let Some(program) = place.build("cc", "many", source, &[]) else { return Missing("cc") };
     // The first: no log at all. The second: one that cannot grow.
     for blocks in [20, 100] {
         let script = format!(

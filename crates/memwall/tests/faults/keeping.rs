@@ -37,6 +37,16 @@ pub const FAULTS: &[Fault] = &[
         must_hold: "the validation of before is kept",
         held: refused_validation,
     },
+    Fault {
+        name: "a report cannot be written where it was asked for",
+        must_hold: "that is said before the program starts, with exit code 2",
+        held: no_place_for_report,
+    },
+    Fault {
+        name: "a report cannot be written after all",
+        must_hold: "the recording is kept, and where is said",
+        held: report_fails,
+    },
 ];
 
 const TINY: [&str; 2] = ["--on", "sim:tiny"];
@@ -110,6 +120,39 @@ fn unreadable_profile() -> Tried {
     Held
 }
 
+fn no_place_for_report() -> Tried {
+    let place = Place::new();
+    for flag in ["--html=no/such/a", "--json=no/such/a", "--text=no/such/a", "--to=no/such/a"] {
+        let output = place.memwall(&["run", flag, "--", "touch", "started"]).output().expect("it starts");
+        assert_eq!(output.status.code(), Some(2), "{flag}: {output:?}");
+        assert!(said(&output.stderr).contains("cannot write no/such/a"), "{output:?}");
+        assert!(!place.path("started").exists(), "{flag}");
+    }
+    // What can be written is left as it was until there is something to write.
+    fs::write(place.path("a.json"), "older").expect("written");
+    let output =
+        place.memwall(&["run", "--json=a.json", "--html=no/a", "--", "true"]).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert_eq!(fs::read_to_string(place.path("a.json")).expect("there"), "older");
+    Held
+}
+
+fn report_fails() -> Tried {
+    let place = Place::new();
+    let program = ["rm", "-r", "folder"];
+    fs::create_dir(place.path("folder")).expect("made");
+    let arguments = [&["run", "--html", "folder/a.html", "--"][..], &program[..]].concat();
+    let output = place.memwall(&arguments).output().expect("it starts");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let words = said(&output.stderr);
+    let kept =
+        words.split("'memwall report ").nth(1).and_then(|rest| rest.split('\'').next()).expect("a place");
+    let report = place.memwall(&["report", kept, "--json"]).output().expect("it starts");
+    assert!(report.status.success(), "{report:?}");
+    fs::remove_dir_all(std::path::Path::new(kept).parent().expect("a folder")).expect("ours");
+    Held
+}
+
 /// A validation of this machine that was tried on, say, a kernel that allowed more.
 fn validated(place: &Place) -> (PathBuf, String) {
     let output = place.memwall(&["validate", "--quick", "--json"]).output().expect("it starts");
@@ -139,7 +182,7 @@ fn refused_validation() -> Tried {
     let place = Place::new();
     let (file, text) = validated(&place);
     let source = include_str!("../../../../examples/odd/denied.c");
-    let Some(denied) = place.build("cc", "denied", source, &[]) else { return Missing("C compiler") };
+    let Some(denied) = place.build("cc", "denied", source, &[]) else { return Missing("cc") };
     let mut command = place.command(denied);
     let output = command.args([memwall(), "validate", "--quick"]).output().expect("it starts");
     assert!(said(&output.stderr).contains("this validation was not kept"), "{output:?}");

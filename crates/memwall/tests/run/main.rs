@@ -1,9 +1,12 @@
 //! `memwall run`, `record`, `report` and `compare` as a user types them, on the example programs and on programs that
-//! nobody here wrote. Nothing here asserts a time, and shares only with wide margins.
+//! nobody here wrote. Nothing here asserts a time, and shares only of recordings that are kept.
 
 mod classes;
 mod data;
+mod expected;
 mod foreign;
+mod live;
 mod odd;
 mod place;
+mod same_names;
 mod views;

@@ -25,6 +25,11 @@ pub fn example(name: &str) -> PathBuf {
     folder.join(name)
 }
 
+/// A recording that is kept beside this file; `recordings/make` makes them.
+pub fn recording(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/run/recordings").join(name).with_extension("sqlite")
+}
+
 /// memwall itself, without a profile of its user: what it says must not depend on one.
 pub fn memwall() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_memwall"));
@@ -43,7 +48,7 @@ pub fn can_sample() -> bool {
         command.args(["record", "--need-samples", "-o"]).arg(file).args(["--", "true"]);
         let output = command.output().expect("memwall starts");
         if !output.status.success() {
-            println!("skipped: {}", String::from_utf8_lossy(&output.stderr));
+            prerequisites::skip(prerequisites::PERF_EVENT, String::from_utf8_lossy(&output.stderr));
         }
         output.status.success()
     })
@@ -138,4 +143,12 @@ pub fn children_of(pid: u32) -> Vec<u32> {
     let path = format!("/proc/{pid}/task/{pid}/children");
     let children = fs::read_to_string(path).unwrap_or_default();
     children.split_whitespace().filter_map(|child| child.parse().ok()).collect()
+}
+
+/// User time of a process so far, in ticks of 10 ms; none of it before it runs.
+pub fn user_ticks(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // Behind the name, which may hold anything.
+    let fields = stat.rsplit(") ").next().unwrap_or_default();
+    fields.split(' ').nth(11).and_then(|ticks| ticks.parse().ok()).unwrap_or(0)
 }

@@ -8,7 +8,10 @@ use std::{
 
 use serde_json::Value;
 
-use super::place::{Recorded, can_sample, example, findings, memwall, signal, start_recording};
+use super::place::{
+    Recorded, can_sample, children_of, eventually, example, findings, functions, memwall, signal,
+    start_recording, user_ticks,
+};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -121,7 +124,7 @@ fn a_running_process_is_attached_to_and_left_alone() {
     assert_eq!(found["about"]["attached"], program.id());
     assert_eq!(found["about"]["ending"], "detached");
     if can_sample() {
-        assert_eq!(found["symbols"][0]["name"], "chase", "{}", found["symbols"]);
+        assert!(functions(&found).iter().any(|name| name == "chase"), "{}", found["symbols"]);
     }
 }
 
@@ -145,7 +148,8 @@ fn an_interrupt_keeps_what_was_measured() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("a.sqlite");
     let mut recording = start_recording(&file, "chase", &["--size", "L2", "--seconds", "60"]);
-    std::thread::sleep(std::time::Duration::from_millis(700));
+    let program = children_of(recording.id())[0];
+    assert!(eventually(|| user_ticks(program) >= 20), "it runs");
     signal("-INT", recording.id());
     let status = recording.wait().expect("it ends");
     // memwall passes it on, and the program dies of it.

@@ -39,6 +39,41 @@ fn counts_stand_beside_their_trust_and_broken_ones_are_withheld() {
 }
 
 #[test]
+fn an_event_has_one_trust_by_name_by_encoding_and_by_alias() {
+    let (home, _) = tiny();
+    for (spellings, trust) in [
+        (
+            vec![
+                "MEM_LOAD_UOPS_L3_MISS_RETIRED.LOCAL_DRAM",
+                "mem_load_uops_l3_miss_retired:local_dram:u",
+                "cpu/event=0xd3,umask=0x01/",
+                "cpu/umask=0x1,event=0xd3,cmask=0,name=mine/",
+                "r01d3",
+                "r1d3:u",
+            ],
+            "broken",
+        ),
+        (vec!["CPU_CLK_UNHALTED.THREAD", "cycles", "cpu-cycles:u", "cpu/event=0x3c/", "r3c"], "trusted"),
+        (vec!["perf::L1-DCACHE-LOADS", "L1-dcache-loads", "MEM_UOPS_RETIRED.ALL_LOADS", "r81d0"], "trusted"),
+        (
+            vec!["UNC_H_REQUESTS.READS", "uncore_ha/event=0x1,umask=0x3/", "uncore_ha_0/umask=3,event=1/"],
+            "trusted",
+        ),
+    ] {
+        for spelling in spellings {
+            let counts = json(home.path(), &counting(spelling, &["--json"]));
+            let event = &counts["events"][0];
+            assert_eq!(event["trust"]["trust"], trust, "{spelling}: {event}");
+            let value = &counts["runs"][0]["counts"][0]["value"];
+            assert_eq!(value["missing"]["broken"].is_string(), trust == "broken", "{spelling}: {value}");
+        }
+    }
+    // One bit more is another event, which nobody tried.
+    let counts = json(home.path(), &counting("cpu/event=0xd3,umask=0x01,cmask=1/", &["--json"]));
+    assert!(counts["events"][0]["trust"].is_null(), "{counts}");
+}
+
+#[test]
 fn a_broken_value_is_shown_if_asked_for_and_csv_names_its_trust() {
     let (home, _) = tiny();
     let counts = json(home.path(), &counting(BROKEN, &["--json", "--even-broken"]));

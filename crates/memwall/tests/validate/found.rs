@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{json, memwall, tiny};
+use crate::{PAGE, TEXT, json, memwall, tiny};
 
 fn verdict<'a>(validation: &'a Value, name: &str) -> &'a Value {
     let all = validation["indicators"].as_array().unwrap();
@@ -80,6 +80,63 @@ fn a_simulated_machine_shows_what_the_papers_found() {
     let unknown =
         memwall(home.path(), &["validate", "--on", "sim:tiny", "--explain", "NO_SUCH"]).output().unwrap();
     assert_eq!(unknown.status.code(), Some(2));
+}
+
+/// Whether a name stands in a text by itself, and not only as the beginning of a longer one.
+fn is_named(text: &str, name: &str) -> bool {
+    let goes_on = |after: &str| {
+        let mut after = after.chars();
+        match (after.next(), after.next()) {
+            (Some(':'), next) => next.is_some_and(|next| !next.is_whitespace()),
+            (Some(next), _) => next.is_alphanumeric() || "_.@+".contains(next),
+            (None, _) => false,
+        }
+    };
+    text.match_indices(name).any(|(at, _)| !goes_on(&text[at + name.len()..]))
+}
+
+#[test]
+fn every_indicator_that_is_counted_is_printed() {
+    let (home, validation) = tiny();
+    let text = fs::read_to_string(home.path().join(TEXT)).unwrap();
+    let page = fs::read_to_string(home.path().join(PAGE)).unwrap();
+    let all: Vec<&Value> = validation["indicators"].as_array().unwrap().iter().collect();
+    for word in ["trusted", "qualitative", "broken", "untested"] {
+        let count = all.iter().filter(|one| one["trust"]["trust"] == word).count();
+        assert!(text.contains(&format!("{count} {word}")), "{count} {word}: {text}");
+    }
+    let list = &text[text.find("In the core").unwrap()..];
+    let names = || all.iter().map(|one| one["name"].as_str().unwrap());
+    let unprinted: Vec<&str> = names().filter(|name| !is_named(list, name)).collect();
+    assert!(unprinted.is_empty(), "{} of {}: {unprinted:?}", unprinted.len(), all.len());
+    let unlisted: Vec<&str> = names().filter(|name| !page.contains(&format!("\"{name}\""))).collect();
+    assert!(unlisted.is_empty(), "{unlisted:?}");
+}
+
+#[test]
+fn a_kernel_of_a_file_judges_by_what_it_does() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("mine.toml");
+    let mine = "[[kernel]]\nname = \"two-loads\"\nabout = \"x = A[i]; y = B[i]\"\nsource = \"a test\"\n\
+                streams = [\"A\", \"B\"]\nunroll = 4\nbody = [\"x = load A\", \"y = load B\"]\n\n\
+                [[kernel]]\nname = \"lanes\"\nabout = \"adds\"\nsource = \"a test\"\nconstants = { c = 0.5 }\n\
+                lanes = { s = 0.0 }\nunroll = 4\nbody = [\"s = add s, c\"]\n";
+    fs::write(&file, mine).unwrap();
+    let arguments = [&TINY[..], &["--kernel-file", file.to_str().unwrap()]].concat();
+    let output = memwall(home.path(), &arguments).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && said.contains("lanes judges nothing"), "{said}");
+    let validation: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let lines = verdict(&validation, "L1D.REPLACEMENT");
+    assert_eq!(lines["trust"]["trust"], "trusted");
+    let evidence = lines["evidence"].as_array().unwrap();
+    let judging = |line: &&Value| line["experiment"].as_str().unwrap().starts_with("two-loads in L3");
+    let seen = evidence.iter().find(judging).unwrap_or_else(|| panic!("{lines}"));
+    assert!(seen["truth"].as_f64().unwrap() > 0.0, "{seen}");
+    // It joins the kernels that are there, and changes nothing for them.
+    let (_, before) = tiny();
+    let made = |validation: &Value| validation["steps"][0]["experiments"].as_u64().unwrap();
+    assert!(made(&validation) > made(before));
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod found;
 mod scripted;
 
 use std::{
+    fs,
     path::Path,
     process::{Command, Output},
     sync::OnceLock,
@@ -38,12 +39,20 @@ fn json(home: &Path, arguments: &[&str]) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// A data directory in which the tiny machine was validated, once for all tests, and what was printed.
+/// A data directory in which the tiny machine was validated, once for all tests, and what was kept of it.
 fn tiny() -> &'static (tempfile::TempDir, Value) {
     static TINY: OnceLock<(tempfile::TempDir, Value)> = OnceLock::new();
     TINY.get_or_init(|| {
         let home = tempfile::tempdir().unwrap();
-        let validation = json(home.path(), &["validate", "--on", "sim:tiny", "--quick", "--json"]);
-        (home, validation)
+        let page = home.path().join(PAGE);
+        let validate = ["validate", "--on", "sim:tiny", "--quick", "--html", page.to_str().unwrap()];
+        fs::write(home.path().join(TEXT), words(home.path(), &validate)).unwrap();
+        let mut kept = fs::read_dir(home.path().join("memwall/trust")).unwrap();
+        let validation = serde_json::from_slice(&fs::read(kept.next().unwrap().unwrap().path()).unwrap());
+        (home, validation.unwrap())
     })
 }
+
+/// Files in the directory of [`tiny`]: the page it wrote, and the words it printed.
+const PAGE: &str = "page.html";
+const TEXT: &str = "words.txt";

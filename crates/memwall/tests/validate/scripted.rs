@@ -2,20 +2,17 @@
 
 use std::{fs, path::Path};
 
-use lab::validate::keep::Files;
 use machine::{Source, profile::Fingerprint, store::Store};
-use record::{
-    trust::Threshold,
-    validate::{Flaw, Judged, SCHEMA, Trust, Validation},
-};
 use serde_json::Value;
+use trust::{Flaw, Indicator, Judged, Purpose, SCHEMA, Threshold, Trust, Validation};
+use validate::keep::Files;
 
 use crate::{json, words};
 
-const SHARES: &str = "timer: share of waiting";
+const SHARES: Indicator = Indicator::ShareOfWaiting;
 
-fn judged(name: &str, trust: Trust) -> Judged {
-    Judged::new(name, "what it says", "software", "software", trust)
+fn judged(name: Indicator, trust: Trust) -> Judged {
+    Judged::new(name, Purpose::Software, "what it says", "software", trust)
 }
 
 fn broken() -> Trust {
@@ -38,7 +35,7 @@ fn validation(fingerprint: Fingerprint, indicators: Vec<Judged>) -> Validation {
         best: Vec::new(),
         indicators,
         thresholds: vec![Threshold {
-            indicator: SHARES.to_owned(),
+            indicator: SHARES,
             value: 0.33,
             unit: "share".to_owned(),
             means: "half".to_owned(),
@@ -73,8 +70,8 @@ fn recorded(home: &Path) -> Value {
 #[test]
 fn a_kernel_event_found_broken_is_withheld_under_any_of_its_names() {
     let home = validated(vec![
-        judged("page-faults", broken()),
-        judged("task-clock", Trust::Trusted { error: 0.01 }),
+        judged(Indicator::event("page-faults"), broken()),
+        judged(Indicator::event("task-clock"), Trust::Trusted { error: 0.01 }),
     ]);
     let text = words(home.path(), &["count", "-e", "faults,task-clock,cpu-migrations", "--", "true"]);
     assert!(text.contains("withheld") && text.contains("counts everything twice"), "{text}");
@@ -114,7 +111,11 @@ fn without_a_validation_the_general_threshold_holds_and_that_is_said() {
 fn the_validation_of_another_machine_is_not_used_and_that_is_said() {
     let home = tempfile::tempdir().unwrap();
     let other = Fingerprint { id: "0123456789abcdef".to_owned(), kernel: "0.0.1".to_owned(), ..here() };
-    keep(home.path(), &other.id, &validation(other.clone(), vec![judged("page-faults", broken())]));
+    keep(
+        home.path(),
+        &other.id,
+        &validation(other.clone(), vec![judged(Indicator::event("page-faults"), broken())]),
+    );
     let counts = json(home.path(), &["count", "-e", "page-faults", "--json", "--", "true"]);
     assert_eq!(counts["validation"]["state"], "missing");
     let reason = counts["validation"]["reason"].as_str().unwrap();
@@ -141,7 +142,7 @@ fn a_file_that_cannot_be_read_is_named_and_stops_nothing() {
 
 #[test]
 fn an_old_validation_is_said_to_be_old() {
-    let home = validated(vec![judged("page-faults", Trust::Trusted { error: 0.0 })]);
+    let home = validated(vec![judged(Indicator::event("page-faults"), Trust::Trusted { error: 0.0 })]);
     let text = words(home.path(), &["doctor"]);
     assert!(text.contains("days ago") && text.contains("it is old; run 'memwall validate' again"), "{text}");
 }

@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 
 use events::{
-    Catalogue, Event, Offer, Refusal, Request, Scope, Share, Signal, TooMany,
+    Catalogue, CountRefusal, CountRequest, CountShare, Event, Offer, Scope, Signal, TooMany,
     names::{self, Context, NameError, PmuView},
 };
 use machine::topology::CpuIdentity;
 
-use super::{PerfEvents, encode::is_called, resctrl::MonGroup};
+use super::{PerfEvents, resctrl::MonGroup};
 
 impl PerfEvents<'_> {
-    pub(super) fn resolve_name(&self, name: &str) -> Result<Event, Refusal> {
+    pub(super) fn resolve_name(&self, name: &str) -> Result<Event, CountRefusal> {
         match names::parse(name, &self.context(true)) {
             Ok(parsed) => Ok(parsed.event),
             Err(error) => Err(self.unknown(name, &error)),
@@ -19,9 +19,9 @@ impl PerfEvents<'_> {
     }
 
     /// A PMU that is not here says more than a name that is not known.
-    fn unknown(&self, name: &str, error: &NameError) -> Refusal {
+    fn unknown(&self, name: &str, error: &NameError) -> CountRefusal {
         let pmu = name.split_once('/').map(|(pmu, _)| pmu).filter(|pmu| *pmu != "resctrl");
-        let absent = pmu.filter(|wanted| !self.pmus().iter().any(|pmu| is_called(&pmu.name, wanted)));
+        let absent = pmu.filter(|wanted| !self.pmus().iter().any(|pmu| names::is_box_of(&pmu.name, wanted)));
         let hint = match (absent, error.near.as_slice()) {
             (Some(pmu), _) => self.no_such_pmu(pmu),
             (None, []) => {
@@ -31,19 +31,21 @@ impl PerfEvents<'_> {
                 format!("{} (at {}); did you mean {}?", error.message, error.position, near.join(", "))
             }
         };
-        Refusal::UnknownEvent { name: name.to_owned(), hint }
+        CountRefusal::UnknownEvent { name: name.to_owned(), hint }
     }
 
     /// The event file of this machine's cores.
     pub fn catalogue(&self) -> Option<&'static Catalogue> {
-        let cpuid = self.source.cpuid().0?;
-        let (family, model, stepping) = cpuid.signature()?;
-        Catalogue::for_cpu(&CpuIdentity {
-            vendor: cpuid.vendor(),
-            family: Some(family),
-            model: Some(model),
-            stepping: Some(stepping),
-            ..CpuIdentity::default()
+        *self.catalogue.get_or_init(|| {
+            let cpuid = self.source.cpuid().0?;
+            let (family, model, stepping) = cpuid.signature()?;
+            Catalogue::for_cpu(&CpuIdentity {
+                vendor: cpuid.vendor(),
+                family: Some(family),
+                model: Some(model),
+                stepping: Some(stepping),
+                ..CpuIdentity::default()
+            })
         })
     }
 
@@ -108,15 +110,15 @@ impl PerfEvents<'_> {
         if let Signal::Resctrl(_) = event.signal {
             return MonGroup::create(&self.source).err();
         }
-        let request = Request {
+        let request = CountRequest {
             events: vec![event.clone()],
             scope: Scope::ThisThread,
             too_many: TooMany::Multiplex,
-            share: Share::Together,
+            share: CountShare::Together,
         };
         match self.open_counting(&request) {
             Ok(_) => None,
-            Err(Refusal::Failed { reason, .. } | Refusal::NotHere { reason, .. }) => Some(reason),
+            Err(CountRefusal::Failed { reason, .. } | CountRefusal::NotHere { reason, .. }) => Some(reason),
             Err(other) => Some(other.to_string()),
         }
     }

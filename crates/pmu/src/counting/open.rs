@@ -2,19 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use events::{Event as Asked, Missing, Place, Refusal, Request, Scope, Signal, TooMany};
+use events::{CountRefusal, CountRequest, CountedPlace, Event as Asked, Missing, Scope, Signal, TooMany};
 
 use super::{
     PerfEvents,
     encode::Domain,
-    gather::Part,
-    plan::{Form, Group},
+    gather::CountedPart,
+    plan::{CounterGroup, ReadForm},
     resctrl::{MonGroup, Monitor},
     seats::{self, Seat},
-    session::{Member, Opened, PerfCounting},
+    session::{CountingMember, OpenedEvents, PerfCounting},
     words::{nothing_opened, whom},
 };
-use crate::{Counter, Errno, Event, event::Modes, refusal::Need};
+use crate::{Errno, KernelEvent, OpenCounter, event::Modes, refusal::Need};
 
 /// How often a process is looked at again while it keeps starting threads.
 const ATTEMPTS: usize = 16;
@@ -23,11 +23,11 @@ const ATTEMPTS: usize = 16;
 struct Opening<'p, 'k> {
     here: &'p PerfEvents<'k>,
     asked: &'p [Asked],
-    groups: Vec<Opened<'k>>,
+    groups: Vec<OpenedEvents<'k>>,
     /// What could not be opened.
-    refused: Vec<(Part, Errno)>,
+    refused: Vec<(CountedPart, Errno)>,
     /// Boxes that could not, by event.
-    phantoms: BTreeMap<usize, Vec<(Part, Errno)>>,
+    phantoms: BTreeMap<usize, Vec<(CountedPart, Errno)>>,
     notes: BTreeSet<String>,
     /// Threads that ended before their turn.
     gone: usize,
@@ -35,9 +35,12 @@ struct Opening<'p, 'k> {
     reads_singly: bool,
 }
 
-pub(super) fn open<'k>(here: &PerfEvents<'k>, request: &Request) -> Result<PerfCounting<'k>, Refusal> {
+pub(super) fn open<'k>(
+    here: &PerfEvents<'k>,
+    request: &CountRequest,
+) -> Result<PerfCounting<'k>, CountRefusal> {
     if request.too_many == TooMany::AllAtOnce {
-        return Err(Refusal::Failed {
+        return Err(CountRefusal::Failed {
             what: "counting all events at once".into(),
             reason: "a real PMU has only so many counters; let events take turns, or split them over runs"
                 .into(),
@@ -45,7 +48,12 @@ pub(super) fn open<'k>(here: &PerfEvents<'k>, request: &Request) -> Result<PerfC
     }
     let events = here.with_leaders(&request.events);
     let (forms, mut refused) = here.forms(&events);
-    check_room(here, request, &events, &forms)?;
+    if request.too_many == TooMany::Refuse
+        && let Some(refusal) =
+            CountRefusal::unless_one_round(&request.events, &here.plan_runs(&request.events))
+    {
+        return Err(refusal);
+    }
     let (monitored, monitors) = monitors(here, request, &mut refused);
     let (groups, split) =
         if here.probes { here.probed(here.plan(forms)) } else { (here.plan(forms), Vec::new()) };
@@ -58,13 +66,19 @@ pub(super) fn open<'k>(here: &PerfEvents<'k>, request: &Request) -> Result<PerfC
         ));
     }
     opening.settle_phantoms();
-    let mut parts: Vec<Part> = opening.refused.into_iter().map(|(part, _)| part).collect();
+    let mut parts: Vec<CountedPart> = opening.refused.into_iter().map(|(part, _)| part).collect();
     for (event, refusal) in refused {
-        let missing = Missing::Refused(refusal.to_string());
-        parts.push(Part { event, seat: 0, place: Place::Target, pmu: None, value: Err(missing) });
+        let missing = Missing::Refused(refusal.into());
+        parts.push(CountedPart {
+            event,
+            seat: 0,
+            place: CountedPlace::Target,
+            pmu: None,
+            value: Err(missing),
+        });
     }
     let was_asked_for =
-        |group: &Opened<'_>| group.members.iter().any(|member| member.event < request.events.len());
+        |group: &OpenedEvents<'_>| group.members.iter().any(|member| member.event < request.events.len());
     if !opening.groups.iter().any(was_asked_for) && monitors.is_empty() {
         return Err(nothing_opened(request, &parts));
     }
@@ -81,36 +95,11 @@ pub(super) fn open<'k>(here: &PerfEvents<'k>, request: &Request) -> Result<PerfC
     })
 }
 
-/// With [`TooMany::Refuse`], everything must fit at once.
-fn check_room(
-    here: &PerfEvents<'_>,
-    request: &Request,
-    events: &[Asked],
-    forms: &[Form],
-) -> Result<(), Refusal> {
-    let waiting = match request.too_many {
-        TooMany::Refuse => here.without_room(forms),
-        _ => Vec::new(),
-    };
-    if waiting.is_empty() {
-        return Ok(());
-    }
-    let names: Vec<_> = waiting.iter().map(|event| &*events[*event].name).collect();
-    let runs = here.plan_runs(&request.events)?.len();
-    Err(Refusal::Failed {
-        what: format!("counting {} events at once", request.events.len()),
-        reason: format!(
-            "there is no counter left for {}; split them over {runs} runs, or let them take turns",
-            names.join(", ")
-        ),
-    })
-}
-
 /// The events resctrl keeps, with the group it keeps them for.
 fn monitors(
     here: &PerfEvents<'_>,
-    request: &Request,
-    refused: &mut BTreeMap<usize, Refusal>,
+    request: &CountRequest,
+    refused: &mut BTreeMap<usize, CountRefusal>,
 ) -> (Option<MonGroup>, Vec<Monitor>) {
     let mut monitors = Vec::new();
     for (event, asked) in request.events.iter().enumerate() {
@@ -134,7 +123,7 @@ fn monitors(
         Err(reason) => {
             for (event, _) in monitors {
                 let name = request.events[event].name.clone();
-                refused.insert(event, Refusal::NotHere { event: name, reason: reason.clone() });
+                refused.insert(event, CountRefusal::NotHere { event: name, reason: reason.clone() });
             }
             (None, Vec::new())
         }
@@ -145,10 +134,10 @@ fn monitors(
 /// its events or not, and nothing tells which. Then all are closed and opened again.
 fn attach<'p, 'k>(
     here: &'p PerfEvents<'k>,
-    request: &'p Request,
+    request: &'p CountRequest,
     events: &'p [Asked],
-    groups: &[Group],
-) -> Result<Opening<'p, 'k>, Refusal> {
+    groups: &[CounterGroup],
+) -> Result<Opening<'p, 'k>, CountRefusal> {
     let mut attempt = 1;
     loop {
         let seats = seats::seats(&request.scope, &here.source)?;
@@ -157,7 +146,7 @@ fn attach<'p, 'k>(
             opening.seat(number, seat, groups);
         }
         if opening.gone > 0 && opening.gone == seats.len() {
-            return Err(Refusal::Failed {
+            return Err(CountRefusal::Failed {
                 what: format!("attaching to {}", whom(&request.scope)),
                 reason: "ESRCH: it has ended; start it again, or look for its new number".into(),
             });
@@ -182,7 +171,7 @@ fn attach<'p, 'k>(
 
 /// How many threads run now that had no seat.
 fn newcomers(here: &PerfEvents<'_>, pid: u32, seats: &[Seat]) -> usize {
-    let seated = |tid: &u32| seats.iter().any(|seat| seat.place == Place::Thread(*tid));
+    let seated = |tid: &u32| seats.iter().any(|seat| seat.place == CountedPlace::Thread(*tid));
     // A process that ended has no new threads either.
     let threads = seats::threads(pid, &here.source).unwrap_or_default();
     threads.iter().filter(|tid| !seated(tid)).count()
@@ -203,7 +192,7 @@ impl<'p, 'k> Opening<'p, 'k> {
     }
 
     /// Opens everything that follows the target on one seat.
-    fn seat(&mut self, number: usize, seat: &Seat, groups: &[Group]) {
+    fn seat(&mut self, number: usize, seat: &Seat, groups: &[CounterGroup]) {
         let mut gone = false;
         for group in groups {
             let elsewhere = match group.domain() {
@@ -219,8 +208,8 @@ impl<'p, 'k> Opening<'p, 'k> {
     }
 
     /// Opens one group; gives whether the thread has ended.
-    fn group(&mut self, number: usize, seat: &Seat, group: &Group) -> bool {
-        let mut members: Vec<Member<'k>> = Vec::new();
+    fn group(&mut self, number: usize, seat: &Seat, group: &CounterGroup) -> bool {
+        let mut members: Vec<CountingMember<'k>> = Vec::new();
         let mut reads_whole = false;
         for form in &group.forms {
             let opened = match members.first() {
@@ -231,7 +220,7 @@ impl<'p, 'k> Opening<'p, 'k> {
                 Some(leader) => self.one(seat, form, Some(&leader.counter), false),
             };
             match opened {
-                Ok(counter) => members.push(Member::new(form, number, seat, counter)),
+                Ok(counter) => members.push(CountingMember::new(form, number, seat, counter)),
                 Err(Errno(libc::ESRCH)) if seat.inherits && !seat.on_exec => return true,
                 // It does not fit the group after all; alone it may.
                 Err(Errno(libc::EINVAL)) if !members.is_empty() => self.alone(number, seat, form),
@@ -239,13 +228,18 @@ impl<'p, 'k> Opening<'p, 'k> {
             }
         }
         if !members.is_empty() {
-            self.groups.push(Opened { members, reads_whole, on_exec: seat.on_exec });
+            self.groups.push(OpenedEvents { members, reads_whole, on_exec: seat.on_exec });
         }
         false
     }
 
     /// Opens the first of a group, to be read as a whole where the kernel does that; gives whether it does.
-    fn lead(&mut self, seat: &Seat, form: &Form, several: bool) -> Result<(Counter<'k>, bool), Errno> {
+    fn lead(
+        &mut self,
+        seat: &Seat,
+        form: &ReadForm,
+        several: bool,
+    ) -> Result<(OpenCounter<'k>, bool), Errno> {
         let whole = several && !self.reads_singly;
         match self.one(seat, form, None, whole) {
             Err(Errno(libc::EINVAL)) if whole && seat.inherits => {
@@ -258,14 +252,14 @@ impl<'p, 'k> Opening<'p, 'k> {
         }
     }
 
-    fn alone(&mut self, number: usize, seat: &Seat, form: &Form) {
+    fn alone(&mut self, number: usize, seat: &Seat, form: &ReadForm) {
         match self.one(seat, form, None, false) {
             Ok(counter) => {
                 let name = &self.asked[form.event].name;
                 self.notes
                     .insert(format!("{name} was refused beside the others (EINVAL) and counts on its own"));
-                let members = vec![Member::new(form, number, seat, counter)];
-                self.groups.push(Opened { members, reads_whole: false, on_exec: seat.on_exec });
+                let members = vec![CountingMember::new(form, number, seat, counter)];
+                self.groups.push(OpenedEvents { members, reads_whole: false, on_exec: seat.on_exec });
             }
             Err(errno) => self.refuse(number, seat, form, errno),
         }
@@ -275,11 +269,11 @@ impl<'p, 'k> Opening<'p, 'k> {
     fn one(
         &mut self,
         seat: &Seat,
-        form: &Form,
-        leader: Option<&Counter<'k>>,
+        form: &ReadForm,
+        leader: Option<&OpenCounter<'k>>,
         whole: bool,
-    ) -> Result<Counter<'k>, Errno> {
-        let event = Event {
+    ) -> Result<OpenCounter<'k>, Errno> {
+        let event = KernelEvent {
             // A group counts when its leader does.
             disabled: leader.is_none(),
             enable_on_exec: leader.is_none() && seat.on_exec,
@@ -291,7 +285,8 @@ impl<'p, 'k> Opening<'p, 'k> {
         let user_is_left = form.encoded.may_fall_back_to_user && !seat.is_wide() && level >= 2;
         match seat.open(self.here.kernel, &event, leader) {
             Err(errno) if errno.is_permission() && user_is_left => {
-                let counter = seat.open(self.here.kernel, &Event { modes: Modes::User, ..event }, leader)?;
+                let counter =
+                    seat.open(self.here.kernel, &KernelEvent { modes: Modes::User, ..event }, leader)?;
                 self.notes.insert(format!(
                     "{} counts in user mode only: kernel.perf_event_paranoid is {level}, the kernel's share needs 1",
                     self.asked[form.event].name
@@ -302,21 +297,21 @@ impl<'p, 'k> Opening<'p, 'k> {
         }
     }
 
-    fn refuse(&mut self, number: usize, seat: &Seat, form: &Form, errno: Errno) {
+    fn refuse(&mut self, number: usize, seat: &Seat, form: &ReadForm, errno: Errno) {
         let need = if seat.is_wide() { Need::WholeCpu } else { form.encoded.need };
         let words = self.here.words(&self.asked[form.event], &form.encoded, errno, need);
-        let part = Part {
+        let part = CountedPart {
             event: form.event,
             seat: number,
             place: seat.place.clone(),
-            pmu: Member::pmu(form, seat),
+            pmu: CountingMember::pmu(form, seat),
             value: Err(Missing::Refused(words)),
         };
         self.refused.push((part, errno));
     }
 
     /// Opens the boxes: once per CPU of their mask, whatever thread the other events follow.
-    fn boxes(&mut self, scope: &Scope, groups: &[Group]) {
+    fn boxes(&mut self, scope: &Scope, groups: &[CounterGroup]) {
         let packages: Option<BTreeSet<u32>> = match scope {
             Scope::Cpus(cpus) | Scope::Cgroup(_, cpus) => {
                 Some(cpus.iter().map(|cpu| self.here.package(cpu)).collect())
@@ -334,7 +329,7 @@ impl<'p, 'k> Opening<'p, 'k> {
                     continue;
                 }
                 number += 1;
-                let seat = Seat::on_cpu(cpu, Place::Box { package, name: pmu.clone() });
+                let seat = Seat::on_cpu(cpu, CountedPlace::Box { package, name: pmu.clone() });
                 let before = self.refused.len();
                 self.group(number, &seat, group);
                 // Kept apart until it is known whether the other boxes work.
@@ -375,9 +370,9 @@ impl<'p, 'k> Opening<'p, 'k> {
 const NOTHING_THERE: [i32; 6] =
     [libc::ENODEV, libc::ENOENT, libc::ENXIO, libc::EIO, libc::EOPNOTSUPP, libc::EINVAL];
 
-fn box_name(place: &Place) -> Option<&str> {
+fn box_name(place: &CountedPlace) -> Option<&str> {
     match place {
-        Place::Box { name, .. } => Some(name),
+        CountedPlace::Box { name, .. } => Some(name),
         _ => None,
     }
 }

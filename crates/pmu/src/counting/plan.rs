@@ -5,19 +5,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-use events::{Event, Place, Refusal, Signal, Unit, event::Needs};
+use events::{
+    CountRefusal, CountedPlace, Demand, Event, PmuResources, Signal,
+    event::Counters,
+    placement::{Candidate, Round, groups, leader_among, rounds, with_leaders},
+};
 
 use super::{
     PerfEvents,
-    counters::{Capacity, Demand, groups},
     encode::{Domain, Encoded},
     seats::Seat,
 };
-use crate::{Counter, Errno};
+use crate::{Errno, OpenCounter};
 
 /// An event of the request in one of its forms.
 #[derive(Clone, Debug)]
-pub(super) struct Form {
+pub(super) struct ReadForm {
     /// Which of the events asked for, or a leader that one of them needs.
     pub event: usize,
     /// As it is opened.
@@ -27,123 +30,73 @@ pub(super) struct Form {
 }
 
 /// What each form takes of the PMU they share, and whom it follows.
-fn demands<'a>(forms: impl Iterator<Item = &'a Form> + Clone) -> Vec<Demand> {
+fn demands<'a>(forms: impl Iterator<Item = &'a ReadForm> + Clone) -> Vec<Demand> {
     let place = |event: usize| forms.clone().position(|form| form.event == event);
-    let demand = |form: &Form| Demand { follows: form.leader.and_then(place), ..form.encoded.demand.clone() };
+    let demand =
+        |form: &ReadForm| Demand { follows: form.leader.and_then(place), ..form.encoded.demand.clone() };
     forms.clone().map(demand).collect()
 }
 
 /// Events that are opened as one group.
 #[derive(Clone, Debug)]
-pub(super) struct Group {
+pub(super) struct CounterGroup {
     /// Leader first; never empty.
-    pub forms: Vec<Form>,
+    pub forms: Vec<ReadForm>,
 }
 
-impl Group {
+impl CounterGroup {
     /// Where its events compete.
     pub fn domain(&self) -> &Domain {
         &self.forms[0].encoded.domain
     }
 }
 
-/// Whether an event is the leader that another needs, under whatever name.
-fn leads(event: &Event, leader: &Event) -> bool {
-    event.signal == leader.signal && event.modifiers == leader.modifiers
-}
-
-/// Debug registers of an x86 core.
-const BREAKPOINTS: u32 = 4;
-
-/// Counters of an uncore box by the name of the PMU; the others have four.
-const BOXES: [(&str, u32); 2] = [("amd_l3", 6), ("uncore_arb", 2)];
-
-/// PMUs with a counter for each of their events.
-const FREE_RUNNING: [&str; 4] = ["power", "msr", "cstate_", "uncore_imc_free_running"];
+/// Counters of a box that no file describes.
+const UNKNOWN_BOX: u32 = 4;
 
 /// How long a group is tried before it is said to get no counter.
 const TRIAL: Duration = Duration::from_micros(300);
 
 impl PerfEvents<'_> {
-    /// How many events of a domain can be counted at the same time.
-    pub(super) fn capacity(&self, domain: &Domain) -> Capacity {
-        let plain = |general| Capacity::Counters { general, fixed: 0, taken: Vec::new() };
-        match domain {
-            Domain::Kernel => Capacity::Unlimited,
-            Domain::Breakpoints => plain(BREAKPOINTS),
-            Domain::Core { pmu, .. } | Domain::Box { pmu, .. }
-                if FREE_RUNNING.iter().any(|name| pmu.starts_with(name)) =>
+    /// What the events of a domain share: as the files say, and the counters that CPUID tells of.
+    fn resources(&self, domain: &Domain) -> PmuResources {
+        let known = PmuResources::of_pmu(domain.pmu(), self.catalogue());
+        match (domain, known) {
+            (Domain::Core { pmu, .. }, Some(PmuResources::Limited { registers, .. }))
+                if self.is_core(pmu) =>
             {
-                Capacity::Unlimited
-            }
-            Domain::Core { pmu, .. }
-                if self.pmus().iter().any(|known| known.name == *pmu && !known.is_core()) =>
-            {
-                plain(1)
-            }
-            Domain::Core { .. } => {
                 let counters = self.core_counters();
-                let cycles = events::event::Counters { programmable: u32::MAX, fixed: Some(1) };
+                let cycles = Counters { programmable: u32::MAX, fixed: Some(1) };
                 let taken = if self.has_watchdog() { vec![cycles] } else { Vec::new() };
-                Capacity::Counters { general: counters.general, fixed: counters.fixed, taken }
+                PmuResources::Limited { general: counters.general, fixed: counters.fixed, taken, registers }
             }
-            Domain::Box { pmu, .. } => {
-                let known = BOXES.iter().find(|(name, _)| pmu.starts_with(name));
-                plain(known.map_or(4, |(_, general)| *general))
-            }
+            (_, Some(known)) => known,
+            (Domain::Box { .. }, None) => PmuResources::counters(UNKNOWN_BOX),
+            (_, None) => PmuResources::counters(1),
         }
+    }
+
+    /// Whether a PMU counts for a core. Where sysfs lists none, generic events are tried all the same.
+    fn is_core(&self, pmu: &str) -> bool {
+        self.pmus().iter().find(|known| known.name == pmu).is_none_or(|known| known.is_core())
     }
 
     /// The events with what they need, and behind them the leaders they need that nobody asked for.
     pub(super) fn with_leaders(&self, asked: &[Event]) -> Vec<Event> {
-        let mut events: Vec<Event> = asked.iter().map(|event| self.with_needs(event)).collect();
-        for index in 0..events.len() {
-            if let Some(leader) = self.leader(&events[index])
-                && !events.iter().any(|event| leads(event, &leader))
-            {
-                events.push(leader);
-            }
-        }
-        events
-    }
-
-    /// An event by its code needs what the catalogue says of that code.
-    fn with_needs(&self, event: &Event) -> Event {
-        let mut event = event.clone();
-        if let Signal::Encoded(encoding) = &event.signal
-            && encoding.unit == Unit::Core
-            && event.needs == Needs::default()
-            && let Some(entry) = self.catalogue().and_then(|catalogue| catalogue.of_encoding(encoding))
-        {
-            event.needs = entry.needs();
-        }
-        event
-    }
-
-    /// What must lead an event's group, in the modes of the event.
-    fn leader(&self, event: &Event) -> Option<Event> {
-        let leader = self.catalogue()?.event(event.needs.leader.as_deref()?)?;
-        let Signal::Encoded(mut encoding) = leader.signal.clone() else {
-            return None;
-        };
-        if let Signal::Encoded(follower) = &event.signal {
-            encoding.pmu.clone_from(&follower.pmu);
-        }
-        Some(Event { signal: Signal::Encoded(encoding), modifiers: event.modifiers, ..leader })
+        with_leaders(asked, self.catalogue())
     }
 
     /// Every form of every event, and the events that have none, with the reason.
-    pub(super) fn forms(&self, events: &[Event]) -> (Vec<Form>, BTreeMap<usize, Refusal>) {
+    pub(super) fn forms(&self, events: &[Event]) -> (Vec<ReadForm>, BTreeMap<usize, CountRefusal>) {
         let (mut forms, mut refused) = (Vec::new(), BTreeMap::new());
         for (event, asked) in events.iter().enumerate() {
             if matches!(asked.signal, Signal::Resctrl(_)) {
                 continue;
             }
-            let leader = self.leader(asked);
-            let leader = leader.and_then(|leader| events.iter().position(|event| leads(event, &leader)));
+            let leader = leader_among(events, event, self.catalogue());
             match self.encode(asked) {
                 Ok(encoded) => {
-                    forms.extend(encoded.into_iter().map(|encoded| Form { event, encoded, leader }));
+                    forms.extend(encoded.into_iter().map(|encoded| ReadForm { event, encoded, leader }));
                 }
                 Err(refusal) => {
                     refused.insert(event, refusal);
@@ -154,9 +107,9 @@ impl PerfEvents<'_> {
     }
 
     /// Divides forms into groups that fit. Breakpoints stay alone: together they would fail together.
-    pub(super) fn plan(&self, forms: Vec<Form>) -> Vec<Group> {
+    pub(super) fn plan(&self, forms: Vec<ReadForm>) -> Vec<CounterGroup> {
         // In the order of the request and of the boxes.
-        let mut domains: Vec<(Domain, Vec<Form>)> = Vec::new();
+        let mut domains: Vec<(Domain, Vec<ReadForm>)> = Vec::new();
         for form in forms {
             match domains.iter_mut().find(|(domain, _)| *domain == form.encoded.domain) {
                 Some((_, members)) => members.push(form),
@@ -166,55 +119,39 @@ impl PerfEvents<'_> {
         let mut planned = Vec::new();
         for (domain, forms) in domains {
             if domain == Domain::Breakpoints {
-                planned.extend(forms.into_iter().map(|form| Group { forms: vec![form] }));
+                planned.extend(forms.into_iter().map(|form| CounterGroup { forms: vec![form] }));
                 continue;
             }
-            for members in groups(&demands(forms.iter()), &self.capacity(&domain)) {
-                planned
-                    .push(Group { forms: members.into_iter().map(|member| forms[member].clone()).collect() });
+            for members in groups(&demands(forms.iter()), &self.resources(&domain)) {
+                planned.push(CounterGroup {
+                    forms: members.into_iter().map(|member| forms[member].clone()).collect(),
+                });
             }
         }
         planned
     }
 
-    /// The events that would have to share counters: those outside the first group of their domain.
-    pub(super) fn without_room(&self, forms: &[Form]) -> Vec<usize> {
-        let mut waiting: Vec<usize> = Vec::new();
-        let mut domains: BTreeMap<&Domain, Vec<&Form>> = BTreeMap::new();
-        for form in forms {
-            domains.entry(&form.encoded.domain).or_default().push(form);
-        }
-        for (domain, forms) in domains {
-            let later =
-                groups(&demands(forms.iter().copied()), &self.capacity(domain)).into_iter().skip(1).flatten();
-            waiting.extend(later.map(|member| forms[member].event));
-        }
-        waiting.sort_unstable();
-        waiting.dedup();
-        waiting
-    }
-
-    /// The first run with room takes an event. What cannot be counted here goes into the first, where opening says why.
-    pub(super) fn plan_runs(&self, events: &[Event]) -> Result<Vec<Vec<usize>>, Refusal> {
-        let mut runs: Vec<Vec<usize>> = Vec::new();
-        for event in 0..events.len() {
-            let room = runs.iter_mut().find(|run| {
-                let with: Vec<Event> =
-                    run.iter().chain([&event]).map(|&member| events[member].clone()).collect();
-                self.without_room(&self.forms(&self.with_leaders(&with)).0).is_empty()
-            });
-            match room {
-                Some(run) => run.push(event),
-                None => runs.push(vec![event]),
+    /// Which events can be counted in one run. What cannot be counted here goes into the first, where opening says why.
+    pub(super) fn plan_runs(&self, asked: &[Event]) -> Vec<Round> {
+        let events = self.with_leaders(asked);
+        let mut candidates: Vec<Candidate<Domain>> =
+            events.iter().map(|_| Candidate { parts: Vec::new(), leader: None }).collect();
+        let mut resources: BTreeMap<Domain, PmuResources> = BTreeMap::new();
+        for form in self.forms(&events).0 {
+            candidates[form.event].leader = form.leader;
+            let domain = &form.encoded.domain;
+            if !resources.contains_key(domain) {
+                resources.insert(domain.clone(), self.resources(domain));
             }
+            candidates[form.event].parts.push((form.encoded.domain, form.encoded.demand));
         }
-        Ok(runs)
+        rounds(&candidates, asked.len(), &|domain| &resources[domain])
     }
 
     /// Halves groups that open and get no counter, until they do or are single. Gives what had to be split.
-    pub(super) fn probed(&self, planned: Vec<Group>) -> (Vec<Group>, Vec<Group>) {
+    pub(super) fn probed(&self, planned: Vec<CounterGroup>) -> (Vec<CounterGroup>, Vec<CounterGroup>) {
         let (mut proven, mut split) = (Vec::new(), Vec::new());
-        let mut left: Vec<Group> = planned.into_iter().rev().collect();
+        let mut left: Vec<CounterGroup> = planned.into_iter().rev().collect();
         while let Some(group) = left.pop() {
             let is_hardware = matches!(group.domain(), Domain::Core { .. } | Domain::Box { .. });
             if group.forms.len() < 2 || !is_hardware || self.runs_at_once(&group) != Ok(false) {
@@ -222,20 +159,20 @@ impl PerfEvents<'_> {
                 continue;
             }
             let (first, second) = group.forms.split_at(group.forms.len() / 2);
-            left.push(Group { forms: second.to_vec() });
-            left.push(Group { forms: first.to_vec() });
+            left.push(CounterGroup { forms: second.to_vec() });
+            left.push(CounterGroup { forms: first.to_vec() });
             split.push(group);
         }
         (proven, split)
     }
 
     /// Whether a group gets counters, tried on this thread or on the first CPU of its boxes.
-    fn runs_at_once(&self, group: &Group) -> Result<bool, Errno> {
+    fn runs_at_once(&self, group: &CounterGroup) -> Result<bool, Errno> {
         let seat = match group.domain() {
-            Domain::Box { cpus, .. } => Seat::on_cpu(cpus.first().unwrap_or(0), Place::Target),
+            Domain::Box { cpus, .. } => Seat::on_cpu(cpus.first().unwrap_or(0), CountedPlace::Target),
             _ => Seat::this_thread(),
         };
-        let mut counters: Vec<Counter<'_>> = Vec::new();
+        let mut counters: Vec<OpenCounter<'_>> = Vec::new();
         for form in &group.forms {
             let mut event = form.encoded.event.clone();
             event.disabled = counters.is_empty();

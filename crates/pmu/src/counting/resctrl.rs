@@ -9,11 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use events::{Missing, Place, Refusal, Scope};
+use events::{CountRefusal, CountedPlace, Missing, Scope};
 use machine::Source;
 
-use super::{gather::Part, seats};
-use crate::{Errno, Reading};
+use super::{gather::CountedPart, seats};
+use crate::{CounterReading, Errno};
 
 /// Where resctrl is mounted.
 const MOUNT: &str = "sys/fs/resctrl";
@@ -154,7 +154,7 @@ pub(super) struct Monitor {
 
 impl Monitor {
     /// The event of index `event`, if the processor has it.
-    pub fn new(event: usize, name: &str, counter: &str, source: &Source) -> Result<Self, Refusal> {
+    pub fn new(event: usize, name: &str, counter: &str, source: &Source) -> Result<Self, CountRefusal> {
         let features = MonGroup::features(source);
         if !features.iter().any(|feature| feature == counter) {
             let reason = if features.is_empty() {
@@ -164,7 +164,7 @@ impl Monitor {
             } else {
                 format!("resctrl has no '{counter}' here; it has {}", features.join(", "))
             };
-            return Err(Refusal::NotHere { event: name.to_owned(), reason });
+            return Err(CountRefusal::NotHere { event: name.to_owned(), reason });
         }
         let accumulates = counter.ends_with("_bytes");
         Ok(Self { event, counter: counter.to_owned(), accumulates, since: None, before: Default::default() })
@@ -205,7 +205,7 @@ impl Monitor {
     }
 
     /// Its value in every domain.
-    pub fn read(&self, group: &MonGroup) -> Vec<Part> {
+    pub fn read(&self, group: &MonGroup) -> Vec<CountedPart> {
         let elapsed =
             self.before.0 + self.since.as_ref().map_or(Duration::ZERO, |(start, _)| start.elapsed());
         let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
@@ -215,14 +215,16 @@ impl Monitor {
         let mut parts = Vec::new();
         for (seat, ((name, package, value), count)) in domains.into_iter().zip(counts).enumerate() {
             let value = match (value, count) {
-                (Ok(_), Some(value)) => Ok(Reading { value, enabled_ns: elapsed_ns, running_ns: elapsed_ns }),
+                (Ok(_), Some(value)) => {
+                    Ok(CounterReading { value, enabled_ns: elapsed_ns, running_ns: elapsed_ns })
+                }
                 (Ok(_), None) => Err(Missing::Failed(format!("{name} said nothing when counting began"))),
                 (Err(words), _) => Err(Missing::Failed(words)),
             };
-            parts.push(Part {
+            parts.push(CountedPart {
                 event: self.event,
                 seat,
-                place: Place::Box { package, name },
+                place: CountedPlace::Box { package, name },
                 pmu: None,
                 value,
             });

@@ -8,91 +8,85 @@ use std::{
     rc::Rc,
 };
 
-use events::{Place, Refusal, Scope};
+use events::{CountRefusal, CountedPlace, Scope};
 use machine::{CpuSet, Source};
 
-use crate::{Counter, Errno, Event, Kernel, Target};
+use crate::{Errno, EventTarget, KernelEvent, LinuxKernel, OpenCounter};
 
 /// One thread or CPU, on which every event of the target is opened.
 #[derive(Clone, Debug)]
 pub(super) struct Seat {
-    whom: Whom,
+    target: EventTarget,
+    /// The open directory of the control group to which counting on a CPU is narrowed.
+    cgroup: Option<Rc<File>>,
     /// What its values are called when they are kept apart.
-    pub place: Place,
+    pub place: CountedPlace,
     /// Children count as well.
     pub inherits: bool,
     /// Counting begins with the target's `exec`.
     pub on_exec: bool,
 }
 
-#[derive(Clone, Debug)]
-enum Whom {
-    Target(Target),
-    /// The open directory of a control group, and a CPU.
-    Cgroup(Rc<File>, u32),
-}
-
 impl Seat {
     /// Everything on a CPU, for a box that is read there.
-    pub fn on_cpu(cpu: u32, place: Place) -> Self {
-        Self { whom: Whom::Target(Target::Cpu(cpu)), place, inherits: false, on_exec: false }
+    pub fn on_cpu(cpu: u32, place: CountedPlace) -> Self {
+        Self { target: EventTarget::Cpu(cpu), cgroup: None, place, inherits: false, on_exec: false }
     }
 
     /// The calling thread.
     pub fn this_thread() -> Self {
         let tid = rustix::thread::gettid().as_raw_pid().unsigned_abs();
         Self {
-            whom: Whom::Target(Target::ThisThread),
-            place: Place::Thread(tid),
+            target: EventTarget::ThisThread,
+            cgroup: None,
+            place: CountedPlace::Thread(tid),
             inherits: false,
             on_exec: false,
         }
     }
 
     fn thread(tid: u32, on_exec: bool) -> Self {
-        let target = Target::Thread(i32::try_from(tid).unwrap_or(i32::MAX));
-        Self { whom: Whom::Target(target), place: Place::Thread(tid), inherits: true, on_exec }
+        let target = EventTarget::Thread(i32::try_from(tid).unwrap_or(i32::MAX));
+        Self { target, cgroup: None, place: CountedPlace::Thread(tid), inherits: true, on_exec }
     }
 
     /// Opens an event here, alone or in a group.
     pub fn open<'k>(
         &self,
-        kernel: &'k dyn Kernel,
-        event: &Event,
-        leader: Option<&Counter<'k>>,
-    ) -> Result<Counter<'k>, Errno> {
-        match (&self.whom, leader) {
-            (Whom::Target(target), None) => Counter::open(kernel, event, *target),
-            (Whom::Target(target), Some(leader)) => leader.join(event, *target),
-            (Whom::Cgroup(folder, cpu), None) => Counter::open_in_cgroup(kernel, event, folder.as_fd(), *cpu),
-            (Whom::Cgroup(folder, cpu), Some(leader)) => leader.join_in_cgroup(event, folder.as_fd(), *cpu),
+        kernel: &'k dyn LinuxKernel,
+        event: &KernelEvent,
+        leader: Option<&OpenCounter<'k>>,
+    ) -> Result<OpenCounter<'k>, Errno> {
+        match (self.cgroup.as_ref().zip(self.cpu()), leader) {
+            (None, None) => OpenCounter::open(kernel, event, self.target),
+            (None, Some(leader)) => leader.join(event, self.target),
+            (Some((folder, cpu)), None) => OpenCounter::open_in_cgroup(kernel, event, folder.as_fd(), cpu),
+            (Some((folder, cpu)), Some(leader)) => leader.join_in_cgroup(event, folder.as_fd(), cpu),
         }
     }
 
     /// The CPU it is bound to.
     pub fn cpu(&self) -> Option<u32> {
-        match &self.whom {
-            Whom::Target(Target::Cpu(cpu) | Target::ThreadOnCpu { cpu, .. }) | Whom::Cgroup(_, cpu) => {
-                Some(*cpu)
-            }
-            Whom::Target(Target::ThisThread | Target::Thread(_)) => None,
+        match self.target {
+            EventTarget::Cpu(cpu) | EventTarget::ThreadOnCpu { cpu, .. } => Some(cpu),
+            EventTarget::ThisThread | EventTarget::Thread(_) => None,
         }
     }
 
     /// Only the calling thread may read its counters without the kernel.
     pub fn is_this_thread(&self) -> bool {
-        matches!(self.whom, Whom::Target(Target::ThisThread))
+        self.target == EventTarget::ThisThread
     }
 
     /// Everything on a CPU is looked at, not just our own threads.
     pub fn is_wide(&self) -> bool {
-        matches!(self.whom, Whom::Target(Target::Cpu(_)) | Whom::Cgroup(..))
+        matches!(self.target, EventTarget::Cpu(_))
     }
 }
 
 /// The seats of a scope as they are now.
-pub(super) fn seats(scope: &Scope, source: &Source) -> Result<Vec<Seat>, Refusal> {
-    let failed = |what: String, reason: String| Refusal::Failed { what, reason };
+pub(super) fn seats(scope: &Scope, source: &Source) -> Result<Vec<Seat>, CountRefusal> {
+    let failed = |what: String, reason: String| CountRefusal::Failed { what, reason };
     match scope {
         Scope::ThisThread => Ok(vec![Seat::this_thread()]),
         Scope::Child(pid) => Ok(vec![Seat::thread(*pid, true)]),
@@ -110,27 +104,23 @@ pub(super) fn seats(scope: &Scope, source: &Source) -> Result<Vec<Seat>, Refusal
         }
         Scope::Cpus(cpus) => {
             check_cpus(cpus)?;
-            Ok(cpus.iter().map(|cpu| Seat::on_cpu(cpu, Place::Cpu(cpu))).collect())
+            Ok(cpus.iter().map(|cpu| Seat::on_cpu(cpu, CountedPlace::Cpu(cpu))).collect())
         }
         Scope::Cgroup(path, cpus) => {
             check_cpus(cpus)?;
             let folder = cgroup(path, source)
                 .map_err(|reason| failed(format!("counting for control group {path}"), reason))?;
             let folder = Rc::new(folder);
-            let seat = |cpu| Seat {
-                whom: Whom::Cgroup(Rc::clone(&folder), cpu),
-                place: Place::Cpu(cpu),
-                inherits: false,
-                on_exec: false,
-            };
+            let seat =
+                |cpu| Seat { cgroup: Some(Rc::clone(&folder)), ..Seat::on_cpu(cpu, CountedPlace::Cpu(cpu)) };
             Ok(cpus.iter().map(seat).collect())
         }
     }
 }
 
-fn check_cpus(cpus: &CpuSet) -> Result<(), Refusal> {
+fn check_cpus(cpus: &CpuSet) -> Result<(), CountRefusal> {
     if cpus.is_empty() {
-        return Err(Refusal::Failed {
+        return Err(CountRefusal::Failed {
             what: "counting on CPUs".into(),
             reason: "the list of CPUs is empty; name at least one".into(),
         });
@@ -189,12 +179,12 @@ mod tests {
         for folder in ["proc/70/task/70", "proc/70/task/71", "sys/fs/cgroup/system.slice"] {
             fs::create_dir_all(root.path().join(folder)).unwrap();
         }
-        let places = |scope: &Scope| -> Vec<Place> {
+        let places = |scope: &Scope| -> Vec<CountedPlace> {
             seats(scope, &source).unwrap().into_iter().map(|seat| seat.place).collect()
         };
-        assert_eq!(places(&Scope::Process(70)), [Place::Thread(70), Place::Thread(71)]);
+        assert_eq!(places(&Scope::Process(70)), [CountedPlace::Thread(70), CountedPlace::Thread(71)]);
         let cpus: CpuSet = "1-2".parse().unwrap();
-        assert_eq!(places(&Scope::Cpus(cpus.clone())), [Place::Cpu(1), Place::Cpu(2)]);
+        assert_eq!(places(&Scope::Cpus(cpus.clone())), [CountedPlace::Cpu(1), CountedPlace::Cpu(2)]);
         assert_eq!(places(&Scope::Cgroup("/system.slice".into(), cpus.clone())).len(), 2);
         assert!(words(&Scope::Process(72), &source).contains("no such process"));
         assert!(words(&Scope::Cpus(CpuSet::default()), &source).contains("list of CPUs is empty"));

@@ -11,7 +11,7 @@ use std::{
     sync::atomic::{Ordering, compiler_fence},
 };
 
-use crate::{Mapping, Reading};
+use crate::{CounterReading, Mapping};
 
 /// `capabilities`: the counter may be read, the times may be computed.
 const MAY_READ: u64 = 1 << 2;
@@ -40,7 +40,7 @@ impl Instructions {
 }
 
 /// The event's reading, if it is on a counter that this thread may read. `None`: ask the kernel.
-pub(super) fn self_read(page: &Mapping, instructions: Instructions) -> Option<Reading> {
+pub(super) fn self_read(page: &Mapping, instructions: Instructions) -> Option<CounterReading> {
     let page = page.control();
     macro_rules! field {
         ($($name:tt)+) => {
@@ -66,7 +66,7 @@ pub(super) fn self_read(page: &Mapping, instructions: Instructions) -> Option<Re
         if field!(lock) == sequence {
             enabled_ns = enabled_ns.wrapping_add(passed);
             running_ns = running_ns.wrapping_add(passed);
-            return Some(Reading {
+            return Some(CounterReading {
                 value: (base as u64).wrapping_add(counter as u64),
                 enabled_ns,
                 running_ns,
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn counter_offset_and_times() {
         let reading = self_read(&page(MAY_READ | HAS_TIME, 3), SCRIPT);
-        assert_eq!(reading, Some(Reading { value: 997, enabled_ns: 70, running_ns: 60 }));
+        assert_eq!(reading, Some(CounterReading { value: 997, enabled_ns: 70, running_ns: 60 }));
     }
 
     #[test]

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use events::{Count, Counting, Missing, Place, Refusal, Share};
+use events::{Count, CountRefusal, CountShare, CountedPlace, Counting, Missing};
 
 use super::{
     encode::Domain,
-    gather::{Part, gather},
-    plan::Form,
+    gather::{CountedPart, gather},
+    plan::ReadForm,
     resctrl::{MonGroup, Monitor},
     seats::Seat,
     self_read::{Instructions, self_read},
 };
-use crate::{Counter, Errno, Mapping, Reading};
+use crate::{CounterReading, Errno, Mapping, OpenCounter};
 
 /// Open events of a request; closed when dropped.
 pub struct PerfCounting<'k> {
@@ -20,10 +20,10 @@ pub struct PerfCounting<'k> {
     pub(super) names: Vec<String>,
     /// How many were asked for.
     pub(super) asked: usize,
-    pub(super) share: Share,
-    pub(super) groups: Vec<Opened<'k>>,
+    pub(super) share: CountShare,
+    pub(super) groups: Vec<OpenedEvents<'k>>,
     /// What could not be opened.
-    pub(super) refused: Vec<Part>,
+    pub(super) refused: Vec<CountedPart>,
     /// Dropped before its group is: the group is removed last.
     pub(super) monitors: Vec<Monitor>,
     pub(super) monitored: Option<MonGroup>,
@@ -32,9 +32,9 @@ pub struct PerfCounting<'k> {
 }
 
 /// One open group.
-pub(super) struct Opened<'k> {
+pub(super) struct OpenedEvents<'k> {
     /// Leader first; never empty.
-    pub members: Vec<Member<'k>>,
+    pub members: Vec<CountingMember<'k>>,
     /// The leader gives all values at once.
     pub reads_whole: bool,
     /// The target starts it by its `exec`.
@@ -42,20 +42,20 @@ pub(super) struct Opened<'k> {
 }
 
 /// One open event.
-pub(super) struct Member<'k> {
+pub(super) struct CountingMember<'k> {
     /// Which of the events asked for.
     pub event: usize,
     seat: usize,
-    place: Place,
+    place: CountedPlace,
     pmu: Option<String>,
     /// The kernel's side of it.
-    pub counter: Counter<'k>,
+    pub counter: OpenCounter<'k>,
     /// Its control page, where this thread may read the counter itself.
     page: Option<Mapping>,
 }
 
-impl<'k> Member<'k> {
-    pub fn new(form: &Form, number: usize, seat: &Seat, counter: Counter<'k>) -> Self {
+impl<'k> CountingMember<'k> {
+    pub fn new(form: &ReadForm, number: usize, seat: &Seat, counter: OpenCounter<'k>) -> Self {
         let is_core = matches!(form.encoded.domain, Domain::Core { .. });
         let page = if is_core && seat.is_this_thread() { counter.map(0).ok() } else { None };
         Self {
@@ -69,14 +69,14 @@ impl<'k> Member<'k> {
     }
 
     /// The kind of core, where a thread may run on several.
-    pub fn pmu(form: &Form, seat: &Seat) -> Option<String> {
+    pub fn pmu(form: &ReadForm, seat: &Seat) -> Option<String> {
         match &form.encoded.domain {
             Domain::Core { pmu, cpus: Some(_) } if seat.cpu().is_none() => Some(pmu.clone()),
             _ => None,
         }
     }
 
-    fn read(&self) -> Result<Reading, Errno> {
+    fn read(&self) -> Result<CounterReading, Errno> {
         let own = self.page.as_ref().zip(Instructions::native());
         match own.and_then(|(page, instructions)| self_read(page, instructions)) {
             Some(reading) => Ok(reading),
@@ -84,13 +84,19 @@ impl<'k> Member<'k> {
         }
     }
 
-    fn part(&self, value: Result<Reading, Missing>) -> Part {
-        Part { event: self.event, seat: self.seat, place: self.place.clone(), pmu: self.pmu.clone(), value }
+    fn part(&self, value: Result<CounterReading, Missing>) -> CountedPart {
+        CountedPart {
+            event: self.event,
+            seat: self.seat,
+            place: self.place.clone(),
+            pmu: self.pmu.clone(),
+            value,
+        }
     }
 }
 
-impl Opened<'_> {
-    fn read(&self) -> Vec<Result<Reading, Errno>> {
+impl OpenedEvents<'_> {
+    fn read(&self) -> Vec<Result<CounterReading, Errno>> {
         let Some(leader) = self.members.first() else {
             return Vec::new();
         };
@@ -102,9 +108,9 @@ impl Opened<'_> {
             };
         }
         if !self.reads_whole {
-            return self.members.iter().map(Member::read).collect();
+            return self.members.iter().map(CountingMember::read).collect();
         }
-        let own: Option<Vec<Reading>> = Instructions::native().and_then(|instructions| {
+        let own: Option<Vec<CounterReading>> = Instructions::native().and_then(|instructions| {
             self.members.iter().map(|member| self_read(member.page.as_ref()?, instructions)).collect()
         });
         match own.map_or_else(|| leader.counter.read_group(self.members.len()), Ok) {
@@ -113,7 +119,7 @@ impl Opened<'_> {
         }
     }
 
-    fn never_ran(&self, readings: &[Result<Reading, Errno>]) -> bool {
+    fn never_ran(&self, readings: &[Result<CounterReading, Errno>]) -> bool {
         readings.iter().all(
             |reading| matches!(reading, Ok(reading) if reading.enabled_ns > 0 && reading.running_ns == 0),
         )
@@ -126,13 +132,13 @@ impl PerfCounting<'_> {
         self.groups.len()
     }
 
-    fn switch(&mut self, on: bool) -> Result<(), Refusal> {
+    fn switch(&mut self, on: bool) -> Result<(), CountRefusal> {
         for group in self.groups.iter().filter(|group| !(on && group.on_exec)) {
             let Some(leader) = group.members.first() else {
                 continue;
             };
             let switched = if on { leader.counter.start() } else { leader.counter.stop() };
-            switched.map_err(|errno| Refusal::Failed {
+            switched.map_err(|errno| CountRefusal::Failed {
                 what: format!("{} {}", if on { "starting" } else { "stopping" }, self.names[leader.event]),
                 reason: format!("{errno}: the kernel took the event back; open it again"),
             })?;
@@ -162,15 +168,15 @@ impl PerfCounting<'_> {
 }
 
 impl Counting for PerfCounting<'_> {
-    fn start(&mut self) -> Result<(), Refusal> {
+    fn start(&mut self) -> Result<(), CountRefusal> {
         self.switch(true)
     }
 
-    fn stop(&mut self) -> Result<(), Refusal> {
+    fn stop(&mut self) -> Result<(), CountRefusal> {
         self.switch(false)
     }
 
-    fn read(&mut self) -> Result<Vec<Count>, Refusal> {
+    fn read(&mut self) -> Result<Vec<Count>, CountRefusal> {
         let mut parts = self.refused.clone();
         let mut idle: BTreeSet<Vec<usize>> = BTreeSet::new();
         for group in &self.groups {

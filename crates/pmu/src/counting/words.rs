@@ -1,11 +1,11 @@
 //! Refusals in words: what was asked, what the kernel said, and what to do.
 
-use events::{Event as Asked, Missing, Refusal, Request, Scope};
+use events::{CountRefusal, CountRequest, Event as Asked, EventRefusal, Missing, Scope};
 
 use super::{
     PerfEvents,
     encode::{Domain, Encoded},
-    gather::Part,
+    gather::CountedPart,
 };
 use crate::{
     Errno,
@@ -14,7 +14,7 @@ use crate::{
 
 impl PerfEvents<'_> {
     /// What was asked, what the kernel said, and what to do.
-    pub(super) fn words(&self, asked: &Asked, encoded: &Encoded, errno: Errno, need: Need) -> String {
+    pub(super) fn words(&self, asked: &Asked, encoded: &Encoded, errno: Errno, need: Need) -> EventRefusal {
         let what = describe(encoded);
         let explanation = self.surroundings.explain(Trouble::open(errno), need);
         let hint = match (&encoded.domain, errno.0) {
@@ -41,7 +41,7 @@ impl PerfEvents<'_> {
             }
             _ => explanation.sentence(),
         };
-        format!("{} ({what}): {hint}", asked.name)
+        EventRefusal::of(&asked.name, &what, hint)
     }
 }
 
@@ -76,19 +76,19 @@ pub(super) fn whom(scope: &Scope) -> String {
 }
 
 /// Everything was refused: the most telling reason first.
-pub(super) fn nothing_opened(request: &Request, parts: &[Part]) -> Refusal {
-    let mut reasons: Vec<&str> = Vec::new();
+pub(super) fn nothing_opened(request: &CountRequest, parts: &[CountedPart]) -> CountRefusal {
+    let mut reasons: Vec<&EventRefusal> = Vec::new();
     for part in parts {
-        if let Err(Missing::Refused(words)) = &part.value
-            && !reasons.contains(&&**words)
+        if let Err(Missing::Refused(refusal)) = &part.value
+            && !reasons.contains(&refusal)
         {
-            reasons.push(words);
+            reasons.push(refusal);
         }
     }
     let reason = match reasons.split_first() {
         None => "no event was asked for; name at least one".to_owned(),
-        Some((first, [])) => (*first).to_owned(),
+        Some((first, [])) => first.to_string(),
         Some((first, rest)) => format!("{first} (and {} more)", rest.len()),
     };
-    Refusal::Failed { what: format!("counting for {}", whom(&request.scope)), reason }
+    CountRefusal::Failed { what: format!("counting for {}", whom(&request.scope)), reason }
 }

@@ -11,9 +11,9 @@ pub struct DataSource {
     /// As it was in the record.
     pub raw: u64,
     /// What the instruction did.
-    pub access: Option<Access>,
+    pub access: Option<SampledAccess>,
     /// The level that answered, or was missed if `hit` is false.
-    pub level: Option<Level>,
+    pub level: Option<ServedBy>,
     /// Whether the level had the data.
     pub hit: Option<bool>,
     /// How far away the data was.
@@ -21,7 +21,7 @@ pub struct DataSource {
     /// What other caches said.
     pub snoop: Option<Snoop>,
     /// Where the translation came from.
-    pub tlb: Option<Tlb>,
+    pub tlb: Option<TlbOutcome>,
     /// The access was locked.
     pub locked: Option<bool>,
     /// Why a load had to wait for an earlier store.
@@ -30,7 +30,7 @@ pub struct DataSource {
 
 /// What an instruction did to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum SampledAccess {
     /// It read.
     Load,
     /// It wrote.
@@ -44,7 +44,7 @@ pub enum Access {
 /// A level of the memory hierarchy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
-pub enum Level {
+pub enum ServedBy {
     /// A cache in front of the L1.
     L0,
     /// First-level cache.
@@ -111,16 +111,16 @@ pub enum Snoop {
 
 /// How an address was translated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tlb {
+pub struct TlbOutcome {
     /// Whether the level named had the translation; `None` if the processor does not say.
     pub hit: Option<bool>,
     /// Who translated.
-    pub level: Option<TlbLevel>,
+    pub level: Option<TlbServedBy>,
 }
 
 /// Who translated an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TlbLevel {
+pub enum TlbServedBy {
     /// The first-level TLB.
     L1,
     /// The second-level TLB.
@@ -179,50 +179,50 @@ impl DataSource {
     }
 }
 
-fn access(bits: u32) -> Option<Access> {
+fn access(bits: u32) -> Option<SampledAccess> {
     [
-        (b::PERF_MEM_OP_LOAD, Access::Load),
-        (b::PERF_MEM_OP_STORE, Access::Store),
-        (b::PERF_MEM_OP_PFETCH, Access::Prefetch),
-        (b::PERF_MEM_OP_EXEC, Access::Execute),
+        (b::PERF_MEM_OP_LOAD, SampledAccess::Load),
+        (b::PERF_MEM_OP_STORE, SampledAccess::Store),
+        (b::PERF_MEM_OP_PFETCH, SampledAccess::Prefetch),
+        (b::PERF_MEM_OP_EXEC, SampledAccess::Execute),
     ]
     .into_iter()
     .find_map(|(bit, access)| (bits & bit != 0).then_some(access))
 }
 
-fn level_by_number(number: u32) -> Option<Level> {
+fn level_by_number(number: u32) -> Option<ServedBy> {
     Some(match number {
-        b::PERF_MEM_LVLNUM_L0 => Level::L0,
-        b::PERF_MEM_LVLNUM_L1 => Level::L1,
-        b::PERF_MEM_LVLNUM_L2 => Level::L2,
-        b::PERF_MEM_LVLNUM_L2_MHB => Level::L2MissBuffer,
-        b::PERF_MEM_LVLNUM_L3 => Level::L3,
-        b::PERF_MEM_LVLNUM_L4 => Level::L4,
-        b::PERF_MEM_LVLNUM_MSC => Level::MemorySideCache,
-        b::PERF_MEM_LVLNUM_UNC => Level::Uncached,
-        b::PERF_MEM_LVLNUM_CXL => Level::Cxl,
-        b::PERF_MEM_LVLNUM_IO => Level::Io,
-        b::PERF_MEM_LVLNUM_ANY_CACHE => Level::AnyCache,
-        b::PERF_MEM_LVLNUM_LFB => Level::FillBuffer,
-        b::PERF_MEM_LVLNUM_RAM => Level::Ram,
-        b::PERF_MEM_LVLNUM_PMEM => Level::Persistent,
+        b::PERF_MEM_LVLNUM_L0 => ServedBy::L0,
+        b::PERF_MEM_LVLNUM_L1 => ServedBy::L1,
+        b::PERF_MEM_LVLNUM_L2 => ServedBy::L2,
+        b::PERF_MEM_LVLNUM_L2_MHB => ServedBy::L2MissBuffer,
+        b::PERF_MEM_LVLNUM_L3 => ServedBy::L3,
+        b::PERF_MEM_LVLNUM_L4 => ServedBy::L4,
+        b::PERF_MEM_LVLNUM_MSC => ServedBy::MemorySideCache,
+        b::PERF_MEM_LVLNUM_UNC => ServedBy::Uncached,
+        b::PERF_MEM_LVLNUM_CXL => ServedBy::Cxl,
+        b::PERF_MEM_LVLNUM_IO => ServedBy::Io,
+        b::PERF_MEM_LVLNUM_ANY_CACHE => ServedBy::AnyCache,
+        b::PERF_MEM_LVLNUM_LFB => ServedBy::FillBuffer,
+        b::PERF_MEM_LVLNUM_RAM => ServedBy::Ram,
+        b::PERF_MEM_LVLNUM_PMEM => ServedBy::Persistent,
         _ => return None,
     })
 }
 
 /// Several bits may be set ("L3 or remote cache"): the farthest one bounds what the access cost.
-fn level_by_bits(bits: u32) -> Option<Level> {
+fn level_by_bits(bits: u32) -> Option<ServedBy> {
     const REMOTE_CACHE: u32 = b::PERF_MEM_LVL_REM_CCE1 | b::PERF_MEM_LVL_REM_CCE2;
     const RAM: u32 = b::PERF_MEM_LVL_LOC_RAM | b::PERF_MEM_LVL_REM_RAM1 | b::PERF_MEM_LVL_REM_RAM2;
     [
-        (b::PERF_MEM_LVL_UNC, Level::Uncached),
-        (b::PERF_MEM_LVL_IO, Level::Io),
-        (RAM, Level::Ram),
-        (REMOTE_CACHE, Level::AnyCache),
-        (b::PERF_MEM_LVL_L3, Level::L3),
-        (b::PERF_MEM_LVL_L2, Level::L2),
-        (b::PERF_MEM_LVL_LFB, Level::FillBuffer),
-        (b::PERF_MEM_LVL_L1, Level::L1),
+        (b::PERF_MEM_LVL_UNC, ServedBy::Uncached),
+        (b::PERF_MEM_LVL_IO, ServedBy::Io),
+        (RAM, ServedBy::Ram),
+        (REMOTE_CACHE, ServedBy::AnyCache),
+        (b::PERF_MEM_LVL_L3, ServedBy::L3),
+        (b::PERF_MEM_LVL_L2, ServedBy::L2),
+        (b::PERF_MEM_LVL_LFB, ServedBy::FillBuffer),
+        (b::PERF_MEM_LVL_L1, ServedBy::L1),
     ]
     .into_iter()
     .find_map(|(bit, level)| (bits & bit != 0).then_some(level))
@@ -255,20 +255,20 @@ fn snoop(bits: u32, more: u32) -> Option<Snoop> {
     })
 }
 
-fn tlb(bits: u32) -> Option<Tlb> {
+fn tlb(bits: u32) -> Option<TlbOutcome> {
     const BOTH: u32 = b::PERF_MEM_TLB_L1 | b::PERF_MEM_TLB_L2;
     if bits == 0 || bits & b::PERF_MEM_TLB_NA != 0 {
         return None;
     }
     let level = match bits {
-        bits if bits & BOTH == BOTH => Some(TlbLevel::L1OrL2),
-        bits if bits & b::PERF_MEM_TLB_L1 != 0 => Some(TlbLevel::L1),
-        bits if bits & b::PERF_MEM_TLB_L2 != 0 => Some(TlbLevel::L2),
-        bits if bits & b::PERF_MEM_TLB_WK != 0 => Some(TlbLevel::Walker),
-        bits if bits & b::PERF_MEM_TLB_OS != 0 => Some(TlbLevel::Kernel),
+        bits if bits & BOTH == BOTH => Some(TlbServedBy::L1OrL2),
+        bits if bits & b::PERF_MEM_TLB_L1 != 0 => Some(TlbServedBy::L1),
+        bits if bits & b::PERF_MEM_TLB_L2 != 0 => Some(TlbServedBy::L2),
+        bits if bits & b::PERF_MEM_TLB_WK != 0 => Some(TlbServedBy::Walker),
+        bits if bits & b::PERF_MEM_TLB_OS != 0 => Some(TlbServedBy::Kernel),
         _ => None,
     };
-    Some(Tlb { hit: hit(bits, b::PERF_MEM_TLB_HIT, b::PERF_MEM_TLB_MISS), level })
+    Some(TlbOutcome { hit: hit(bits, b::PERF_MEM_TLB_HIT, b::PERF_MEM_TLB_MISS), level })
 }
 
 /// Both bits or neither say nothing.
@@ -301,28 +301,28 @@ mod tests {
         let levels = b::PERF_MEM_LVL_HIT | b::PERF_MEM_LVL_L3;
         let tlb = b::PERF_MEM_TLB_HIT | b::PERF_MEM_TLB_L1 | b::PERF_MEM_TLB_L2;
         let source = DataSource::decode(old(2, levels, b::PERF_MEM_SNOOP_HITM, 2, tlb));
-        assert_eq!((source.access, source.level), (Some(Access::Load), Some(Level::L3)));
+        assert_eq!((source.access, source.level), (Some(SampledAccess::Load), Some(ServedBy::L3)));
         assert_eq!((source.hit, source.distance), (Some(true), Some(Distance::Local)));
         assert_eq!((source.snoop, source.locked), (Some(Snoop::HitModified), Some(true)));
-        assert_eq!(source.tlb, Some(Tlb { hit: Some(true), level: Some(TlbLevel::L1OrL2) }));
+        assert_eq!(source.tlb, Some(TlbOutcome { hit: Some(true), level: Some(TlbServedBy::L1OrL2) }));
         assert_eq!((source.blocked, source.is_remote()), (None, Some(false)));
 
         let remote = DataSource::decode(old(4, b::PERF_MEM_LVL_HIT | b::PERF_MEM_LVL_REM_RAM1, 2, 0, 0x26));
-        assert_eq!((remote.access, remote.level), (Some(Access::Store), Some(Level::Ram)));
+        assert_eq!((remote.access, remote.level), (Some(SampledAccess::Store), Some(ServedBy::Ram)));
         assert_eq!((remote.is_remote(), remote.snoop), (Some(true), Some(Snoop::None)));
-        assert_eq!(remote.tlb, Some(Tlb { hit: None, level: Some(TlbLevel::Walker) }));
+        assert_eq!(remote.tlb, Some(TlbOutcome { hit: None, level: Some(TlbServedBy::Walker) }));
     }
 
     #[test]
     fn the_number_goes_before_the_bits() {
         let levels = old(2, b::PERF_MEM_LVL_MISS | b::PERF_MEM_LVL_L3, 0, 1, 1);
         let source = DataSource::decode(levels | new(b::PERF_MEM_LVLNUM_RAM, 1, 0, 2, 0));
-        assert_eq!((source.level, source.hit), (Some(Level::Ram), Some(false)));
+        assert_eq!((source.level, source.hit), (Some(ServedBy::Ram), Some(false)));
         assert_eq!((source.distance, source.is_remote()), (Some(Distance::Remote), Some(true)));
         assert_eq!((source.tlb, source.locked, source.snoop), (None, None, None));
         assert_eq!(source.blocked, Some(Blocked { by_data: true, by_address: false }));
         let hops = DataSource::decode(new(b::PERF_MEM_LVLNUM_ANY_CACHE, 1, b::PERF_MEM_SNOOPX_PEER, 1, 1));
-        assert_eq!((hops.level, hops.distance), (Some(Level::AnyCache), Some(Distance::OtherCore)));
+        assert_eq!((hops.level, hops.distance), (Some(ServedBy::AnyCache), Some(Distance::OtherCore)));
         assert_eq!((hops.snoop, hops.blocked, hops.is_remote()), (Some(Snoop::Peer), None, Some(false)));
     }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     Errno,
-    refusal::{Explanation, Need, Step, Surroundings, Trouble},
+    refusal::{Explanation, Need, NextStep, Surroundings, Trouble},
 };
 
 /// A refusal: what was asked, what the kernel said, and what would help whatever the machine.
@@ -21,19 +21,19 @@ pub struct SamplingFailure {
 }
 
 impl SamplingFailure {
-    pub(super) fn new(asked: impl Into<String>, step: Step, errno: Errno, need: Need) -> Self {
+    pub(super) fn new(asked: impl Into<String>, step: NextStep, errno: Errno, need: Need) -> Self {
         let hint = match (step, errno.0) {
             (_, libc::ESRCH) => {
                 Some("the process is gone; start it again, or look for its new number".to_owned())
             }
-            (Step::Open, libc::EMFILE) => None,
-            (Step::Open, libc::ENODATA) => {
+            (NextStep::Open, libc::EMFILE) => None,
+            (NextStep::Open, libc::ENODATA) => {
                 Some("this core wants its auxiliary event first: ask precise_loads for both".to_owned())
             }
-            (Step::Open, libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => {
+            (NextStep::Open, libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => {
                 Some("this machine does not sample it; the clock works everywhere".to_owned())
             }
-            (Step::Map, libc::EPERM) => Some("ask for smaller rings or fewer CPUs".to_owned()),
+            (NextStep::Map, libc::EPERM) => Some("ask for smaller rings or fewer CPUs".to_owned()),
             _ => None,
         };
         Self { asked: asked.into(), trouble: Trouble { step, errno }, need, hint }

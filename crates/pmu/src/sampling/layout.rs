@@ -2,15 +2,15 @@
 
 use perf_event_open_sys::bindings;
 
-use super::{Fields, Mmap, Sample, Stamp, sample, sideband, words::Words};
+use super::{Fields, KernelSample, Mmap, Stamp, sample, sideband, words::Words};
 use crate::record;
 
 /// A record from a ring.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-pub enum Record<'a> {
+pub enum RingRecord<'a> {
     /// A sample.
-    Sample(Sample<'a>),
+    Sample(KernelSample<'a>),
     /// Memory was mapped.
     Mmap(Mmap<'a>),
     /// A thread has a new name.
@@ -105,14 +105,14 @@ pub enum Record<'a> {
 
 /// Where the fields of a record lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct RecordLayout {
     fields: Fields,
     struct_weight: bool,
     time_in_sample: usize,
     stamp_length: usize,
 }
 
-impl Layout {
+impl RecordLayout {
     /// The layout for what was asked for; `struct_weight` if the kernel splits weights into three numbers.
     pub fn new(fields: Fields, struct_weight: bool) -> Self {
         let words = 1 + usize::from(fields.ip) + usize::from(fields.id);
@@ -126,11 +126,11 @@ impl Layout {
 
     /// What the record says.
     #[inline]
-    pub fn decode<'a>(&self, raw: record::Record<'a>) -> Record<'a> {
-        let malformed = Record::Malformed { kind: Some(raw.kind), bytes: raw.body.len() };
+    pub fn decode<'a>(&self, raw: record::Record<'a>) -> RingRecord<'a> {
+        let malformed = RingRecord::Malformed { kind: Some(raw.kind), bytes: raw.body.len() };
         if raw.kind == bindings::PERF_RECORD_SAMPLE {
             let sample = sample::sample(&self.fields, self.struct_weight, raw.misc, raw.body);
-            return sample.map_or(malformed, Record::Sample);
+            return sample.map_or(malformed, RingRecord::Sample);
         }
         let Some((body, stamp)) = self.split(raw.body) else {
             return malformed;

@@ -10,33 +10,33 @@ use std::{
 use perf_event_open_sys::bindings;
 
 use super::{
-    Layout, Record, Sampler, SamplerRequest, SamplingFailure, Start, Who,
+    RecordLayout, RingRecord, Sampler, SamplerRequest, SamplingFailure, SamplingStart, Who,
     jitter::Periods,
     ring::Ring,
-    sampler::{CpuRing, Member},
+    sampler::{CpuRing, SamplerMember},
     threads::threads_of,
 };
 use crate::{
-    Errno, Event, Kernel, Target,
-    event::{Sampling, Stream},
-    refusal::Step,
+    Errno, EventTarget, KernelEvent, LinuxKernel,
+    event::{RecordStream, Sampling},
+    refusal::NextStep,
 };
 
 /// A process that keeps starting threads is looked at again this often.
 const SCANS: usize = 8;
 
 pub(super) fn open<'k>(
-    kernel: &'k dyn Kernel,
+    kernel: &'k dyn LinuxKernel,
     request: &SamplerRequest,
 ) -> Result<Sampler<'k>, SamplingFailure> {
     let refused = |step, errno| SamplingFailure::new(request.words(), step, errno, request.need());
     if request.cpus.is_empty() {
         let hint = "name at least one CPU that is online and has the event".to_owned();
-        return Err(refused(Step::Open, Errno(libc::EINVAL)).with_hint(hint));
+        return Err(refused(NextStep::Open, Errno(libc::EINVAL)).with_hint(hint));
     }
     let threads = match request.who {
-        Who::Child(pid) => vec![Some(pid)],
-        Who::Process(pid) => scan(pid).map_err(|errno| refused(Step::Open, errno))?,
+        Who::Child(id) | Who::Thread(id) => vec![Some(id)],
+        Who::Process(pid) => scan(pid).map_err(|errno| refused(NextStep::Open, errno))?,
         Who::Cpus => vec![None],
     };
     settle(kernel, request, &threads).map_err(|(step, errno)| {
@@ -50,18 +50,18 @@ pub(super) fn open<'k>(
 
 /// Asks for less where the kernel does not know or allow all of it.
 fn settle<'k>(
-    kernel: &'k dyn Kernel,
+    kernel: &'k dyn LinuxKernel,
     request: &SamplerRequest,
     threads: &[Option<i32>],
-) -> Result<Sampler<'k>, Refused> {
+) -> Result<Sampler<'k>, SamplerRefused> {
     // Build IDs in mappings and weights in three parts are as new as that.
     let mut since_5_12 = true;
     let mut ring_pages = request.ring_pages.clamp(1, 1 << 20).next_power_of_two();
     loop {
-        match Opening::new(kernel, request, since_5_12, ring_pages).all(threads) {
-            Err((Step::Open, Errno(libc::EINVAL))) if since_5_12 => since_5_12 = false,
+        match SamplerOpening::new(kernel, request, since_5_12, ring_pages).all(threads) {
+            Err((NextStep::Open, Errno(libc::EINVAL))) if since_5_12 => since_5_12 = false,
             // More than this user may lock: all rings get smaller, and with them their watermarks.
-            Err((Step::Map, Errno(libc::EPERM | libc::ENOMEM))) if ring_pages > 1 => ring_pages /= 2,
+            Err((NextStep::Map, Errno(libc::EPERM | libc::ENOMEM))) if ring_pages > 1 => ring_pages /= 2,
             settled => return settled,
         }
     }
@@ -83,27 +83,32 @@ fn scan(pid: i32) -> Result<Vec<Option<i32>>, Errno> {
     Ok(threads.into_iter().map(Some).collect())
 }
 
-type Refused = (Step, Errno);
+type SamplerRefused = (NextStep, Errno);
 
-struct Opening<'k, 'r> {
-    kernel: &'k dyn Kernel,
+struct SamplerOpening<'k, 'r> {
+    kernel: &'k dyn LinuxKernel,
     request: &'r SamplerRequest,
-    event: Event,
-    leader: Option<Event>,
-    layout: Layout,
+    event: KernelEvent,
+    leader: Option<KernelEvent>,
+    layout: RecordLayout,
     periods: Periods,
     takes_periods: bool,
     ring_pages: usize,
     rings: Vec<CpuRing>,
 }
 
-impl<'k, 'r> Opening<'k, 'r> {
-    fn new(kernel: &'k dyn Kernel, request: &'r SamplerRequest, since_5_12: bool, ring_pages: usize) -> Self {
+impl<'k, 'r> SamplerOpening<'k, 'r> {
+    fn new(
+        kernel: &'k dyn LinuxKernel,
+        request: &'r SamplerRequest,
+        since_5_12: bool,
+        ring_pages: usize,
+    ) -> Self {
         let (pace, is_rate) = request.pace();
         let weight =
             if since_5_12 { bindings::PERF_SAMPLE_WEIGHT_STRUCT } else { bindings::PERF_SAMPLE_WEIGHT };
         let (side, fields) = (request.sideband, request.fields);
-        let stream = Stream {
+        let stream = RecordStream {
             is_rate,
             watermark_bytes: watermark(ring_pages),
             mmap: side.mmap || side.mmap_data,
@@ -122,23 +127,26 @@ impl<'k, 'r> Opening<'k, 'r> {
             fields: fields.bits(weight),
             user_registers: fields.user_registers,
         };
-        let starts = |event: &Event| Event {
-            disabled: request.start != Start::AtOnce,
-            enable_on_exec: request.start == Start::AtExec,
-            inherit: request.who != Who::Cpus,
+        let starts = |event: &KernelEvent| KernelEvent {
+            disabled: request.start != SamplingStart::AtOnce,
+            enable_on_exec: request.start == SamplingStart::AtExec,
+            inherit: matches!(request.who, Who::Child(_) | Who::Process(_)),
             ..event.clone()
         };
         let leader = request.leader.as_ref().map(starts);
-        let event = Event { sampling: Some(sampling), stream, ..starts(&request.event) };
+        let event = KernelEvent { sampling: Some(sampling), stream, ..starts(&request.event) };
         // Behind a leader an event runs when the leader runs.
-        let event =
-            if leader.is_some() { Event { disabled: false, enable_on_exec: false, ..event } } else { event };
+        let event = if leader.is_some() {
+            KernelEvent { disabled: false, enable_on_exec: false, ..event }
+        } else {
+            event
+        };
         Self {
             kernel,
             request,
             event,
             leader,
-            layout: Layout::new(fields, since_5_12),
+            layout: RecordLayout::new(fields, since_5_12),
             periods: Periods::new(pace, request.jitter),
             takes_periods: !is_rate,
             ring_pages,
@@ -146,7 +154,7 @@ impl<'k, 'r> Opening<'k, 'r> {
         }
     }
 
-    fn all(mut self, threads: &[Option<i32>]) -> Result<Sampler<'k>, Refused> {
+    fn all(mut self, threads: &[Option<i32>]) -> Result<Sampler<'k>, SamplerRefused> {
         let mut known: BTreeSet<Option<i32>> = BTreeSet::new();
         let mut threads = threads.to_vec();
         for _ in 0..SCANS {
@@ -160,7 +168,7 @@ impl<'k, 'r> Opening<'k, 'r> {
             }
         }
         if self.rings.is_empty() {
-            return Err((Step::Open, Errno(libc::ESRCH)));
+            return Err((NextStep::Open, Errno(libc::ESRCH)));
         }
         Ok(Sampler {
             kernel: self.kernel,
@@ -183,7 +191,7 @@ impl<'k, 'r> Opening<'k, 'r> {
             return Vec::new();
         };
         // Without those records nobody can tell.
-        if !self.event.stream.task || self.request.start != Start::AtOnce {
+        if !self.event.stream.task || self.request.start != SamplingStart::AtOnce {
             return Vec::new();
         }
         let now = scan(pid).unwrap_or_default();
@@ -191,7 +199,7 @@ impl<'k, 'r> Opening<'k, 'r> {
         for ring in &mut self.rings {
             let layout = self.layout;
             ring.ring.scan(&layout, |raw| {
-                if let Record::Fork { tid, .. } = layout.decode(raw) {
+                if let RingRecord::Fork { tid, .. } = layout.decode(raw) {
                     inherited.insert(Some(tid));
                 }
             });
@@ -200,9 +208,9 @@ impl<'k, 'r> Opening<'k, 'r> {
     }
 
     /// One thread (or none: everything) on every CPU. A thread that is gone is no failure: others may live.
-    fn thread(&mut self, thread: Option<i32>) -> Result<(), Refused> {
+    fn thread(&mut self, thread: Option<i32>) -> Result<(), SamplerRefused> {
         for cpu in self.request.cpus.iter() {
-            let target = thread.map_or(Target::Cpu(cpu), |tid| Target::ThreadOnCpu { tid, cpu });
+            let target = thread.map_or(EventTarget::Cpu(cpu), |tid| EventTarget::ThreadOnCpu { tid, cpu });
             match self.member(target) {
                 Ok(member) => self.add_to_ring(cpu, member)?,
                 Err((_, Errno(libc::ESRCH))) if matches!(self.request.who, Who::Process(_)) => break,
@@ -212,8 +220,8 @@ impl<'k, 'r> Opening<'k, 'r> {
         Ok(())
     }
 
-    fn member(&mut self, target: Target) -> Result<Member, Refused> {
-        let open = |error| (Step::Open, error);
+    fn member(&mut self, target: EventTarget) -> Result<SamplerMember, SamplerRefused> {
+        let open = |error| (NextStep::Open, error);
         let leader = self.leader.as_ref().map(|leader| self.kernel.open(leader, target, None));
         let leader = leader.transpose().map_err(open)?;
         if self.takes_periods
@@ -223,18 +231,18 @@ impl<'k, 'r> Opening<'k, 'r> {
         }
         let event =
             self.kernel.open(&self.event, target, leader.as_ref().map(|fd| fd.as_fd())).map_err(open)?;
-        Ok(Member { event, leader })
+        Ok(SamplerMember { event, leader })
     }
 
-    fn add_to_ring(&mut self, cpu: u32, member: Member) -> Result<(), Refused> {
+    fn add_to_ring(&mut self, cpu: u32, member: SamplerMember) -> Result<(), SamplerRefused> {
         if let Some(ring) = self.rings.iter_mut().find(|ring| ring.cpu == cpu) {
             let owner = ring.members[0].event.as_fd();
-            self.kernel.redirect(member.event.as_fd(), owner).map_err(|errno| (Step::Map, errno))?;
+            self.kernel.redirect(member.event.as_fd(), owner).map_err(|errno| (NextStep::Map, errno))?;
             ring.members.push(member);
             return Ok(());
         }
         let mapping = self.kernel.map(member.event.as_fd(), self.ring_pages);
-        let ring = mapping.and_then(Ring::new).map_err(|errno| (Step::Map, errno))?;
+        let ring = mapping.and_then(Ring::new).map_err(|errno| (NextStep::Map, errno))?;
         self.rings.push(CpuRing { cpu, ring, members: vec![member], asked: 0 });
         Ok(())
     }

@@ -3,7 +3,7 @@
 use machine::CpuSet;
 
 use crate::{
-    Event, Pmu,
+    KernelEvent, Pmu,
     event::Modes,
     field::{FieldError, apply},
 };
@@ -14,9 +14,9 @@ pub struct LoadSampling {
     /// The PMU's name.
     pub pmu: String,
     /// The event.
-    pub event: Event,
+    pub event: KernelEvent,
     /// The event that must lead its group.
-    pub leader: Option<Event>,
+    pub leader: Option<KernelEvent>,
     /// How exact the sample is asked to be.
     pub precise: u8,
     /// The CPUs that have it; `None`: all.
@@ -97,7 +97,7 @@ fn load_latency(pmu: &Pmu, threshold_cycles: u16) -> Result<LoadSampling, NoPrec
 /// Counts dispatched operations where it may choose, so that slow ones are not preferred. Without the kernel's own
 /// filter (`swfilt`) IBS sees every mode; the samples say which.
 fn ibs(pmu: &Pmu, threshold_cycles: u16) -> LoadSampling {
-    let mut event = Event::new(pmu.kind, 0);
+    let mut event = KernelEvent::new(pmu.kind, 0);
     let mut set =
         |name: &str, value| pmu.fields.get(name).and_then(|field| field.put(&mut event, value)).is_some();
     set("cnt_ctl", 1);

@@ -4,15 +4,15 @@ use machine::CpuSet;
 use perf_event_open_sys::bindings;
 
 use super::{Fields, Jitter, LoadSampling};
-use crate::{Event, event::Modes, refusal::Need};
+use crate::{KernelEvent, event::Modes, refusal::Need};
 
 /// Everything [`Sampler::open`](super::Sampler::open) needs to know.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SamplerRequest {
     /// What makes a sample due. How it samples, starts and is inherited is set by what follows here.
-    pub event: Event,
+    pub event: KernelEvent,
     /// An event that must lead the group of `event`, as load latency needs on newer Intel cores.
-    pub leader: Option<Event>,
+    pub leader: Option<KernelEvent>,
     /// 0 to 3: how close a sample must lie to the instruction that caused it.
     pub precise: u8,
     /// What each sample carries.
@@ -26,9 +26,9 @@ pub struct SamplerRequest {
     /// Which other records to write.
     pub sideband: Sideband,
     /// When to begin.
-    pub start: Start,
+    pub start: SamplingStart,
     /// How often.
-    pub pace: Pace,
+    pub pace: SamplingPace,
     /// How far the periods of different events are spread. Not for rates of events that are not clocks: there the
     /// kernel keeps adjusting the period anyway.
     pub jitter: Option<Jitter>,
@@ -41,13 +41,15 @@ pub enum Who {
     Child(i32),
     /// A running process: its threads, and all that they start.
     Process(i32),
+    /// One thread, and nothing that it starts.
+    Thread(i32),
     /// Everything on the CPUs.
     Cpus,
 }
 
 /// When sampling begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Start {
+pub enum SamplingStart {
     /// When the child executes its program.
     AtExec,
     /// As soon as each event is open.
@@ -58,7 +60,7 @@ pub enum Start {
 
 /// How often a sample is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
+pub enum SamplingPace {
     /// After so many events; of a clock: nanoseconds.
     Period(u64),
     /// So many times per second.
@@ -95,7 +97,7 @@ impl SamplerRequest {
     /// and all that symbols need. A child begins at its exec, everyone else at once.
     pub fn clock(who: Who, cpus: CpuSet) -> Self {
         Self {
-            event: Event::software(bindings::PERF_COUNT_SW_CPU_CLOCK),
+            event: KernelEvent::software(bindings::PERF_COUNT_SW_CPU_CLOCK),
             leader: None,
             precise: 0,
             fields: Fields::clock(),
@@ -103,8 +105,8 @@ impl SamplerRequest {
             cpus,
             ring_pages: Self::RING_PAGES,
             sideband: Sideband::for_symbols(),
-            start: if matches!(who, Who::Child(_)) { Start::AtExec } else { Start::AtOnce },
-            pace: Pace::PerSecond(1000),
+            start: if matches!(who, Who::Child(_)) { SamplingStart::AtExec } else { SamplingStart::AtOnce },
+            pace: SamplingPace::PerSecond(1000),
             jitter: Some(Jitter { share: 0.1, seed: 0x5eed }),
         }
     }
@@ -118,7 +120,7 @@ impl SamplerRequest {
             leader: loads.leader.clone(),
             precise: loads.precise,
             fields: Fields::loads(),
-            pace: Pace::Period(period),
+            pace: SamplingPace::Period(period),
             ..Self::clock(who, cpus)
         }
     }
@@ -133,9 +135,11 @@ impl SamplerRequest {
     /// The period or the rate, and which of them it is. A clock's rate is a period to begin with.
     pub(super) fn pace(&self) -> (u64, bool) {
         match self.pace {
-            Pace::Period(period) => (period.max(1), false),
-            Pace::PerSecond(rate) if self.is_clock() => (1_000_000_000 / rate.clamp(1, 1_000_000_000), false),
-            Pace::PerSecond(rate) => (rate.max(1), true),
+            SamplingPace::Period(period) => (period.max(1), false),
+            SamplingPace::PerSecond(rate) if self.is_clock() => {
+                (1_000_000_000 / rate.clamp(1, 1_000_000_000), false)
+            }
+            SamplingPace::PerSecond(rate) => (rate.max(1), true),
         }
     }
 
@@ -152,6 +156,7 @@ impl SamplerRequest {
         let who = match self.who {
             Who::Child(pid) => format!("child {pid}"),
             Who::Process(pid) => format!("process {pid}"),
+            Who::Thread(tid) => format!("thread {tid}"),
             Who::Cpus => "everything".to_owned(),
         };
         let event = if self.is_clock() {

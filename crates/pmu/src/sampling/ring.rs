@@ -7,7 +7,7 @@
 
 use std::mem;
 
-use super::Layout;
+use super::RecordLayout;
 use crate::{
     Errno, Mapping,
     record::{self, HEADER},
@@ -67,7 +67,7 @@ impl Ring {
 
     /// The record at a place before the end.
     #[inline]
-    fn next_at(&self, at: u64, layout: &Layout) -> Option<Next> {
+    fn next_at(&self, at: u64, layout: &RecordLayout) -> Option<Next> {
         let left = self.end.wrapping_sub(at);
         if left == 0 {
             return None;
@@ -88,7 +88,7 @@ impl Ring {
 
     /// What comes next of what was noted.
     #[inline]
-    pub fn next(&self, layout: &Layout) -> Option<Next> {
+    pub fn next(&self, layout: &RecordLayout) -> Option<Next> {
         self.next_at(self.at, layout)
     }
 
@@ -134,7 +134,7 @@ impl Ring {
     }
 
     /// Looks at each record that lies in the ring without taking it.
-    pub fn scan(&mut self, layout: &Layout, mut each: impl FnMut(record::Record<'_>)) {
+    pub fn scan(&mut self, layout: &RecordLayout, mut each: impl FnMut(record::Record<'_>)) {
         self.look();
         let begin = self.at;
         while let Some(Next::Record { kind, misc, size, .. }) = self.next(layout) {

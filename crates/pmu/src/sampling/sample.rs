@@ -6,7 +6,7 @@ use super::{DataSource, Fields, words::Words};
 
 /// A sample. What was not asked for is `None`.
 #[derive(Clone, Copy, Debug)]
-pub struct Sample<'a> {
+pub struct KernelSample<'a> {
     /// `CLOCK_MONOTONIC`.
     pub time_ns: u64,
     /// The process.
@@ -24,7 +24,7 @@ pub struct Sample<'a> {
     /// The call chain, innermost first.
     pub call_chain: Option<CallChain<'a>>,
     /// User registers. Also `None` when the kernel had none to give, as for a kernel thread.
-    pub registers: Option<Registers<'a>>,
+    pub registers: Option<UserRegisters<'a>>,
     /// The data address; 0 in the record means that the processor had none, and gives `None`.
     pub address: Option<u64>,
     /// The physical data address.
@@ -109,14 +109,14 @@ pub enum Abi {
 
 /// User registers of a sample.
 #[derive(Clone, Copy, Debug)]
-pub struct Registers<'a> {
+pub struct UserRegisters<'a> {
     /// The width of the code.
     pub abi: Abi,
     mask: u64,
     values: &'a [[u8; 8]],
 }
 
-impl Registers<'_> {
+impl UserRegisters<'_> {
     /// The register with this number in the architecture's `perf_regs.h`, if it was asked for.
     pub fn get(&self, register: u32) -> Option<u64> {
         let bit = 1u64.checked_shl(register)?;
@@ -162,7 +162,7 @@ pub(super) fn sample<'a>(
     struct_weight: bool,
     misc: u16,
     body: &'a [u8],
-) -> Option<Sample<'a>> {
+) -> Option<KernelSample<'a>> {
     let mut words = Words(body);
     // The order is the kernel's.
     let id = opt(fields.id, || words.u64())?;
@@ -182,7 +182,7 @@ pub(super) fn sample<'a>(
     let data_source = opt(fields.data_source, || words.u64())?.map(DataSource::decode);
     let physical_address = opt(fields.physical_address, || words.u64())?.filter(|address| *address != 0);
     let data_page_size = opt(fields.data_page_size, || words.u64())?.filter(|size| *size != 0);
-    Some(Sample {
+    Some(KernelSample {
         time_ns,
         pid,
         tid,
@@ -210,14 +210,14 @@ fn opt<T>(asked: bool, read: impl FnOnce() -> Option<T>) -> Option<Option<T>> {
 
 /// `Some(None)`: the kernel had no registers to give.
 #[inline]
-fn registers<'a>(words: &mut Words<'a>, mask: u64) -> Option<Option<Registers<'a>>> {
+fn registers<'a>(words: &mut Words<'a>, mask: u64) -> Option<Option<UserRegisters<'a>>> {
     let abi = match words.u64()? {
         0 => return Some(None),
         1 => Abi::Bits32,
         _ => Abi::Bits64,
     };
     let values = words.words(mask.count_ones().into())?.as_chunks().0;
-    Some(Some(Registers { abi, mask, values }))
+    Some(Some(UserRegisters { abi, mask, values }))
 }
 
 fn parts(word: u64, is_struct: bool) -> Weight {

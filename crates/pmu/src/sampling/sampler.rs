@@ -10,22 +10,22 @@ use std::{
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{
-    Layout, Record, SamplerRequest, SamplingFailure,
+    RecordLayout, RingRecord, SamplerRequest, SamplingFailure,
     jitter::Periods,
     opening,
     ring::{Next, Ring},
 };
 use crate::{
-    Errno, Kernel,
+    Errno, LinuxKernel,
     kernel::RingState,
-    refusal::{Need, Step},
+    refusal::{Need, NextStep},
 };
 
 /// One event on many CPUs, and their rings. Closed when dropped.
 pub struct Sampler<'k> {
-    pub(super) kernel: &'k dyn Kernel,
+    pub(super) kernel: &'k dyn LinuxKernel,
     pub(super) cpus: Vec<CpuRing>,
-    pub(super) layout: Layout,
+    pub(super) layout: RecordLayout,
     pub(super) ring_pages: usize,
     pub(super) periods: Periods,
     /// When they were last drawn.
@@ -43,18 +43,18 @@ pub(super) struct CpuRing {
     pub cpu: u32,
     pub ring: Ring,
     /// The first owns the ring.
-    pub members: Vec<Member>,
+    pub members: Vec<SamplerMember>,
     /// Which member tells whether there is something to read: the first whose threads still live.
     pub asked: usize,
 }
 
 /// One sampling event, behind the one that leads its group if it needs one.
-pub(super) struct Member {
+pub(super) struct SamplerMember {
     pub event: OwnedFd,
     pub leader: Option<OwnedFd>,
 }
 
-impl Member {
+impl SamplerMember {
     /// Whom to switch on and off.
     fn head(&self) -> BorrowedFd<'_> {
         self.leader.as_ref().unwrap_or(&self.event).as_fd()
@@ -63,7 +63,7 @@ impl Member {
 
 /// What [`Sampler::wait`] waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Activity {
+pub enum RingActivity {
     /// A ring has reached its watermark.
     Ready,
     /// The time was over first; there may be a few records.
@@ -72,7 +72,7 @@ pub enum Activity {
     Over,
 }
 
-impl Activity {
+impl RingActivity {
     /// Somebody is still being sampled.
     pub fn more_to_come(self) -> bool {
         self != Self::Over
@@ -81,7 +81,7 @@ impl Activity {
 
 impl<'k> Sampler<'k> {
     /// Opens what the request asks for.
-    pub fn open(kernel: &'k dyn Kernel, request: &SamplerRequest) -> Result<Self, SamplingFailure> {
+    pub fn open(kernel: &'k dyn LinuxKernel, request: &SamplerRequest) -> Result<Self, SamplingFailure> {
         opening::open(kernel, request)
     }
 
@@ -111,20 +111,20 @@ impl<'k> Sampler<'k> {
     }
 
     fn failure(&self, asked: &str, errno: Errno) -> SamplingFailure {
-        SamplingFailure::new(asked, Step::Use, errno, self.need)
+        SamplingFailure::new(asked, NextStep::Use, errno, self.need)
     }
 
     /// Sleeps until a ring is a quarter full, a sampled thread is gone for good, or the time is over.
-    pub fn wait(&mut self, timeout: Duration) -> Result<Activity, SamplingFailure> {
+    pub fn wait(&mut self, timeout: Duration) -> Result<RingActivity, SamplingFailure> {
         let alive: Vec<_> =
             self.cpus.iter().filter_map(|cpu| Some(cpu.members.get(cpu.asked)?.event.as_fd())).collect();
         if alive.is_empty() {
-            return Ok(Activity::Over);
+            return Ok(RingActivity::Over);
         }
         let states = match self.kernel.wait(&alive, timeout) {
             Ok(states) => states,
             // A signal: the caller decides what it means.
-            Err(Errno(libc::EINTR)) => return Ok(Activity::TimeOut),
+            Err(Errno(libc::EINTR)) => return Ok(RingActivity::TimeOut),
             Err(errno) => return Err(self.failure("wait for samples", errno)),
         };
         // A ring's owner may be gone while others write into it: from now on, ask one of those.
@@ -133,9 +133,9 @@ impl<'k> Sampler<'k> {
             cpu.asked += usize::from(*state == RingState::Over);
         }
         Ok(match states.contains(&RingState::Ready) {
-            true => Activity::Ready,
-            false if self.cpus.iter().all(|cpu| cpu.asked >= cpu.members.len()) => Activity::Over,
-            false => Activity::TimeOut,
+            true => RingActivity::Ready,
+            false if self.cpus.iter().all(|cpu| cpu.asked >= cpu.members.len()) => RingActivity::Over,
+            false => RingActivity::TimeOut,
         })
     }
 
@@ -145,17 +145,17 @@ impl<'k> Sampler<'k> {
     /// Records that the kernel adds during the call wait for the next one, so the order holds from one call to the
     /// next as well, with two exceptions: a record whose time was taken before the call and which was written after
     /// it, and rings that are more than half full, which are emptied regardless.
-    pub fn drain(&mut self, each: impl FnMut(Record<'_>)) -> usize {
+    pub fn drain(&mut self, each: impl FnMut(RingRecord<'_>)) -> usize {
         let now = clock_gettime(ClockId::Monotonic);
         self.hand_out(now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned(), each)
     }
 
     /// Like [`Sampler::drain`], but leaves nothing behind: for the last call, when nothing is sampled any more.
-    pub fn drain_all(&mut self, each: impl FnMut(Record<'_>)) -> usize {
+    pub fn drain_all(&mut self, each: impl FnMut(RingRecord<'_>)) -> usize {
         self.hand_out(u64::MAX, each)
     }
 
-    fn hand_out(&mut self, horizon_ns: u64, mut each: impl FnMut(Record<'_>)) -> usize {
+    fn hand_out(&mut self, horizon_ns: u64, mut each: impl FnMut(RingRecord<'_>)) -> usize {
         let Self { cpus, layout, order, lost, .. } = self;
         order.clear();
         for (index, cpu) in cpus.iter_mut().enumerate() {
@@ -228,10 +228,10 @@ impl<'k> Sampler<'k> {
 #[inline]
 fn run(
     ring: &mut Ring,
-    layout: &Layout,
+    layout: &RecordLayout,
     others_ns: u64,
     horizon_ns: u64,
-    mut each: impl FnMut(Record<'_>),
+    mut each: impl FnMut(RingRecord<'_>),
 ) -> Option<u64> {
     let mut is_first = true;
     loop {
@@ -249,7 +249,7 @@ fn run(
                 each(layout.decode(ring.record(kind, misc, size)));
                 ring.step(size);
             }
-            Next::Garbage => each(Record::Malformed { kind: None, bytes: ring.skip_all() }),
+            Next::Garbage => each(RingRecord::Malformed { kind: None, bytes: ring.skip_all() }),
         }
     }
 }
@@ -262,10 +262,10 @@ fn time_of(next: Next) -> u64 {
     }
 }
 
-fn lost_in(record: &Record<'_>) -> u64 {
+fn lost_in(record: &RingRecord<'_>) -> u64 {
     match record {
-        Record::Lost { records, .. } => *records,
-        Record::LostSamples { samples, .. } => *samples,
+        RingRecord::Lost { records, .. } => *records,
+        RingRecord::LostSamples { samples, .. } => *samples,
         _ => 0,
     }
 }

@@ -2,7 +2,7 @@
 
 use perf_event_open_sys::bindings as b;
 
-use super::{Record, words::Words};
+use super::{RingRecord, words::Words};
 
 /// When, who and where: the end of every record that is not a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct Mmap<'a> {
     /// Where in the file it begins, in bytes.
     pub offset: u64,
     /// Which file.
-    pub file: File<'a>,
+    pub file: MappedFile<'a>,
     /// `PROT_` bits; `None` in the old form of the record.
     pub protection: Option<u32>,
     /// `MAP_` bits; `None` in the old form of the record.
@@ -48,7 +48,7 @@ pub struct Mmap<'a> {
 
 /// What identifies a mapped file beside its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum File<'a> {
+pub enum MappedFile<'a> {
     /// The build ID in its notes.
     BuildId(&'a [u8]),
     /// Its place in a file system; all 0 for memory without a file.
@@ -67,14 +67,14 @@ pub enum File<'a> {
 }
 
 /// Decodes any record that is not a sample. `None`: its body ends too soon.
-pub(super) fn sideband<'a>(kind: u32, misc: u16, body: &'a [u8], stamp: Stamp) -> Option<Record<'a>> {
+pub(super) fn sideband<'a>(kind: u32, misc: u16, body: &'a [u8], stamp: Stamp) -> Option<RingRecord<'a>> {
     let misc = u32::from(misc);
     let mut words = Words(body);
     Some(match kind {
         b::PERF_RECORD_MMAP | b::PERF_RECORD_MMAP2 => {
-            Record::Mmap(mmap(kind == b::PERF_RECORD_MMAP2, misc, words, stamp)?)
+            RingRecord::Mmap(mmap(kind == b::PERF_RECORD_MMAP2, misc, words, stamp)?)
         }
-        b::PERF_RECORD_COMM => Record::Comm {
+        b::PERF_RECORD_COMM => RingRecord::Comm {
             stamp,
             pid: words.i32()?,
             tid: words.i32()?,
@@ -84,31 +84,31 @@ pub(super) fn sideband<'a>(kind: u32, misc: u16, body: &'a [u8], stamp: Stamp) -
         b::PERF_RECORD_FORK | b::PERF_RECORD_EXIT => {
             let [pid, parent_pid, tid, parent_tid] = [words.i32()?, words.i32()?, words.i32()?, words.i32()?];
             if kind == b::PERF_RECORD_FORK {
-                Record::Fork { stamp, pid, tid, parent_pid, parent_tid }
+                RingRecord::Fork { stamp, pid, tid, parent_pid, parent_tid }
             } else {
-                Record::Exit { stamp, pid, tid, parent_pid, parent_tid }
+                RingRecord::Exit { stamp, pid, tid, parent_pid, parent_tid }
             }
         }
-        b::PERF_RECORD_SWITCH | b::PERF_RECORD_SWITCH_CPU_WIDE => Record::Switch {
+        b::PERF_RECORD_SWITCH | b::PERF_RECORD_SWITCH_CPU_WIDE => RingRecord::Switch {
             stamp,
             out: misc & b::PERF_RECORD_MISC_SWITCH_OUT != 0,
             preempted: misc & b::PERF_RECORD_MISC_SWITCH_OUT_PREEMPT != 0,
         },
         b::PERF_RECORD_LOST => {
             words.u64()?;
-            Record::Lost { stamp, records: words.u64()? }
+            RingRecord::Lost { stamp, records: words.u64()? }
         }
-        b::PERF_RECORD_LOST_SAMPLES => Record::LostSamples { stamp, samples: words.u64()? },
-        b::PERF_RECORD_THROTTLE => Record::Throttle { stamp },
-        b::PERF_RECORD_UNTHROTTLE => Record::Unthrottle { stamp },
-        _ => Record::Unknown { kind, stamp, body },
+        b::PERF_RECORD_LOST_SAMPLES => RingRecord::LostSamples { stamp, samples: words.u64()? },
+        b::PERF_RECORD_THROTTLE => RingRecord::Throttle { stamp },
+        b::PERF_RECORD_UNTHROTTLE => RingRecord::Unthrottle { stamp },
+        _ => RingRecord::Unknown { kind, stamp, body },
     })
 }
 
 fn mmap<'a>(is_second: bool, misc: u32, mut words: Words<'a>, stamp: Stamp) -> Option<Mmap<'a>> {
     let (pid, tid) = (words.i32()?, words.i32()?);
     let (start, length, offset) = (words.u64()?, words.u64()?, words.u64()?);
-    let (mut file, mut protection, mut flags) = (File::Unknown, None, None);
+    let (mut file, mut protection, mut flags) = (MappedFile::Unknown, None, None);
     if is_second {
         let identity = words.bytes(24)?;
         file = identify(misc & b::PERF_RECORD_MISC_MMAP_BUILD_ID != 0, identity)?;
@@ -130,12 +130,12 @@ fn mmap<'a>(is_second: bool, misc: u32, mut words: Words<'a>, stamp: Stamp) -> O
     })
 }
 
-fn identify(has_build_id: bool, identity: &[u8]) -> Option<File<'_>> {
+fn identify(has_build_id: bool, identity: &[u8]) -> Option<MappedFile<'_>> {
     if has_build_id {
         let (length, id) = (usize::from(*identity.first()?), identity.get(4..)?);
-        return Some(File::BuildId(&id[..length.min(id.len())]));
+        return Some(MappedFile::BuildId(&id[..length.min(id.len())]));
     }
     let mut words = Words(identity);
     let (major, minor) = (words.u32()?, words.u32()?);
-    Some(File::Inode { major, minor, inode: words.u64()?, generation: words.u64()? })
+    Some(MappedFile::Inode { major, minor, inode: words.u64()?, generation: words.u64()? })
 }

@@ -7,11 +7,11 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering},
 };
 
-use events::{Count, Missing, Place, Scope, Value};
+use events::{Count, CountedPlace, Missing, Scope, Value};
 use pmu::{
-    Errno, Reading, Target,
+    CounterReading, Errno, EventTarget,
     event::Modes,
-    scripted::{Behaviour, Request, Scripted},
+    scripted::{Behaviour, Scripted, ScriptedRequest},
 };
 use serde::Deserialize;
 
@@ -100,13 +100,13 @@ fn once() -> usize {
 }
 
 impl Rule {
-    fn matches(&self, request: &Request<'_>, opened: usize) -> bool {
+    fn matches(&self, request: &ScriptedRequest<'_>, opened: usize) -> bool {
         let event = request.event;
         let (target, cpu) = match request.target {
-            Target::Cpu(cpu) if request.in_cgroup => ("cgroup", Some(cpu)),
-            Target::Cpu(cpu) => ("cpu", Some(cpu)),
-            Target::ThreadOnCpu { cpu, .. } => ("thread", Some(cpu)),
-            Target::ThisThread | Target::Thread(_) => ("thread", None),
+            EventTarget::Cpu(cpu) if request.in_cgroup => ("cgroup", Some(cpu)),
+            EventTarget::Cpu(cpu) => ("cpu", Some(cpu)),
+            EventTarget::ThreadOnCpu { cpu, .. } => ("thread", Some(cpu)),
+            EventTarget::ThisThread | EventTarget::Thread(_) => ("thread", None),
         };
         let modes = match event.modes {
             Modes::User => "user",
@@ -129,7 +129,8 @@ impl Rule {
         if let Some(name) = &self.errno {
             return Err(errno(name));
         }
-        let reading = |[value, enabled_ns, running_ns]: [u64; 3]| Reading { value, enabled_ns, running_ns };
+        let reading =
+            |[value, enabled_ns, running_ns]: [u64; 3]| CounterReading { value, enabled_ns, running_ns };
         let mut readings = self.reads.iter().copied().map(reading);
         Ok(Behaviour {
             reading: readings.next().expect("a rule has an errno or reads"),
@@ -191,12 +192,12 @@ pub fn scope(text: &str) -> Scope {
 /// A count as scripts write it.
 pub fn show(count: &Count, names: &[String]) -> String {
     let place = match &count.place {
-        Place::Target => String::new(),
+        CountedPlace::Target => String::new(),
         // The test's own thread has another number each time.
-        Place::Thread(tid) if *tid > 1000 => " on this thread".to_owned(),
-        Place::Thread(tid) => format!(" on thread {tid}"),
-        Place::Cpu(cpu) => format!(" on CPU {cpu}"),
-        Place::Box { package, name } => format!(" in {package}/{name}"),
+        CountedPlace::Thread(tid) if *tid > 1000 => " on this thread".to_owned(),
+        CountedPlace::Thread(tid) => format!(" on thread {tid}"),
+        CountedPlace::Cpu(cpu) => format!(" on CPU {cpu}"),
+        CountedPlace::Box { package, name } => format!(" in {package}/{name}"),
     };
     let value = match &count.value {
         value @ Value::Counted { raw, enabled_ns, running_ns } => match value.exact() {

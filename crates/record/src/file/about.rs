@@ -9,7 +9,7 @@ use crate::run::{About, Ending, Usage};
 
 /// The keys and values of `about`. Absent values have no key. The command has a table of its own.
 pub(super) fn pairs(about: &About) -> Vec<(&'static str, Value)> {
-    let mut pairs = Pairs(Vec::new());
+    let mut pairs = AboutPairs(Vec::new());
     pairs.text("memwall", &about.memwall);
     pairs.number("attached_pid", about.attached.map(u64::from));
     pairs.number("started_at", Some(about.started_at));
@@ -84,9 +84,9 @@ fn usage_fields(usage: &Usage) -> [(&'static str, u64); 7] {
     ]
 }
 
-struct Pairs(Vec<(&'static str, Value)>);
+struct AboutPairs(Vec<(&'static str, Value)>);
 
-impl Pairs {
+impl AboutPairs {
     fn text(&mut self, key: &'static str, value: &str) {
         self.0.push((key, Value::Text(value.to_owned())));
     }

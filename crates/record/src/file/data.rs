@@ -3,7 +3,10 @@
 use rusqlite::{Connection, Row, params};
 
 use super::read::{Trouble, maybe_unsigned, rows, unsigned};
-use crate::data::{Area, AreaKind, AreaPages, Block, BlockKind, Data, HeapLog, Site, Variable};
+use crate::{
+    data::{Area, AreaKind, AreaPages, BlockKind, Data, HeapBlock, HeapLog, Site, Variable},
+    ids::{PlaceId, ThreadId},
+};
 
 /// What waits to be written.
 #[derive(Default)]
@@ -12,7 +15,7 @@ pub(super) struct PendingData {
     areas: Vec<(u32, Vec<Area>)>,
     pub variables: Vec<Variable>,
     pub sites: Vec<(u32, Site)>,
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<HeapBlock>,
     pub heap: Vec<HeapLog>,
 }
 
@@ -120,7 +123,7 @@ impl PendingData {
 }
 
 /// A list of numbers or texts cannot fail to be JSON.
-fn json(list: &impl serde::Serialize) -> String {
+pub(super) fn json(list: &impl serde::Serialize) -> String {
     serde_json::to_string(list).unwrap_or_else(|_| "[]".to_owned())
 }
 
@@ -129,7 +132,7 @@ fn from_json<T: serde::de::DeserializeOwned>(what: &str, text: &str) -> Result<T
 }
 
 /// The call chains.
-pub(super) fn read_stacks(from: &Connection) -> Result<Vec<Vec<u32>>, Trouble> {
+pub(super) fn read_stacks(from: &Connection) -> Result<Vec<Vec<PlaceId>>, Trouble> {
     let texts: Vec<String> = rows(from, "stack", "places", |row| row.get(1))?;
     texts.iter().map(|text| from_json("a call chain", text)).collect()
 }
@@ -154,7 +157,8 @@ fn areas(from: &Connection) -> Result<Vec<Area>, Trouble> {
     let mut all = Vec::new();
     while let Some(row) = found.next()? {
         let kind: String = row.get(3)?;
-        let kind = match (kind.as_str(), row.get::<_, Option<u32>>(4)?, row.get::<_, Option<String>>(5)?) {
+        let kind = match (kind.as_str(), row.get::<_, Option<ThreadId>>(4)?, row.get::<_, Option<String>>(5)?)
+        {
             ("stack", Some(thread), _) => AreaKind::Stack(thread),
             ("heap", ..) => AreaKind::Heap,
             ("file", _, Some(path)) => AreaKind::File(path),
@@ -213,7 +217,7 @@ fn sites(from: &Connection) -> Result<Vec<Site>, Trouble> {
         .collect()
 }
 
-fn blocks(from: &Connection) -> Result<Vec<Block>, Trouble> {
+fn blocks(from: &Connection) -> Result<Vec<HeapBlock>, Trouble> {
     let columns = "process, time_ns, address, size_bytes, kind, tid, site";
     let mut statement = from.prepare(&format!("SELECT {columns} FROM block ORDER BY id"))?;
     let mut found = statement.query([])?;
@@ -226,9 +230,9 @@ fn blocks(from: &Connection) -> Result<Vec<Block>, Trouble> {
     Ok(all)
 }
 
-fn block(row: &Row<'_>) -> Result<Block, Trouble> {
+fn block(row: &Row<'_>) -> Result<HeapBlock, Trouble> {
     let kind = row.get_ref(4)?.as_str().ok().and_then(BlockKind::from_word);
-    Ok(Block {
+    Ok(HeapBlock {
         process: row.get(0)?,
         time_ns: unsigned(row, 1)?,
         address: unsigned(row, 2)?,

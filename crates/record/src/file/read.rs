@@ -5,12 +5,13 @@ use std::{collections::BTreeMap, fs::File, io::Read as _, num::NonZeroU64, path:
 use rusqlite::{Connection, OpenFlags, Row, types::Value};
 
 use super::{
-    FileError, about, data,
+    FileError, about, data, loads,
     schema::{APPLICATION_ID, VERSION},
 };
 use crate::{
     data::{Area, AreaKind, Data},
-    run::{Function, LineRange, Module, ModuleKind, Place, Process, Run, Samples, Slice, Thread},
+    loads::LoadSamples,
+    run::{Function, LineRange, Module, ModuleKind, Place, Process, RecordedThread, Run, Samples, Slice},
 };
 
 /// How long we wait for memwall to finish a commit.
@@ -122,6 +123,7 @@ fn tables(from: &Connection, version: i64) -> Result<Run, Trouble> {
         lines: rows(from, "line", "module, start, end, file, line", line)?,
         places: rows(from, "place", "module, address, function", place)?,
         samples: samples(from, has_data)?,
+        loads: if version >= 3 { loads::read(from)? } else { LoadSamples::NotAsked },
         stacks: if has_data { data::read_stacks(from)? } else { Vec::new() },
         data: if has_data { data::read(from)? } else { Data::default() },
         slices: slices(from)?,
@@ -179,8 +181,8 @@ fn process(row: &Row<'_>) -> rusqlite::Result<Process> {
     })
 }
 
-fn thread(row: &Row<'_>) -> rusqlite::Result<Thread> {
-    Ok(Thread {
+fn thread(row: &Row<'_>) -> rusqlite::Result<RecordedThread> {
+    Ok(RecordedThread {
         tid: row.get(1)?,
         process: row.get(2)?,
         name: row.get(3)?,
@@ -300,16 +302,22 @@ fn check(run: &Run) -> Result<(), String> {
         _ => Ok(()),
     };
     within("process", run.threads.iter().map(|thread| thread.process).max(), run.processes.len())?;
-    within("thread", run.samples.thread.iter().copied().max(), run.threads.len())?;
-    within("thread", run.slices.iter().map(|slice| slice.thread).max(), run.threads.len())?;
-    within("place", run.samples.place.iter().copied().max(), run.places.len())?;
-    let modules = run.places.iter().map(|place| place.module);
-    let modules = modules.chain(run.functions.iter().map(|function| function.module));
-    within("module", modules.chain(run.lines.iter().map(|line| line.module)).max(), run.modules.len())?;
-    within("function", run.places.iter().filter_map(|place| place.function).max(), run.functions.len())?;
+    within("thread", run.samples.thread.iter().map(|id| id.0).max(), run.threads.len())?;
+    within("thread", run.slices.iter().map(|slice| slice.thread.0).max(), run.threads.len())?;
+    within("thread", run.loads.taken().iter().map(|load| load.thread.0).max(), run.threads.len())?;
+    within("place", run.loads.taken().iter().map(|load| load.place.0).max(), run.places.len())?;
+    within("place", run.samples.place.iter().map(|id| id.0).max(), run.places.len())?;
+    let modules = run.places.iter().map(|place| place.module.0);
+    let modules = modules.chain(run.functions.iter().map(|function| function.module.0));
+    within("module", modules.chain(run.lines.iter().map(|line| line.module.0)).max(), run.modules.len())?;
+    within(
+        "function",
+        run.places.iter().filter_map(|place| Some(place.function?.0)).max(),
+        run.functions.len(),
+    )?;
     within("file", run.lines.iter().map(|line| line.file).max(), run.files.len())?;
     within("stack", run.samples.stack.iter().flatten().copied().max(), run.stacks.len())?;
-    within("place", run.stacks.iter().flatten().copied().max(), run.places.len())?;
+    within("place", run.stacks.iter().flatten().map(|id| id.0).max(), run.places.len())?;
     let processes = run.data.areas.iter().map(|area| area.process);
     let processes = processes.chain(run.data.variables.iter().map(|variable| variable.process));
     let processes = processes.chain(run.data.blocks.iter().map(|block| block.process));
@@ -322,7 +330,7 @@ fn check(run: &Run) -> Result<(), String> {
 
 fn stack_of(area: &Area) -> Option<u32> {
     match area.kind {
-        AreaKind::Stack(thread) => Some(thread),
+        AreaKind::Stack(thread) => Some(thread.0),
         _ => None,
     }
 }

@@ -4,8 +4,8 @@
 pub const APPLICATION_ID: i64 = 0x6d65_6d77;
 
 /// The version of the tables (`PRAGMA user_version`). Raised when an old reader would misunderstand a new file.
-/// 2: call chains and data. Files of version 1 are read as files without them.
-pub const VERSION: i64 = 2;
+/// 2: call chains and data. 3: sampled loads. Files of earlier versions are read as files without them.
+pub const VERSION: i64 = 3;
 
 /// Kept free in every recording, so that a full disk leaves room for how it ended and for the code of the samples.
 pub(super) const RESERVE_BYTES: u32 = 256 << 10;
@@ -42,6 +42,12 @@ CREATE TABLE sample(
     id INTEGER PRIMARY KEY, time_ns INTEGER NOT NULL, thread INTEGER NOT NULL REFERENCES thread,
     cpu INTEGER NOT NULL, place INTEGER NOT NULL REFERENCES place, address INTEGER, stack INTEGER REFERENCES stack
 );
+CREATE TABLE load(
+    id INTEGER PRIMARY KEY, time_ns INTEGER NOT NULL, thread INTEGER NOT NULL REFERENCES thread,
+    cpu INTEGER NOT NULL, place INTEGER NOT NULL REFERENCES place, address INTEGER, latency_cycles INTEGER,
+    origin TEXT
+);
+CREATE TABLE load_sampling(id INTEGER PRIMARY KEY, refusal TEXT);
 CREATE TABLE stack(id INTEGER PRIMARY KEY, places TEXT NOT NULL);
 CREATE TABLE slice(
     id INTEGER PRIMARY KEY, thread INTEGER NOT NULL REFERENCES thread, slice INTEGER NOT NULL,

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use rusqlite::Connection;
 
 use super::*;
-use crate::{data::*, run::*};
+use crate::{data::*, ids::*, loads::*, run::*};
 
 fn about() -> About {
     About {
@@ -39,7 +39,7 @@ fn about() -> About {
 fn data() -> Data {
     let area = |start, end, kind, pages| Area { process: 0, start, end, kind, pages };
     let pages = AreaPages { resident_bytes: 8192, huge_bytes: 0, nodes: vec![(0, 4096), (1, 4096)] };
-    let block = |time_ns, kind, site| Block {
+    let block = |time_ns, kind, site| HeapBlock {
         process: 0,
         time_ns,
         address: 0x7f00_0000,
@@ -60,7 +60,7 @@ fn data() -> Data {
             area(0x1000, 0x2000, AreaKind::File("/bin/app".into()), None),
             area(0x3000, 0x4000, AreaKind::Heap, Some(pages)),
             area(0x5000, 0x6000, AreaKind::Anonymous, Some(AreaPages::default())),
-            area(0x7fff_0000_0000, 0x7fff_0001_0000, AreaKind::Stack(0), None),
+            area(0x7fff_0000_0000, 0x7fff_0001_0000, AreaKind::Stack(ThreadId(0)), None),
             area(u64::MAX - 0x1000, u64::MAX, AreaKind::Anonymous, None),
         ],
         variables: vec![Variable {
@@ -84,6 +84,21 @@ fn data() -> Data {
     }
 }
 
+fn loads() -> Vec<LoadSample> {
+    let known = LoadSample {
+        time_ns: 1_500_000,
+        thread: ThreadId(0),
+        cpu: 3,
+        place: PlaceId(0),
+        address: NonZeroU64::new(u64::MAX - 7),
+        latency_cycles: Some(312),
+        origin: Some(DataOrigin::Dram),
+    };
+    let unknown =
+        LoadSample { time_ns: 1_600_000, address: None, latency_cycles: None, origin: None, ..known };
+    vec![known, unknown]
+}
+
 fn run() -> Run {
     let address = |address| NonZeroU64::new(address);
     Run {
@@ -96,7 +111,7 @@ fn run() -> Run {
             began_ns: 0,
             ended_ns: Some(5_000_000),
         }],
-        threads: vec![Thread { tid: 7, process: 0, name: "app".into(), began_ns: 0, ended_ns: None }],
+        threads: vec![RecordedThread { tid: 7, process: 0, name: "app".into(), began_ns: 0, ended_ns: None }],
         modules: vec![
             Module {
                 path: "/bin/app".into(),
@@ -112,7 +127,7 @@ fn run() -> Run {
             },
         ],
         functions: vec![Function {
-            module: 0,
+            module: ModuleId(0),
             symbol: Some("main".into()),
             name: "main".into(),
             start: 0x1000,
@@ -120,22 +135,23 @@ fn run() -> Run {
             code: Some(vec![0x90; 16]),
         }],
         files: vec!["app.c".into()],
-        lines: vec![LineRange { module: 0, start: 0x1000, end: 0x1008, file: 0, line: 12 }],
+        lines: vec![LineRange { module: ModuleId(0), start: 0x1000, end: 0x1008, file: 0, line: 12 }],
         places: vec![
-            Place { module: 0, address: 0x1004, function: Some(0) },
-            Place { module: 1, address: 0xffff_ffff_ffff_f000, function: None },
+            Place { module: ModuleId(0), address: 0x1004, function: Some(FunctionId(0)) },
+            Place { module: ModuleId(1), address: 0xffff_ffff_ffff_f000, function: None },
         ],
         samples: Samples {
             time_ns: vec![1_000_000, 2_000_000, 3_000_000],
-            thread: vec![0; 3],
+            thread: vec![ThreadId(0); 3],
             cpu: vec![0, 1, 65535],
-            place: vec![0, 1, 0],
+            place: [0, 1, 0].map(PlaceId).to_vec(),
             address: vec![address(u64::MAX), None, address(0x7fff_0000)],
             stack: vec![Some(0), None, Some(1)],
         },
-        stacks: vec![vec![0, 1], vec![0]],
+        loads: LoadSamples::Taken(loads()),
+        stacks: vec![vec![PlaceId(0), PlaceId(1)], vec![PlaceId(0)]],
         data: data(),
-        slices: vec![Slice { thread: 0, slice: 0, running_ns: 4, blocked_ns: 5, preempted_ns: 6 }],
+        slices: vec![Slice { thread: ThreadId(0), slice: 0, running_ns: 4, blocked_ns: 5, preempted_ns: 6 }],
         remarks: vec!["Something was lost.".into()],
     }
 }
@@ -177,7 +193,14 @@ fn an_unfinished_recording_has_what_was_flushed() {
     writer.thread(0, &run.threads[0]);
     writer.module(0, &run.modules[0]);
     writer.place(0, &Place { function: None, ..run.places[0].clone() });
-    let sample = |time_ns| Sample { time_ns, thread: 0, cpu: 0, place: 0, address: None, stack: None };
+    let sample = |time_ns| RecordedSample {
+        time_ns,
+        thread: ThreadId(0),
+        cpu: 0,
+        place: PlaceId(0),
+        address: None,
+        stack: None,
+    };
     writer.sample(sample(20));
     writer.sample(sample(10));
     writer.flush().unwrap();
@@ -245,13 +268,27 @@ fn a_recording_without_data_and_call_chains_is_read() {
     let path = written(folder.path());
     let old = "PRAGMA foreign_keys = OFF; DROP VIEW located; ALTER TABLE sample DROP COLUMN stack; DROP TABLE stack;
         DROP TABLE area; DROP TABLE variable; DROP TABLE site; DROP TABLE block; DROP TABLE heap_log;
-        PRAGMA user_version = 1";
+        DROP TABLE load; DROP TABLE load_sampling; PRAGMA user_version = 1";
     Connection::open(&path).unwrap().execute_batch(old).unwrap();
     let mut expected = run();
     expected.samples.stack = Vec::new();
     expected.stacks = Vec::new();
+    expected.loads = LoadSamples::NotAsked;
     expected.data = Data::default();
     assert_eq!(read(&path).unwrap(), expected);
+}
+
+#[test]
+fn loads_that_were_refused_or_not_asked_for_are_told_apart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mw");
+    for loads in
+        [LoadSamples::NotAsked, LoadSamples::Refused("no PMU".into()), LoadSamples::Taken(Vec::new())]
+    {
+        let expected = Run { loads, ..run() };
+        write(&path, &expected).unwrap();
+        assert_eq!(read(&path).unwrap(), expected);
+    }
 }
 
 #[test]

@@ -11,12 +11,15 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
 
 use super::{
     FileError, about,
-    data::PendingData,
+    data::{PendingData, json},
+    loads::PendingLoads,
     schema::{APPLICATION_ID, RESERVE_BYTES, TABLES, VERSION},
 };
 use crate::{
-    data::{Area, Block, HeapLog, Site, Variable},
-    run::{About, Function, LineRange, Module, Place, Process, Run, Slice, Thread},
+    data::{Area, HeapBlock, HeapLog, Site, Variable},
+    ids::{FunctionId, PlaceId, ThreadId},
+    loads::LoadSample,
+    run::{About, Function, LineRange, Module, Place, Process, RecordedThread, Run, Slice},
 };
 
 /// As long as a reader holds the file, what was measured waits in memory; beyond this many samples we wait for it.
@@ -30,15 +33,15 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// One sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
+pub struct RecordedSample {
     /// Nanoseconds since the start of the recording.
     pub time_ns: u64,
-    /// Index of the thread.
-    pub thread: u32,
+    /// The thread that ran.
+    pub thread: ThreadId,
     /// CPU it ran on.
     pub cpu: u16,
-    /// Index of the place.
-    pub place: u32,
+    /// Where it was.
+    pub place: PlaceId,
     /// See [`Samples::address`](crate::run::Samples::address).
     pub address: Option<NonZeroU64>,
     /// Index of the call chain, if there was one.
@@ -54,8 +57,8 @@ pub struct Code {
     pub files: Vec<String>,
     /// Source lines.
     pub lines: Vec<LineRange>,
-    /// For each place in order, the index of its function.
-    pub function_of_place: Vec<Option<u32>>,
+    /// For each place in order, its function.
+    pub function_of_place: Vec<Option<FunctionId>>,
 }
 
 /// Writes one recording. What is handed over waits in memory until [`flush`](Self::flush), so its size is that of
@@ -63,20 +66,21 @@ pub struct Code {
 pub struct Writer {
     connection: Connection,
     path: PathBuf,
-    pending: Pending,
+    pending: PendingRows,
     stopped: bool,
 }
 
 #[derive(Default)]
-struct Pending {
+struct PendingRows {
     processes: Vec<(u32, Process)>,
-    threads: Vec<(u32, Thread)>,
+    threads: Vec<(u32, RecordedThread)>,
     modules: Vec<(u32, Module)>,
     places: Vec<(u32, Place)>,
-    samples: Vec<Sample>,
+    samples: Vec<RecordedSample>,
     slices: Vec<Slice>,
-    stacks: Vec<(u32, Vec<u32>)>,
+    stacks: Vec<(u32, Vec<PlaceId>)>,
     data: PendingData,
+    loads: PendingLoads,
     remarks: Vec<String>,
 }
 
@@ -94,7 +98,7 @@ impl Writer {
             .map_err(|error| FileError::Uncreatable { path: path.to_owned(), detail: error.to_string() })?;
         let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
         let mut writer =
-            Self { connection, path: path.to_owned(), pending: Pending::default(), stopped: false };
+            Self { connection, path: path.to_owned(), pending: PendingRows::default(), stopped: false };
         writer.prepare(about).map_err(failed)?;
         Ok(writer)
     }
@@ -134,7 +138,7 @@ impl Writer {
     }
 
     /// A new thread, or one that changed.
-    pub fn thread(&mut self, index: u32, thread: &Thread) {
+    pub fn thread(&mut self, index: u32, thread: &RecordedThread) {
         self.pending.threads.push((index, thread.clone()));
     }
 
@@ -149,14 +153,26 @@ impl Writer {
     }
 
     /// A sample; its thread and place have been handed over before.
-    pub fn sample(&mut self, sample: Sample) {
+    pub fn sample(&mut self, sample: RecordedSample) {
         if !self.stopped {
             self.pending.samples.push(sample);
         }
     }
 
+    /// Loads were asked for: `refusal` says why they cannot be had, if so.
+    pub fn loads_asked(&mut self, refusal: Option<&str>) {
+        self.pending.loads.asked = Some(refusal.map(str::to_owned));
+    }
+
+    /// A sampled load; its thread and place have been handed over before.
+    pub fn load(&mut self, load: LoadSample) {
+        if !self.stopped {
+            self.pending.loads.samples.push(load);
+        }
+    }
+
     /// A new call chain: places from the sampled one outwards.
-    pub fn stack(&mut self, index: u32, places: &[u32]) {
+    pub fn stack(&mut self, index: u32, places: &[PlaceId]) {
         self.pending.stacks.push((index, places.to_vec()));
     }
 
@@ -179,7 +195,7 @@ impl Writer {
 
     /// A block of memory; its site has been handed over before. Many wait in memory: [`flush`](Self::flush) now and
     /// then.
-    pub fn block(&mut self, block: Block) {
+    pub fn block(&mut self, block: HeapBlock) {
         if !self.stopped {
             self.pending.data.blocks.push(block);
         }
@@ -286,9 +302,10 @@ pub fn write(path: &Path, run: &Run) -> Result<(), FileError> {
     run.slices.iter().for_each(|slice| writer.slice(*slice));
     run.stacks.iter().enumerate().for_each(|(index, places)| writer.stack(numbered(index), places));
     writer.pending.data = PendingData::all(&run.data);
+    writer.pending.loads = PendingLoads::all(&run.loads);
     let samples = &run.samples;
     for index in 0..samples.time_ns.len() {
-        writer.sample(Sample {
+        writer.sample(RecordedSample {
             time_ns: samples.time_ns[index],
             thread: samples.thread[index],
             cpu: samples.cpu[index],
@@ -332,7 +349,7 @@ fn make_way(path: &Path) -> Result<(), FileError> {
     fs::remove_file(path).map_err(uncreatable)
 }
 
-impl Pending {
+impl PendingRows {
     fn write(&self, to: &Connection) -> rusqlite::Result<()> {
         let mut insert = to.prepare("INSERT OR REPLACE INTO process VALUES(?,?,?,?,?,?,?)")?;
         for (index, p) in &self.processes {
@@ -354,7 +371,7 @@ impl Pending {
         }
         let mut insert = to.prepare("INSERT OR REPLACE INTO stack VALUES(?,?)")?;
         for (index, places) in &self.stacks {
-            insert.execute(params![index, format!("{places:?}")])?;
+            insert.execute(params![index, json(places)])?;
         }
         self.data.write(to)?;
         self.write_measured(to)
@@ -364,6 +381,7 @@ impl Pending {
     fn drop_measured(&mut self) {
         self.samples = Vec::new();
         self.slices = Vec::new();
+        self.loads.samples = Vec::new();
         self.data.drop_measured();
     }
 
@@ -382,6 +400,7 @@ impl Pending {
                 [s.running_ns, s.blocked_ns, s.preempted_ns].map(u64::cast_signed);
             insert.execute(params![s.thread, s.slice, running, blocked, preempted])?;
         }
+        self.loads.write(to)?;
         let mut insert = to.prepare("INSERT INTO remark(text) VALUES(?)")?;
         self.remarks.iter().try_for_each(|text| insert.execute([text]).map(drop))
     }
@@ -396,6 +415,7 @@ impl Pending {
         self.slices.clear();
         self.stacks.clear();
         self.data.clear();
+        self.loads.clear();
         self.remarks.clear();
     }
 }

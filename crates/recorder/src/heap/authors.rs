@@ -3,11 +3,11 @@
 use std::fs;
 
 use ::heap::NoteFile;
-use pmu::sampling::{File, Mmap};
+use pmu::sampling::{MappedFile, Mmap};
 use record::data::HeapLog;
 
 use super::{Author, Heap, HeapContext, LiveRing};
-use crate::recorder::{NEVER, Window};
+use crate::recorder::{NEVER, RecordWindow};
 
 /// A program's own clock may lag behind the record of its mapping by what the scheduler took from it.
 const LONGEST_PAUSE_NS: u64 = 10_000_000_000;
@@ -42,7 +42,7 @@ impl Heap {
     /// Whether a mapping is a program's word that a region is its own.
     pub fn announced(&mut self, mmap: &Mmap<'_>) -> bool {
         let is_ours = match mmap.file {
-            File::Inode { inode, .. } => inode == self.file.inode(),
+            MappedFile::Inode { inode, .. } => inode == self.file.inode(),
             _ => true,
         };
         if !is_ours || mmap.path != NoteFile::PATH.as_bytes() {
@@ -157,7 +157,7 @@ impl Author {
     }
 }
 
-fn row(author: &Author, live: &LiveRing, window: &Window) -> HeapLog {
+fn row(author: &Author, live: &LiveRing, window: &RecordWindow) -> HeapLog {
     let dropped = live.ring.dropped();
     let problem = if !live.is_readable {
         Some("its notes could not be read".to_owned())

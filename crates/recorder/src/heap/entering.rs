@@ -91,7 +91,7 @@ fn has_other_rights(path: &Path, file: &File) -> Option<Barrier> {
 
 /// A part of an ELF file, as its program headers name it.
 #[derive(Clone, Copy)]
-struct Part {
+struct ElfPart {
     kind: u32,
     offset: u64,
     address: u64,
@@ -108,10 +108,10 @@ fn elf(file: &File) -> Option<Barrier> {
     }
     let (at, size, count) = (number(&head, 32, 8)?, number(&head, 54, 2)?, number(&head, 56, 2)?);
     let headers = bytes(file, at, size.checked_mul(count)?.min(1 << 20))?;
-    let parts: Vec<Part> = headers
+    let parts: Vec<ElfPart> = headers
         .chunks(usize::try_from(size).ok().filter(|size| *size >= 56)?)
         .filter_map(|header| {
-            Some(Part {
+            Some(ElfPart {
                 kind: u32::try_from(number(header, 0, 4)?).ok()?,
                 offset: number(header, 8, 8)?,
                 address: number(header, 16, 8)?,
@@ -136,7 +136,7 @@ fn elf(file: &File) -> Option<Barrier> {
 }
 
 /// The libraries the file asks for.
-fn needed(file: &File, parts: &[Part]) -> Option<Vec<String>> {
+fn needed(file: &File, parts: &[ElfPart]) -> Option<Vec<String>> {
     const LOADED: u32 = 1;
     const DYNAMIC: u32 = 2;
     const NEEDED: u64 = 1;

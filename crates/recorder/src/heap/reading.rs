@@ -1,7 +1,7 @@
 //! From notes to blocks and sites.
 
-use ::heap::{Kind, Note};
-use record::data::{Block, BlockKind};
+use ::heap::{Note, NoteKind};
+use record::data::{BlockKind, HeapBlock};
 
 use super::{Heap, HeapContext};
 
@@ -81,7 +81,7 @@ impl Heap {
             return;
         }
         self.blocks += 1;
-        let site = if note.kind == Kind::Unmapped { None } else { self.site(&note.callers, pid, around) };
+        let site = if note.kind == NoteKind::Unmapped { None } else { self.site(&note.callers, pid, around) };
         let Some(author) = self.authors.get_mut(&pid) else { return };
         author.notes += 1;
         around.writer.block(block(note, author.process, pid, around.window.time(note.time_ns), site));
@@ -113,14 +113,14 @@ impl Heap {
     }
 }
 
-fn block(note: &Note, process: u32, pid: i32, time_ns: u64, site: Option<u32>) -> Block {
+fn block(note: &Note, process: u32, pid: i32, time_ns: u64, site: Option<u32>) -> HeapBlock {
     let kind = match note.kind {
-        Kind::Allocated => BlockKind::Large,
-        Kind::Sampled { .. } => BlockKind::Small,
-        Kind::Mapped => BlockKind::Mapped,
-        Kind::Unmapped => BlockKind::Unmapped,
+        NoteKind::Allocated => BlockKind::Large,
+        NoteKind::Sampled { .. } => BlockKind::Small,
+        NoteKind::Mapped => BlockKind::Mapped,
+        NoteKind::Unmapped => BlockKind::Unmapped,
     };
     // In a namespace of its own the first thread's number is known, others have only the program's word.
     let tid = if note.tid == note.pid { pid.cast_unsigned() } else { note.tid };
-    Block { process, time_ns, address: note.address, size_bytes: note.size_bytes, kind, tid, site }
+    HeapBlock { process, time_ns, address: note.address, size_bytes: note.size_bytes, kind, tid, site }
 }

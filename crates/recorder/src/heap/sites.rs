@@ -24,7 +24,7 @@ const LONGEST_STUB_BYTES: u64 = 4096;
 
 /// A return address, explained.
 #[derive(Debug)]
-struct Frame {
+struct SiteFrame {
     module: usize,
     path: String,
     /// In the module's own terms.
@@ -50,11 +50,11 @@ enum Call {
 /// Explains return addresses, and remembers them.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
-    by_address: HashMap<(usize, u64), Rc<Frame>>,
+    by_address: HashMap<(usize, u64), Rc<SiteFrame>>,
 }
 
 /// Who allocated: which frames, outwards.
-pub(super) type Key = Vec<(usize, u64)>;
+pub(super) type SiteKey = Vec<(usize, u64)>;
 
 impl Frames {
     /// The site of a note's return addresses, and what makes it this one. None: the address lies in no known code.
@@ -64,7 +64,7 @@ impl Frames {
         space: &Space,
         modules: &mut Modules,
         pid: i32,
-    ) -> Option<(Key, Site)> {
+    ) -> Option<(SiteKey, Site)> {
         let first = self.frame(*callers.first()?, space, modules, pid)?;
         let (mut key, mut names) =
             (vec![(first.module, first.address)], vec![(Rc::clone(&first), first.function.clone())]);
@@ -92,7 +92,13 @@ impl Frames {
         Some((key, site))
     }
 
-    fn frame(&mut self, address: u64, space: &Space, modules: &mut Modules, pid: i32) -> Option<Rc<Frame>> {
+    fn frame(
+        &mut self,
+        address: u64,
+        space: &Space,
+        modules: &mut Modules,
+        pid: i32,
+    ) -> Option<Rc<SiteFrame>> {
         let mapped = *space.at(address)?;
         let number = mapped.module;
         // Opened first: the module's own addresses are known only then.
@@ -123,7 +129,7 @@ fn line_of(image: &Image, address: u64) -> Option<(String, u32)> {
     location.file.zip(location.line)
 }
 
-fn explain(module: usize, path: String, address: u64, image: Option<&Image>) -> Frame {
+fn explain(module: usize, path: String, address: u64, image: Option<&Image>) -> SiteFrame {
     let function = image.and_then(|image| image.function_at(inside(address)));
     let start = function.as_ref().map(|function| function.range.start);
     let function = function.map_or_else(
@@ -134,7 +140,7 @@ fn explain(module: usize, path: String, address: u64, image: Option<&Image>) -> 
         let (flow, block) = call_before(image, address)?;
         Some(if flow == Flow::Call { direct(image, block.target()?) } else { Call::Indirect })
     });
-    Frame { module, path, address, function, start, call }
+    SiteFrame { module, path, address, function, start, call }
 }
 
 fn direct(image: &Image, target: u64) -> Call {
@@ -154,7 +160,7 @@ fn direct(image: &Image, target: u64) -> Call {
 
 /// Whether the call before `outer` leads into the function of `inner`. Gives the function in between, if it left its
 /// frame to the next one by a jump.
-fn leads_to(outer: &Frame, inner: &Frame) -> Option<Option<String>> {
+fn leads_to(outer: &SiteFrame, inner: &SiteFrame) -> Option<Option<String>> {
     match outer.call.as_ref()? {
         Call::Indirect => Some(None),
         Call::Direct { name, .. } if name.ends_with("@plt") => (outer.module != inner.module).then_some(None),

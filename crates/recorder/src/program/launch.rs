@@ -21,7 +21,7 @@ use std::{
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::signals::Mask;
+use super::signals::SignalMask;
 
 /// The signals that were ignored when this process began, a bit each: the program must get what we got.
 static WERE_IGNORED: AtomicU64 = AtomicU64::new(0);
@@ -83,7 +83,7 @@ pub fn is_ignored(signal: i32) -> bool {
 
 /// A program found, with its arguments.
 #[derive(Debug)]
-pub struct Program {
+pub struct LaunchedProgram {
     /// Files to try, in the order of `PATH`.
     files: Vec<CString>,
     arguments: Vec<CString>,
@@ -100,7 +100,7 @@ pub enum NotFound {
     Forbidden(io::Error),
 }
 
-impl Program {
+impl LaunchedProgram {
     /// Looks for the program as shells do.
     pub fn find(command: &[OsString]) -> Result<Self, NotFound> {
         let name = command.first().filter(|name| !name.is_empty()).ok_or(NotFound::Missing)?;
@@ -136,12 +136,12 @@ impl Program {
     }
 
     /// Forks a child that waits at the gate. `mask` is the signal mask the program gets.
-    pub fn fork(&self, mask: &Mask) -> io::Result<Child> {
+    pub fn fork(&self, mask: &SignalMask) -> io::Result<Child> {
         self.fork_with(mask, &[])
     }
 
     /// The same, with variables that are set beside our own environment, or instead of ours.
-    pub fn fork_with(&self, mask: &Mask, variables: &[(OsString, OsString)]) -> io::Result<Child> {
+    pub fn fork_with(&self, mask: &SignalMask, variables: &[(OsString, OsString)]) -> io::Result<Child> {
         let (gate_out, gate_in) = pipe_with(PipeFlags::CLOEXEC)?;
         let (error_out, error_in) = pipe_with(PipeFlags::CLOEXEC)?;
         let environment: Vec<CString> = std::env::vars_os()
@@ -194,7 +194,7 @@ struct Prepared<'a> {
     gate: RawFd,
     gate_of_parent: RawFd,
     errors: RawFd,
-    mask: &'a Mask,
+    mask: &'a SignalMask,
 }
 
 impl Prepared<'_> {

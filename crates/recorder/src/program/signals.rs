@@ -22,9 +22,9 @@ const CAUGHT: [i32; 6] =
 
 /// A signal mask.
 #[derive(Clone, Copy)]
-pub struct Mask(libc::sigset_t);
+pub struct SignalMask(libc::sigset_t);
 
-impl Mask {
+impl SignalMask {
     /// Makes it the mask of this thread. Async-signal-safe.
     pub fn set(&self) {
         // SAFETY: the set is initialised; the old mask is not asked for.
@@ -42,12 +42,12 @@ pub struct Arrival {
 }
 
 /// Catches signals until dropped.
-pub struct Signals {
-    before: Mask,
+pub struct CaughtSignals {
+    before: SignalMask,
     descriptor: OwnedFd,
 }
 
-impl Signals {
+impl CaughtSignals {
     /// Begins to catch the signals that this process does not ignore.
     pub fn catch() -> io::Result<Self> {
         let mut set = MaybeUninit::<libc::sigset_t>::uninit();
@@ -62,7 +62,7 @@ impl Signals {
             if failed != 0 {
                 return Err(io::Error::from_raw_os_error(failed));
             }
-            let before = Mask(before.assume_init());
+            let before = SignalMask(before.assume_init());
             let descriptor = libc::signalfd(-1, set.as_ptr(), libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
             if descriptor < 0 {
                 let error = io::Error::last_os_error();
@@ -74,7 +74,7 @@ impl Signals {
     }
 
     /// The mask as it was, for the program.
-    pub fn mask_before(&self) -> &Mask {
+    pub fn mask_before(&self) -> &SignalMask {
         &self.before
     }
 
@@ -111,7 +111,7 @@ impl Signals {
     }
 }
 
-impl Drop for Signals {
+impl Drop for CaughtSignals {
     fn drop(&mut self) {
         // What arrived has been dealt with or comes too late to matter; left pending it would end us now.
         while self.next().is_some() {}
@@ -144,7 +144,7 @@ mod tests {
                 libc::sigismember(now.as_ptr(), libc::SIGUSR1) == 1
             }
         };
-        let signals = Signals::catch().unwrap();
+        let signals = CaughtSignals::catch().unwrap();
         assert!(is_blocked());
         assert_eq!(signals.next(), None);
         // SAFETY: to this very thread, which blocks it.

@@ -2,12 +2,12 @@
 
 use std::{rc::Rc, time::Instant};
 
-use pmu::sampling::{File, Mmap};
+use pmu::sampling::{MappedFile, Mmap};
 use record::run::ModuleKind;
 
 use super::Recorder;
 use crate::{
-    areas::{self, Knowledge, Span},
+    areas::{self, AreaSpan, Knowledge},
     memory,
     spaces::Mapped,
 };
@@ -25,7 +25,13 @@ impl Recorder {
         self.map(mmap.pid, (mmap.start, mmap.length, mmap.offset), mmap.path, mmap.file);
     }
 
-    fn map(&mut self, pid: i32, (start, length, offset): (u64, u64, u64), path: &[u8], file: File<'_>) {
+    pub(super) fn map(
+        &mut self,
+        pid: i32,
+        (start, length, offset): (u64, u64, u64),
+        path: &[u8],
+        file: MappedFile<'_>,
+    ) {
         let module = self.modules.number(pid, path, file);
         // Special mappings have no file; what the kernel says of their offset means nothing.
         let kind = self.modules.get(module).about.kind;
@@ -55,7 +61,7 @@ impl Recorder {
                 .and_then(|process| process.space.at(line.start))
                 .is_some_and(|mapped| mapped.end >= line.end && mapped.offset_of(line.start) == line.offset);
             if !is_known {
-                let file = File::Inode { major: 0, minor: 0, inode: line.inode, generation: 0 };
+                let file = MappedFile::Inode { major: 0, minor: 0, inode: line.inode, generation: 0 };
                 self.map(pid, (line.start, line.end - line.start, line.offset), line.path.as_bytes(), file);
             }
         }
@@ -63,17 +69,17 @@ impl Recorder {
     }
 
     /// The files that a process has loaded, by address.
-    pub(super) fn spans(&mut self, pid: i32) -> Option<Rc<[Span]>> {
+    pub(super) fn spans(&mut self, pid: i32) -> Option<Rc<[AreaSpan]>> {
         let process = self.population.processes.get_mut(&pid)?;
         if let Some(spans) = &process.spans {
             return Some(Rc::clone(spans));
         }
         let modules = &mut self.modules;
-        let mut spans: Vec<Span> =
+        let mut spans: Vec<AreaSpan> =
             process.space.iter().filter_map(|mapped| modules.span(pid, mapped)).collect();
         spans.sort_unstable_by_key(|span| (span.start, span.end));
         spans.dedup();
-        let spans: Rc<[Span]> = spans.into();
+        let spans: Rc<[AreaSpan]> = spans.into();
         process.spans = Some(Rc::clone(&spans));
         Some(spans)
     }
@@ -99,7 +105,7 @@ impl Recorder {
         let threads = self.population.threads.values().filter(|thread| thread.pid == pid);
         let stack_pointers: Vec<(u32, u64)> =
             threads.filter_map(|thread| Some((thread.index, thread.stack_pointer?))).collect();
-        let loaded: Vec<(Span, String)> = spans
+        let loaded: Vec<(AreaSpan, String)> = spans
             .iter()
             .map(|span| (span.clone(), self.modules.get(span.module).about.path.clone()))
             .collect();

@@ -2,14 +2,16 @@
 
 use std::num::NonZeroU64;
 
-use pmu::sampling::{CallChain, Mode, Sample};
+use pmu::sampling::{CallChain, KernelSample, Mode, Weight};
 use record::{
     file,
+    ids::{ModuleId, PlaceId, ThreadId},
+    loads::LoadSample,
     run::{ModuleKind, Place},
 };
 
-use super::{Known, Recorder};
-use crate::{calls::follows_call, operand, spaces::Mapped};
+use super::{KnownSpace, Recorder};
+use crate::{calls::follows_call, loads, operand, spaces::Mapped};
 
 /// The number of `rsp` in the kernel's `perf_regs.h`.
 const STACK_POINTER: u32 = 7;
@@ -18,11 +20,12 @@ const STACK_POINTER: u32 = 7;
 const MOST_CALLERS: usize = 1 << 18;
 
 impl Recorder {
-    pub(super) fn sample(&mut self, sample: &Sample<'_>) {
+    pub(super) fn sample(&mut self, sample: &KernelSample<'_>) {
         let Some(ip) = sample.ip.filter(|_| matches!(sample.mode, Mode::User | Mode::Unknown)) else {
             return;
         };
-        if !self.window.contains(sample.time_ns) {
+        let is_foreign = !self.generated.is_empty() && !self.generated.iter().any(|code| code.holds(ip));
+        if is_foreign || !self.window.contains(sample.time_ns) {
             return;
         }
         let time_ns = self.window.time(sample.time_ns);
@@ -58,15 +61,47 @@ impl Recorder {
             live.stack_pointer = Some(pointer);
         }
         let stack = sample.call_chain.and_then(|chain| self.stack(sample.pid, known.index, chain));
-        self.writer.sample(file::Sample {
+        self.writer.sample(file::RecordedSample {
             time_ns,
-            thread,
+            thread: ThreadId(thread),
             cpu: u16::try_from(sample.cpu).unwrap_or(u16::MAX),
-            place: known.index,
+            place: PlaceId(known.index),
             address,
             stack,
         });
         self.counts.samples += 1;
+    }
+
+    /// A load that the processor sampled itself: address, latency and origin are its own, not worked out.
+    pub(super) fn load(&mut self, sample: &KernelSample<'_>) {
+        let source = sample.data_source.filter(loads::is_load);
+        let ip = sample.ip.filter(|_| matches!(sample.mode, Mode::User | Mode::Unknown));
+        let (Some(source), Some(ip)) = (source, ip) else { return };
+        if !self.window.contains(sample.time_ns) {
+            return;
+        }
+        let time_ns = self.window.time(sample.time_ns);
+        let Some(thread) = self.thread_of(sample.pid, sample.tid, time_ns) else { return };
+        let mapped = self.mapped(sample.pid, ip);
+        let number = match &mapped {
+            Some(mapped) => mapped.module,
+            None => self.modules.unknown(sample.pid),
+        };
+        let place = self.place(number, sample.pid, mapped.as_ref(), ip).index;
+        let address = sample.address.and_then(NonZeroU64::new);
+        if let Some(address) = address {
+            self.touch(sample.pid, address.get());
+        }
+        self.writer.load(LoadSample {
+            time_ns,
+            thread: ThreadId(thread),
+            cpu: u16::try_from(sample.cpu).unwrap_or(u16::MAX),
+            place: PlaceId(place),
+            address,
+            // No load takes no time: 0 is what processors say that did not measure it.
+            latency_cycles: sample.weight.map(Weight::latency_cycles).filter(|cycles| *cycles > 0),
+            origin: loads::origin(&source),
+        });
     }
 
     fn mapped(&self, pid: i32, ip: u64) -> Option<Mapped> {
@@ -74,20 +109,26 @@ impl Recorder {
     }
 
     /// The place of an instruction pointer, made at its first sample.
-    fn place(&mut self, number: usize, pid: i32, mapped: Option<&Mapped>, ip: u64) -> Known {
+    fn place(&mut self, number: usize, pid: i32, mapped: Option<&Mapped>, ip: u64) -> KnownSpace {
         let module = self.module(number, pid, mapped);
         let address = self.modules.address(number, mapped, ip);
         if let Some(known) = self.by_place.get(&(number, address)) {
             return *known;
         }
-        let image = self.modules.image(number, pid, mapped).filter(|image| image.is_x86_64());
-        let operand = image.and_then(|image| self.operands.find(number, image, address));
-        let has_no_file = self.modules.get(number).about.kind != ModuleKind::File
-            || self.modules.get(number).about.problem.is_some();
-        if let (true, Some(mapped)) = (has_no_file, mapped) {
-            self.pages.copy(module, address, pid, ip, (mapped.start, mapped.end));
-        }
-        let known = Known { index: self.new_place(module, address, true), operand };
+        let operand = match self.generated.iter().find(|code| code.holds(address)) {
+            Some(code) => self.operands.find_in(number, code.start, || Some(&code.bytes), address),
+            None => {
+                let image = self.modules.image(number, pid, mapped).filter(|image| image.is_x86_64());
+                let operand = image.and_then(|image| self.operands.find(number, image, address));
+                let has_no_file = self.modules.get(number).about.kind != ModuleKind::File
+                    || self.modules.get(number).about.problem.is_some();
+                if let (true, Some(mapped)) = (has_no_file, mapped) {
+                    self.pages.copy(module, address, pid, ip, (mapped.start, mapped.end));
+                }
+                operand
+            }
+        };
+        let known = KnownSpace { index: self.new_place(module, address, true), operand };
         self.by_place.insert((number, address), known);
         known
     }
@@ -102,7 +143,7 @@ impl Recorder {
 
     fn new_place(&mut self, module: u32, address: u64, is_sampled: bool) -> u32 {
         let index = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
-        let place = Place { module, address, function: None };
+        let place = Place { module: ModuleId(module), address, function: None };
         self.writer.place(index, &place);
         self.places.push(place);
         self.sampled.push(is_sampled);
@@ -118,6 +159,7 @@ impl Recorder {
         places.extend(chain.addresses().skip(1).map_while(|address| self.caller(pid, address)));
         let found = if places.len() > 1 { self.chains.index(&places) } else { None };
         if let Some((index, true)) = found {
+            let places: Vec<PlaceId> = places.iter().copied().map(PlaceId).collect();
             self.writer.stack(index, &places);
         }
         self.chain = places;

@@ -1,16 +1,12 @@
 //! The end of a recording: what is left to be said, and the code of the samples.
 
 use machine::profile::Noise;
-use record::{file::Code, run::ModuleKind};
-use symbols::PerfMap;
+use record::run::ModuleKind;
 
 use super::*;
-use crate::{
-    code_store::{Collector, Sources},
-    recorder::Counts,
-};
+use crate::recorder::RecordCounts;
 
-impl Session<'_> {
+impl RecordSession<'_> {
     /// Writes how the recording ended. What goes wrong with that is kept as trouble.
     pub(super) fn conclude(&mut self, end_ns: u64, ending: Ending, usage: Option<Usage>) {
         let is_whole = self.has_whole_run(ending);
@@ -30,7 +26,7 @@ impl Session<'_> {
         self.remarks(ending, is_whole);
         self.gone().iter().for_each(|text| self.recorder.writer.remark(text));
         self.data_remarks();
-        let code = self.code();
+        let code = self.recorder.code(self.pid);
         match self.recorder.writer.finish(&self.about, &code) {
             Ok(()) if self.trouble.is_none() => self.committed = self.recorder.counts.samples,
             Ok(()) => {}
@@ -45,10 +41,17 @@ impl Session<'_> {
     }
 
     fn remarks(&mut self, ending: Ending, is_whole: bool) {
-        let Counts { lost, throttled, malformed, unmapped, samples, own } = self.recorder.counts;
+        let RecordCounts { lost, lost_loads, throttled, malformed, unmapped, samples, own } =
+            self.recorder.counts;
         let mut say = |text: String| self.recorder.writer.remark(&text);
         if let Some(refusal) = &self.refusal {
             say(format!("There are no samples, since the kernel refused them: {refusal}."));
+        }
+        if let Some(reason) = &self.no_loads {
+            say(format!("No loads were sampled: {}.", reason.trim_end_matches('.')));
+        }
+        if lost_loads > 0 {
+            say(format!("{lost_loads} sampled loads were lost because the rings were full."));
         }
         if let Some(trouble) = &self.trouble {
             say(format!("The recording stopped before the program did: {trouble}."));
@@ -115,21 +118,5 @@ impl Session<'_> {
             ));
         }
         all.iter().for_each(|text| recorder.writer.remark(text));
-    }
-
-    /// The code of all places, module by module, so that few images are open at a time.
-    fn code(&mut self) -> Code {
-        let recorder = &mut self.recorder;
-        let mut collector = Collector::new(recorder.sampled.clone());
-        for (index, number) in recorder.modules.recorded().to_vec().into_iter().enumerate() {
-            let known = recorder.modules.get(number);
-            let is_generated = known.about.kind == ModuleKind::Anonymous;
-            let pid = known.pid.filter(|_| is_generated).and_then(|pid| u32::try_from(pid).ok());
-            let names = pid.and_then(|pid| PerfMap::open(Path::new("/"), pid).ok().flatten());
-            let image = recorder.modules.image(number, self.pid, None);
-            let sources = Sources { image, pages: Some(&recorder.pages), names: names.as_ref() };
-            collector.module(u32::try_from(index).unwrap_or(u32::MAX), &recorder.places, sources);
-        }
-        collector.finish()
     }
 }

@@ -2,15 +2,15 @@
 
 use super::*;
 
-impl Session<'_> {
+impl RecordSession<'_> {
     /// Watches until the program ends or the recording does; then finishes the recording and waits for the program.
-    pub fn run(mut self) -> Result<Outcome, RunError> {
-        if matches!(self.instrument, Instrument::Schedule(_)) && self.is_child {
+    pub fn run(mut self) -> Result<RecordOutcome, RecordError> {
+        if matches!(self.instrument, SessionInstrument::Schedule(_)) && self.is_child {
             self.look_at_schedule();
         }
         let cause = self.watch();
         let end_ns = now_ns();
-        if cause == Cause::Stopped && matches!(self.instrument, Instrument::Sampler(_)) {
+        if cause == Cause::Stopped && matches!(self.instrument, SessionInstrument::Sampler(_)) {
             self.recorder.look_around(end_ns, true);
         }
         self.recorder.close(end_ns);
@@ -38,11 +38,12 @@ impl Session<'_> {
         };
         let heap = self.recorder.heap.take();
         let left_behind = heap.and_then(|heap| heap.remove(self.recorder.has_survivors()));
-        Ok(Outcome {
+        Ok(RecordOutcome {
             ending,
             elapsed: Duration::from_nanos(self.about.elapsed_ns.unwrap_or(0)),
             samples: self.committed,
             refusal: self.refusal,
+            no_loads: self.no_loads,
             trouble: self.trouble,
             left_behind,
         })
@@ -57,10 +58,10 @@ impl Session<'_> {
                 return Cause::Stopped;
             }
             let is_due = Instant::now() >= next_commit;
-            if is_due || activity != Activity::TimeOut {
+            if is_due || activity != RingActivity::TimeOut {
                 self.drain();
             }
-            if Instant::now() >= next_look && matches!(self.instrument, Instrument::Sampler(_)) {
+            if Instant::now() >= next_look && matches!(self.instrument, SessionInstrument::Sampler(_)) {
                 // Who is there to be looked at stands in the ring.
                 self.drain();
                 next_look = Instant::now() + LOOK_EVERY;
@@ -75,7 +76,7 @@ impl Session<'_> {
                 }
                 self.committed = self.recorder.counts.samples;
             }
-            if let Some(cause) = self.has_ended(activity == Activity::Over) {
+            if let Some(cause) = self.has_ended(activity == RingActivity::Over) {
                 return cause;
             }
             if self.stop_at.is_some_and(|stop_at| Instant::now() >= stop_at) {
@@ -84,27 +85,27 @@ impl Session<'_> {
         }
     }
 
-    fn sleep(&mut self) -> Activity {
+    fn sleep(&mut self) -> RingActivity {
         let until_stop =
             self.stop_at.map_or(Duration::MAX, |stop_at| stop_at.saturating_duration_since(Instant::now()));
         let process = self.process.as_ref().map(|process| process.as_fd());
-        let wait = |signals: &Option<Signals>, timeout| match signals {
+        let wait = |signals: &Option<CaughtSignals>, timeout| match signals {
             Some(signals) => signals.wait(process, timeout),
             None => std::thread::sleep(timeout),
         };
         match &mut self.instrument {
             // A ring that cannot be waited for is still drained in time.
-            Instrument::Sampler(sampler) => sampler.wait(TICK.min(until_stop)).unwrap_or_else(|_| {
+            SessionInstrument::Sampler(sampler) => sampler.wait(TICK.min(until_stop)).unwrap_or_else(|_| {
                 wait(&self.signals, TICK.min(until_stop));
-                Activity::TimeOut
+                RingActivity::TimeOut
             }),
-            Instrument::Schedule(_) => {
+            SessionInstrument::Schedule(_) => {
                 wait(&self.signals, Duration::from_nanos(SLICE_NS).min(until_stop));
-                Activity::Ready
+                RingActivity::Ready
             }
-            Instrument::Off => {
+            SessionInstrument::Off => {
                 wait(&self.signals, COMMIT_EVERY);
-                Activity::TimeOut
+                RingActivity::TimeOut
             }
         }
     }
@@ -112,7 +113,7 @@ impl Session<'_> {
     /// Gives the program the signals that only we got. True: the recording is to stop.
     fn pass_signals_on(&mut self) -> bool {
         let mut stop = false;
-        while let Some(arrival) = self.signals.as_ref().and_then(Signals::next) {
+        while let Some(arrival) = self.signals.as_ref().and_then(CaughtSignals::next) {
             match (self.is_child, arrival.reached_program) {
                 (true, true) => {}
                 (true, false) => signals::send(self.pid, arrival.signal),
@@ -124,21 +125,25 @@ impl Session<'_> {
 
     /// Has the next samples come at another distance. Where that is refused they stay as far apart as they are.
     fn jitter(&mut self) {
-        if let Instrument::Sampler(sampler) = &mut self.instrument {
+        if let SessionInstrument::Sampler(sampler) = &mut self.instrument {
             let _ = sampler.redraw_periods();
         }
     }
 
     fn drain(&mut self) {
         match &mut self.instrument {
-            Instrument::Sampler(sampler) => {
+            SessionInstrument::Sampler(sampler) => {
                 let now = now_ns();
                 let recorder = &mut self.recorder;
                 sampler.drain(|record| recorder.take(record));
+                // What was mapped stands in the other rings, which come first.
+                for loads in &mut self.loads {
+                    loads.drain(|record| recorder.take_load(record));
+                }
                 recorder.advance(now);
             }
-            Instrument::Schedule(_) => self.look_at_schedule(),
-            Instrument::Off => {}
+            SessionInstrument::Schedule(_) => self.look_at_schedule(),
+            SessionInstrument::Off => {}
         }
     }
 
@@ -150,7 +155,7 @@ impl Session<'_> {
         while let (Some(pid), Some(parent)) = (rest.pop(), parent_of.pop()) {
             let Ok(threads) = schedule::threads(pid) else { continue };
             self.recorder.seen(pid, parent, &threads, at_ns);
-            if let Instrument::Schedule(watch) = &mut self.instrument {
+            if let SessionInstrument::Schedule(watch) = &mut self.instrument {
                 for (tid, ..) in &threads {
                     self.recorder.ask(watch, pid, *tid, at_ns, SLICE_NS);
                 }
@@ -176,16 +181,20 @@ impl Session<'_> {
     }
 
     fn stop_instrument(&mut self) {
-        match std::mem::replace(&mut self.instrument, Instrument::Off) {
-            Instrument::Sampler(mut sampler) => {
+        match std::mem::replace(&mut self.instrument, SessionInstrument::Off) {
+            SessionInstrument::Sampler(mut sampler) => {
                 // If it cannot be stopped, closing it stops it.
                 let _ = sampler.stop();
                 let recorder = &mut self.recorder;
                 sampler.drain_all(|record| recorder.take(record));
+                for mut loads in std::mem::take(&mut self.loads) {
+                    let _ = loads.stop();
+                    loads.drain_all(|record| recorder.take_load(record));
+                }
                 self.about.lost_samples = Some(recorder.counts.lost);
                 self.about.period_ns = sampler.mean_period().unwrap_or(self.about.period_ns);
             }
-            Instrument::Schedule(_) | Instrument::Off => {}
+            SessionInstrument::Schedule(_) | SessionInstrument::Off => {}
         }
     }
 

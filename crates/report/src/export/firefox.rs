@@ -4,12 +4,15 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use analysis::findings::{Activity, Findings};
+use analysis::findings::{Findings, ThreadActivity};
 use fxprof_processed_profile::{
     CategoryColor, CategoryHandle, CpuDelta, Frame, FrameFlags, FrameInfo, ProcessHandle, Profile,
     ReferenceTimestamp, SamplingInterval, StackHandle, ThreadHandle, Timestamp,
 };
-use record::run::{Place, Run};
+use record::{
+    ids::{FunctionId, PlaceId, ThreadId},
+    run::{Place, Run},
+};
 use serde::Serialize;
 
 use super::{name_of, outside_in, stack_of};
@@ -24,14 +27,14 @@ pub fn firefox(run: &Run, findings: &Findings) -> impl Serialize + use<> {
     let mut profile = Profile::new(&name, started, interval);
     profile.set_product(&name);
     profile.set_os_name("Linux");
-    let categories = Categories::new(&mut profile, run, findings);
+    let categories = Categories::new(&mut profile, findings);
     let threads = threads(&mut profile, run);
-    let mut stacks: HashMap<(u32, u32, Option<u32>), Option<StackHandle>> = HashMap::new();
+    let mut stacks: HashMap<(ThreadId, PlaceId, Option<u32>), Option<StackHandle>> = HashMap::new();
     let period = CpuDelta::from_nanos(interval.nanos());
     let samples = &run.samples;
     for (index, &place) in samples.place.iter().enumerate() {
         let (thread, stack) = (samples.thread[index], stack_of(run, index));
-        let Some(&handle) = threads.get(thread as usize) else { continue };
+        let Some(&handle) = threads.get(&thread) else { continue };
         let stack = *stacks.entry((thread, place, stack)).or_insert_with(|| {
             let frames: Vec<FrameInfo> = outside_in(run, &place, stack)
                 .map(|place| FrameInfo {
@@ -48,7 +51,7 @@ pub fn firefox(run: &Run, findings: &Findings) -> impl Serialize + use<> {
     profile
 }
 
-fn threads(profile: &mut Profile, run: &Run) -> Vec<ThreadHandle> {
+fn threads(profile: &mut Profile, run: &Run) -> HashMap<ThreadId, ThreadHandle> {
     let time = Timestamp::from_nanos_since_reference;
     let processes: Vec<ProcessHandle> = run
         .processes
@@ -61,65 +64,57 @@ fn threads(profile: &mut Profile, run: &Run) -> Vec<ThreadHandle> {
             handle
         })
         .collect();
-    let with_process = run.threads.iter().filter_map(|thread| {
+    let with_process = run.threads.iter().enumerate().filter_map(|(index, thread)| {
         let number = thread.process as usize;
-        Some((thread, *processes.get(number)?, run.processes[number].pid))
+        Some((ThreadId::of(index), thread, *processes.get(number)?, run.processes[number].pid))
     });
     with_process
-        .map(|(thread, process, pid)| {
+        .map(|(id, thread, process, pid)| {
             let handle = profile.add_thread(process, thread.tid, time(thread.began_ns), thread.tid == pid);
             profile.set_thread_name(handle, &thread.name);
             if let Some(ended_ns) = thread.ended_ns {
                 profile.set_thread_end_time(handle, time(ended_ns));
             }
-            handle
+            (id, handle)
         })
         .collect()
 }
 
 /// What the samples of each function mostly were.
 struct Categories {
-    of_function: Vec<CategoryHandle>,
+    of_function: HashMap<FunctionId, CategoryHandle>,
     undecided: CategoryHandle,
 }
 
 impl Categories {
-    fn new(profile: &mut Profile, run: &Run, findings: &Findings) -> Self {
-        let handles = Activity::ALL.map(|activity| profile.add_category(activity.label(), colour(activity)));
-        let undecided = handles[Activity::Undecided as usize];
-        let by_name: HashMap<(&str, &str), CategoryHandle> = findings
-            .symbols
-            .iter()
-            .map(|symbol| {
-                let mostly = Activity::ALL
-                    .into_iter()
-                    .max_by(|a, b| symbol.split.share(*a).total_cmp(&symbol.split.share(*b)))
-                    .unwrap_or(Activity::Undecided);
-                ((symbol.module.as_str(), symbol.name.as_str()), handles[mostly as usize])
-            })
-            .collect();
-        let of_function = run.functions.iter().map(|function| {
-            let module = run.modules.get(function.module as usize).map_or("", |module| module.path.as_str());
-            by_name.get(&(module, function.name.as_str())).copied().unwrap_or(undecided)
+    fn new(profile: &mut Profile, findings: &Findings) -> Self {
+        let handles =
+            ThreadActivity::ALL.map(|activity| profile.add_category(activity.label(), colour(activity)));
+        let undecided = handles[ThreadActivity::Undecided as usize];
+        let of_function = findings.symbols.iter().filter_map(|symbol| {
+            let mostly = ThreadActivity::ALL
+                .into_iter()
+                .max_by(|a, b| symbol.split.share(*a).total_cmp(&symbol.split.share(*b)))
+                .unwrap_or(ThreadActivity::Undecided);
+            Some((symbol.function?, handles[mostly as usize]))
         });
         Self { of_function: of_function.collect(), undecided }
     }
 
     fn of(&self, place: &Place) -> CategoryHandle {
-        let function = place.function.and_then(|function| self.of_function.get(function as usize));
-        function.copied().unwrap_or(self.undecided)
+        place.function.and_then(|function| self.of_function.get(&function)).copied().unwrap_or(self.undecided)
     }
 }
 
-fn colour(activity: Activity) -> CategoryColor {
+fn colour(activity: ThreadActivity) -> CategoryColor {
     match activity {
-        Activity::Loads => CategoryColor::Red,
-        Activity::Stores => CategoryColor::Orange,
-        Activity::Atomics => CategoryColor::Magenta,
-        Activity::Divides => CategoryColor::Purple,
-        Activity::Chains => CategoryColor::Blue,
-        Activity::Branches => CategoryColor::Yellow,
-        Activity::Executing => CategoryColor::Green,
-        Activity::Undecided => CategoryColor::Gray,
+        ThreadActivity::Loads => CategoryColor::Red,
+        ThreadActivity::Stores => CategoryColor::Orange,
+        ThreadActivity::Atomics => CategoryColor::Magenta,
+        ThreadActivity::Divides => CategoryColor::Purple,
+        ThreadActivity::Chains => CategoryColor::Blue,
+        ThreadActivity::Branches => CategoryColor::Yellow,
+        ThreadActivity::Executing => CategoryColor::Green,
+        ThreadActivity::Undecided => CategoryColor::Gray,
     }
 }

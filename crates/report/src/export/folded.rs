@@ -5,13 +5,16 @@ use std::{
     fmt::Write as _,
 };
 
-use record::run::Run;
+use record::{
+    ids::{PlaceId, ThreadId},
+    run::Run,
+};
 
 use super::{name_of, outside_in, stack_of};
 
 /// All samples, one line per thread and call chain, sorted. The numbers add up to the samples.
 pub fn folded(run: &Run) -> String {
-    let mut counts: HashMap<(u32, u32, Option<u32>), u64> = HashMap::new();
+    let mut counts: HashMap<(ThreadId, PlaceId, Option<u32>), u64> = HashMap::new();
     for (index, (&thread, &place)) in run.samples.thread.iter().zip(&run.samples.place).enumerate() {
         *counts.entry((thread, place, stack_of(run, index))).or_default() += 1;
     }
@@ -31,9 +34,9 @@ pub fn folded(run: &Run) -> String {
 }
 
 /// `process-PID;thread-TID`.
-fn who(run: &Run, thread: u32) -> String {
+fn who(run: &Run, thread: ThreadId) -> String {
     let mut text = String::new();
-    let Some(thread) = run.threads.get(thread as usize) else { return "unknown;unknown".to_owned() };
+    let Some(thread) = run.thread(thread) else { return "unknown;unknown".to_owned() };
     if let Some(process) = run.processes.get(thread.process as usize) {
         push_plain(&mut text, &process.name);
         let _ = write!(text, "-{}", process.pid);

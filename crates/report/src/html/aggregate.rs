@@ -4,8 +4,8 @@
 //! itself is kept together, so that sums over a range stay whole.
 
 use analysis::{
-    findings::{Activity, Findings},
-    seen::Seen,
+    findings::{Findings, ThreadActivity},
+    reading::SamplePart,
 };
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ pub const MOST_ROWS: usize = 400;
 /// Cells of each view, at most; about seven bytes each in the page.
 pub const MOST_CELLS: usize = 150_000;
 
-const ACTIVITIES: usize = Activity::ALL.len();
+const ACTIVITIES: usize = ThreadActivity::ALL.len();
 
 /// Samples by interval, for each view.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -39,14 +39,14 @@ pub struct Aggregate {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Tracks {
     /// Rows kept by themselves.
-    pub rows: Vec<Row>,
+    pub rows: Vec<AggregateRow>,
     /// All others together.
     pub rest: Vec<Track>,
 }
 
 /// One thread, function, instruction or object.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct AggregateRow {
     /// Index in its view.
     pub index: usize,
     /// One for each activity it has.
@@ -56,7 +56,7 @@ pub struct Row {
 /// Samples of one activity.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Track {
-    /// Index in [`Activity::ALL`].
+    /// Index in [`ThreadActivity::ALL`].
     pub activity: usize,
     /// In pairs: intervals since the pair before, samples.
     pub cells: Vec<u32>,
@@ -64,7 +64,7 @@ pub struct Track {
 
 impl Aggregate {
     /// Of samples in any order. Intervals divide those of the findings' time line, or join them if there are too many.
-    pub fn collect(findings: &Findings, objects: usize, seen: impl IntoIterator<Item = Seen>) -> Self {
+    pub fn collect(findings: &Findings, objects: usize, parts: impl IntoIterator<Item = SamplePart>) -> Self {
         let timeline = &findings.timeline;
         let (count, length) = (timeline.intervals.len(), timeline.interval_ns.max(1));
         if count == 0 {
@@ -75,12 +75,12 @@ impl Aggregate {
         let coarser = count.div_ceil(MOST_INTERVALS);
         let intervals = count.div_ceil(coarser) * finer;
         let span_ns = count.next_multiple_of(coarser) as u64 * length;
-        let view = |rows: usize| View::new(rows.min(MOST_ROWS), intervals);
+        let view = |rows: usize| AggregateView::new(rows.min(MOST_ROWS), intervals);
         let mut threads = view(findings.threads.len());
         let mut symbols = view(findings.symbols.len());
         let mut instructions = view(findings.instructions.len());
         let mut by_object = view(objects);
-        for sample in seen {
+        for sample in parts {
             let interval = (u128::from(sample.time_ns) * intervals as u128 / u128::from(span_ns)) as usize;
             let interval = interval.min(intervals - 1);
             threads.add(sample.thread, interval, &sample.parts);
@@ -106,13 +106,13 @@ impl Aggregate {
 /// Sums of one row: intervals of one activity, if it has any.
 type Sums = [Option<Box<[f32]>>; ACTIVITIES];
 
-struct View {
+struct AggregateView {
     intervals: usize,
     /// The last one is the rest.
     rows: Vec<Sums>,
 }
 
-impl View {
+impl AggregateView {
     fn new(rows: usize, intervals: usize) -> Self {
         Self { intervals, rows: (0..=rows).map(|_| Sums::default()).collect() }
     }
@@ -139,7 +139,7 @@ impl View {
             let more: usize = tracks.iter().map(|track| track.cells.len() / 2).sum();
             if cells + more <= MOST_CELLS {
                 cells += more;
-                rows.push(Row { index, tracks });
+                rows.push(AggregateRow { index, tracks });
             } else {
                 self.join(index, &mut rest);
             }
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn cells_are_capped_and_the_rest_keeps_the_sum() {
         let intervals = 600;
-        let mut view = View::new(MOST_ROWS, intervals);
+        let mut view = AggregateView::new(MOST_ROWS, intervals);
         let part = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0];
         for row in 0..MOST_ROWS + 50 {
             for interval in 0..intervals {

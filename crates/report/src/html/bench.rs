@@ -4,16 +4,16 @@ use record::bench::{Bench, Point};
 
 use super::{
     curve::{Curve, Curves, Spot},
-    frame::Page,
+    frame::PageFrame,
     markup::{Html, list, paragraph, section},
     profile::Sheet,
-    tables::{DataTable, Kind, Value, column, place},
+    tables::{CellValue, ColumnKind, DataTable, column, place},
 };
 use crate::{
-    bench::{cycles, ended_by, is_chain, notes::notes},
-    conditions::{believable_hz, gigahertz},
-    plot::{Axis, Quantity, Scale},
-    prose::{counted, dotted},
+    layout::conditions::{believable_hz, gigahertz},
+    layout::plot::{Axis, PlottedQuantity, Scale},
+    layout::prose::{counted, dotted},
+    terminal::bench::{cycles, ended_by, is_chain, notes::notes},
 };
 
 /// A largest over a smallest value above this calls for a logarithmic axis.
@@ -48,7 +48,7 @@ pub fn bench(bench: &Bench) -> String {
         section("numbers", "Every size", [place("points-table")]),
         section("trust", "How the numbers were obtained, and how far to trust them", [list("notes", notes)]),
     ]);
-    let page = Page {
+    let page = PageFrame {
         title: bench.kernel.clone(),
         kind: "bench",
         subtitle: vec![bench.summary.clone(), subtitle(bench)],
@@ -82,12 +82,12 @@ fn scale(curve: &Curve) -> Scale {
     if high > WIDE_RANGE * low { Scale::Log } else { Scale::Linear }
 }
 
-fn curves(title: &str, quantity: Quantity, curves: Vec<Curve>) -> Curves {
+fn curves(title: &str, quantity: PlottedQuantity, curves: Vec<Curve>) -> Curves {
     let scale = curves.first().map_or(Scale::Linear, scale);
     let how = if scale == Scale::Log { " (log scale)" } else { "" };
     Curves {
         title: format!("{title}{how}, by data set size"),
-        x: Axis { quantity: Quantity::Bytes, scale: Scale::Log },
+        x: Axis { quantity: PlottedQuantity::Bytes, scale: Scale::Log },
         y: Axis { quantity, scale },
         curves,
         guides: Vec::new(),
@@ -109,7 +109,7 @@ fn latency(bench: &Bench) -> Curves {
     let threads = bench.cpus.len();
     let value = |point: &Point, time: f64| Some(point.ns_per_access(threads)? * time / point.time_ns.value);
     let curve = Curve { name: "latency".to_owned(), points: spots(bench, value) };
-    curves("Latency, ns", Quantity::Nanos, vec![curve])
+    curves("Latency, ns", PlottedQuantity::Nanos, vec![curve])
 }
 
 fn bandwidth(bench: &Bench) -> Curves {
@@ -123,24 +123,24 @@ fn bandwidth(bench: &Bench) -> Curves {
             points: memory,
         });
     }
-    curves("Bandwidth, GB/s", Quantity::GbPerS, both)
+    curves("Bandwidth, GB/s", PlottedQuantity::GbPerS, both)
 }
 
 fn table(bench: &Bench) -> DataTable {
     let columns = [
-        ("size", Kind::Bytes),
-        ("pass", Kind::Nanos),
-        ("program, GB/s", Kind::Number),
-        ("memory, GB/s", Kind::Number),
-        (if is_chain(bench) { "latency, ns" } else { "per access, ns" }, Kind::Number),
-        ("cycles", Kind::Number),
-        ("samples", Kind::Count),
-        ("spread", Kind::Share),
-        ("±95 %", Kind::Share),
-        ("ended by", Kind::Text),
+        ("size", ColumnKind::Bytes),
+        ("pass", ColumnKind::Nanos),
+        ("program, GB/s", ColumnKind::Number),
+        ("memory, GB/s", ColumnKind::Number),
+        (if is_chain(bench) { "latency, ns" } else { "per access, ns" }, ColumnKind::Number),
+        ("cycles", ColumnKind::Number),
+        ("samples", ColumnKind::Count),
+        ("spread", ColumnKind::Share),
+        ("±95 %", ColumnKind::Share),
+        ("ended by", ColumnKind::Text),
     ];
-    let row = |point: &Point| -> Vec<Value> {
-        let rate = |bytes_per_s: f64| Value::from(Some(bytes_per_s / 1e9).filter(|&gb| gb > 0.0));
+    let row = |point: &Point| -> Vec<CellValue> {
+        let rate = |bytes_per_s: f64| CellValue::from(Some(bytes_per_s / 1e9).filter(|&gb| gb > 0.0));
         let precision = Some(point.time_ns.precision()).filter(|_| point.time_ns.samples > 1);
         vec![
             (point.size.0 as f64).into(),

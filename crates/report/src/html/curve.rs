@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::markup::{Html, element};
-use crate::plot::{Axis, Guide, Quantity, range::Range, shows};
+use crate::layout::plot::{Axis, Guide, PlottedQuantity, range::AxisRange, shows};
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 340.0;
@@ -52,8 +52,8 @@ pub struct Spot {
 }
 
 struct Scales {
-    x: Range,
-    y: Range,
+    x: AxisRange,
+    y: AxisRange,
 }
 
 impl Scales {
@@ -79,8 +79,8 @@ impl Curves {
             |spot: &Spot| [Some(spot.y), spot.interval.map(|ends| ends.0), spot.interval.map(|ends| ends.1)];
         let heights: Vec<f64> = spots().flat_map(ends).flatten().filter(|&y| shows(self.y, y)).collect();
         let scales = Scales {
-            x: Range::new(self.x, spots().map(|spot| spot.x), STEPS, false)?,
-            y: Range::new(self.y, heights.iter().copied(), STEPS, true)?,
+            x: AxisRange::new(self.x, spots().map(|spot| spot.x), STEPS, false)?,
+            y: AxisRange::new(self.y, heights.iter().copied(), STEPS, true)?,
         };
         let mut drawing = element("svg")
             .set("viewBox", format!("0 0 {WIDTH} {HEIGHT}"))
@@ -202,26 +202,26 @@ fn rounded(value: f64) -> String {
     format!("{value:.1}")
 }
 
-fn with_unit(quantity: Quantity, value: f64) -> String {
+fn with_unit(quantity: PlottedQuantity, value: f64) -> String {
     match quantity {
-        Quantity::Bytes => quantity.label(value),
-        Quantity::Nanos => machine::units::nanos(value),
-        Quantity::GbPerS => machine::units::gb_per_s(value * 1e9),
-        Quantity::PerAccess => format!("{} per access", quantity.label(value)),
+        PlottedQuantity::Bytes => quantity.label(value),
+        PlottedQuantity::Nanos => machine::units::nanos(value),
+        PlottedQuantity::GbPerS => machine::units::gb_per_s(value * 1e9),
+        PlottedQuantity::PerAccess => format!("{} per access", quantity.label(value)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plot::Scale;
+    use crate::layout::plot::Scale;
 
     fn curves(points: &[(f64, f64)]) -> Curves {
         let spot = |&(x, y)| Spot { x, y, interval: Some((y * 0.9, y * 1.1)) };
         Curves {
             title: "latency".to_owned(),
-            x: Axis { quantity: Quantity::Bytes, scale: Scale::Log },
-            y: Axis { quantity: Quantity::Nanos, scale: Scale::Log },
+            x: Axis { quantity: PlottedQuantity::Bytes, scale: Scale::Log },
+            y: Axis { quantity: PlottedQuantity::Nanos, scale: Scale::Log },
             curves: vec![Curve { name: "<b>".to_owned(), points: points.iter().map(spot).collect() }],
             guides: vec![Guide { x: 8192.0, name: "L1".to_owned() }],
         }

@@ -26,7 +26,7 @@ const SCRIPT: &str = concat!(
 );
 
 /// A whole page.
-pub struct Page<T> {
+pub struct PageFrame<T> {
     /// Shown by the browser's tab and as the first heading.
     pub title: String,
     /// What the report is of, in a word or two: above the title.
@@ -41,7 +41,7 @@ pub struct Page<T> {
     pub data: T,
 }
 
-impl<T: Serialize> Page<T> {
+impl<T: Serialize> PageFrame<T> {
     /// The file.
     pub fn render(&self) -> String {
         let policy = format!(

@@ -3,15 +3,15 @@
 use analysis::findings::LevelLimit;
 use machine::{
     Bytes, Profile,
-    profile::{Estimate, Level, LevelName},
+    profile::{Estimate, LevelName, ProfileLevel},
     units::{gb_per_s, nanos},
 };
 
 use super::markup::{Html, element};
 use crate::{
-    figures::{marked_text, percent_text},
-    prose::clipped,
-    run::limits::name,
+    layout::figures::{marked_text, percent_text},
+    layout::prose::clipped,
+    terminal::run::limits::name,
 };
 
 const WIDTH: f64 = 440.0;
@@ -49,7 +49,7 @@ pub fn of_profile(profile: &Profile) -> Vec<Drawn> {
     profile.levels.iter().map(of_level).collect()
 }
 
-fn of_level(level: &Level) -> Drawn {
+fn of_level(level: &ProfileLevel) -> Drawn {
     let marked = |estimate: Option<Estimate>, show: fn(f64) -> String| marked_text(&estimate?, show);
     Drawn {
         name: name(&level.name),

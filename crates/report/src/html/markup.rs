@@ -25,18 +25,18 @@ impl Html {
 
 /// An element being built.
 #[derive(Clone, Debug)]
-pub struct Element {
+pub struct MarkupElement {
     tag: &'static str,
     attributes: String,
     children: String,
 }
 
 /// An element without attributes or children.
-pub fn element(tag: &'static str) -> Element {
-    Element { tag, attributes: String::new(), children: String::new() }
+pub fn element(tag: &'static str) -> MarkupElement {
+    MarkupElement { tag, attributes: String::new(), children: String::new() }
 }
 
-impl Element {
+impl MarkupElement {
     /// With an attribute.
     pub fn set(mut self, name: &'static str, value: impl ToString) -> Self {
         self.attributes.push(' ');

@@ -8,19 +8,19 @@ use serde::Serialize;
 
 use super::{
     curve::{Curve, Curves, Spot},
-    frame::Page,
+    frame::PageFrame,
     hierarchy::{self, Nearness},
     markup::{Html, element, facts, list, paragraph, section},
-    tables::{DataTable, Kind, Value, column, place},
+    tables::{CellValue, ColumnKind, DataTable, column, place},
 };
 use crate::{
-    age,
-    conditions::{Seen, believable_hz, gigahertz, no_cycles_because, noise_sentences},
-    figures::percent_text,
-    plot::{Axis, Guide, Quantity, Scale},
-    profile::CHANGED,
-    prose::dotted,
-    run::limits::name,
+    layout::age,
+    layout::conditions::{ConditionsSeen, believable_hz, gigahertz, no_cycles_because, noise_sentences},
+    layout::figures::percent_text,
+    layout::plot::{Axis, Guide, PlottedQuantity, Scale},
+    layout::prose::dotted,
+    terminal::profile::CHANGED,
+    terminal::run::limits::name,
 };
 
 /// What the script works on.
@@ -41,7 +41,7 @@ pub fn profile(profile: &Profile, changed: &[String]) -> String {
         ("cores", "Core to core", cores(profile)),
         ("trust", "How the numbers were obtained, and how far to trust them", trust(profile)),
     ];
-    let page = Page {
+    let page = PageFrame {
         title: match &profile.simulated {
             Some(model) => format!("Simulated machine {model}"),
             None => print.cpu.clone(),
@@ -114,24 +114,25 @@ fn levels(profile: &Profile) -> Vec<Html> {
 /// Claims and measurements of every level.
 pub(super) fn levels_table(profile: &Profile) -> DataTable {
     let mut columns = vec![
-        column("level", Kind::Text),
-        column("claimed", Kind::Bytes),
-        column("usable by one core", Kind::Bytes),
-        column("latency, ns", Kind::Number),
-        column("cycles", Kind::Number),
+        column("level", ColumnKind::Text),
+        column("claimed", ColumnKind::Bytes),
+        column("usable by one core", ColumnKind::Bytes),
+        column("latency, ns", ColumnKind::Number),
+        column("cycles", ColumnKind::Number),
     ];
     let all_cores = profile.levels.iter().any(|level| level.all_cores != Bandwidths::default());
     for (who, shown) in [("one core", true), ("all cores", all_cores)] {
         let titles =
-            ["load", "store", "copy"].map(|what| column(format!("{what}, {who}, GB/s"), Kind::Number));
+            ["load", "store", "copy"].map(|what| column(format!("{what}, {who}, GB/s"), ColumnKind::Number));
         columns.extend(titles.into_iter().filter(|_| shown));
     }
     let hz = believable_hz(profile.clock.as_ref());
-    let value =
-        |estimate: &Option<Estimate>, unit: f64| Value::from(estimate.map(|estimate| estimate.value / unit));
+    let value = |estimate: &Option<Estimate>, unit: f64| {
+        CellValue::from(estimate.map(|estimate| estimate.value / unit))
+    };
     let rows = profile.levels.iter().map(|level| {
         let cycles = level.latency_ns.zip(hz).map(|(ns, hz)| ns.value * hz / 1e9);
-        let mut row: Vec<Value> = vec![
+        let mut row: Vec<CellValue> = vec![
             name(&level.name).into(),
             level.claimed.map(|bytes| bytes.0 as f64).into(),
             value(&level.usable, 1.0),
@@ -165,8 +166,8 @@ fn sized(profile: &Profile) -> Html {
     let curves = Curves {
         title: "Latency of a load that waits for the one before, ns, by data set size; dotted: measured capacities"
             .to_owned(),
-        x: Axis { quantity: Quantity::Bytes, scale: Scale::Log },
-        y: Axis { quantity: Quantity::Nanos, scale: Scale::Log },
+        x: Axis { quantity: PlottedQuantity::Bytes, scale: Scale::Log },
+        y: Axis { quantity: PlottedQuantity::Nanos, scale: Scale::Log },
         curves: vec![Curve { name: "latency".to_owned(), points: points.collect() }],
         guides: guides.collect(),
     };
@@ -189,15 +190,15 @@ fn translation(profile: &Profile) -> Html {
     let huge = tlb.curve.iter().filter_map(|point| Some(spot(bytes(point.pages), point.huge_ns.as_ref()?)));
     let curves = Curves {
         title: "Latency of one access per page, ns, by memory spanned in 4 KiB pages".to_owned(),
-        x: Axis { quantity: Quantity::Bytes, scale: Scale::Log },
-        y: Axis { quantity: Quantity::Nanos, scale: Scale::Log },
+        x: Axis { quantity: PlottedQuantity::Bytes, scale: Scale::Log },
+        y: Axis { quantity: PlottedQuantity::Nanos, scale: Scale::Log },
         curves: vec![
             Curve { name: "4 KiB pages".to_owned(), points: small.collect() },
             Curve { name: "huge pages".to_owned(), points: huge.collect() },
         ],
         guides: Vec::new(),
     };
-    let mut words = crate::profile::translation_text(tlb);
+    let mut words = crate::terminal::profile::translation_text(tlb);
     if let Some(first) = words.get(..1).map(str::to_uppercase) {
         words.replace_range(..1, &first);
     }
@@ -208,8 +209,8 @@ fn loaded(profile: &Profile) -> Html {
     let points = profile.loaded_latency.iter().map(|point| spot(point.drawn / 1e9, &point.latency_ns));
     let curves = Curves {
         title: "Latency of one core, ns, by the bandwidth the others draw, GB/s".to_owned(),
-        x: Axis { quantity: Quantity::GbPerS, scale: Scale::Linear },
-        y: Axis { quantity: Quantity::Nanos, scale: Scale::Linear },
+        x: Axis { quantity: PlottedQuantity::GbPerS, scale: Scale::Linear },
+        y: Axis { quantity: PlottedQuantity::Nanos, scale: Scale::Linear },
         curves: vec![Curve { name: "latency".to_owned(), points: points.collect() }],
         guides: Vec::new(),
     };
@@ -229,11 +230,12 @@ fn cores(profile: &Profile) -> Html {
 
 fn trust(profile: &Profile) -> Html {
     // No time of reading is known: the date above has to do.
-    let mut warnings = crate::profile::warnings(profile, profile.measured_at);
+    let mut warnings = crate::terminal::profile::warnings(profile, profile.measured_at);
     warnings.extend(no_cycles_because(profile.clock.as_ref()).map(|why| format!("No cycles: {why}")));
     let mut pairs = Vec::new();
     if let Some(noise) = &profile.noise {
-        let mut sentences = noise_sentences(&[Seen { at: String::new(), noise }], profile.cpus.len());
+        let mut sentences =
+            noise_sentences(&[ConditionsSeen { at: String::new(), noise }], profile.cpus.len());
         if sentences.is_empty() {
             sentences.push("no steal time and no involuntary context switches seen".to_owned());
         }
@@ -279,16 +281,17 @@ fn one_cpu() -> Html {
 fn tables(profile: &Profile) -> Vec<DataTable> {
     let table =
         |id, caption: &str, columns, rows| DataTable { id, caption: caption.to_owned(), columns, rows };
-    let interval = |estimate: &Estimate| -> [Value; 3] {
-        [estimate.value, estimate.low, estimate.high].map(Value::from)
+    let interval = |estimate: &Estimate| -> [CellValue; 3] {
+        [estimate.value, estimate.low, estimate.high].map(CellValue::from)
     };
     let with_interval = |first: &str, kind| {
         let mut columns = vec![column(first, kind)];
-        columns.extend(["ns", "95 % from", "95 % to"].map(|title| column(title, Kind::Number)));
+        columns.extend(["ns", "95 % from", "95 % to"].map(|title| column(title, ColumnKind::Number)));
         columns
     };
-    let row =
-        |first: Value, estimate: &Estimate| [first].into_iter().chain(interval(estimate)).collect::<Vec<_>>();
+    let row = |first: CellValue, estimate: &Estimate| {
+        [first].into_iter().chain(interval(estimate)).collect::<Vec<_>>()
+    };
     let latency =
         profile.latency_curve.iter().map(|point| row((point.size.0 as f64).into(), &point.latency_ns));
     let loaded =
@@ -306,21 +309,26 @@ fn tables(profile: &Profile) -> Vec<DataTable> {
         ]
     });
     let page_columns = vec![
-        column("pages", Kind::Count),
-        column("span", Kind::Bytes),
-        column("4 KiB pages, ns", Kind::Number),
-        column("huge pages, ns", Kind::Number),
+        column("pages", ColumnKind::Count),
+        column("span", ColumnKind::Bytes),
+        column("4 KiB pages, ns", ColumnKind::Number),
+        column("huge pages, ns", ColumnKind::Number),
     ];
     let mut tables = vec![
-        table("latency-table", "Load latency by size", with_interval("size", Kind::Bytes), latency.collect()),
+        table(
+            "latency-table",
+            "Load latency by size",
+            with_interval("size", ColumnKind::Bytes),
+            latency.collect(),
+        ),
         table("translation-table", "Page translation", page_columns, pages.collect()),
         table(
             "load-table",
             "Latency under load",
-            with_interval("drawn, GB/s", Kind::Number),
+            with_interval("drawn, GB/s", ColumnKind::Number),
             loaded.collect(),
         ),
-        table("cores-table", "Core to core", with_interval("from, to", Kind::Text), pairs.collect()),
+        table("cores-table", "Core to core", with_interval("from, to", ColumnKind::Text), pairs.collect()),
         levels_table(profile),
     ];
     tables.retain(|table| !table.rows.is_empty());

@@ -1,28 +1,32 @@
 //! The page of a run.
 
 mod payload;
+mod sources;
 mod trust;
 mod verdict;
 
 use analysis::{
-    findings::{Findings, Known, Objects},
+    findings::{Findings, KnownLimits, Objects},
     listing::AnnotatedFunction,
+    reading::Reading,
 };
 use machine::Profile;
-use serde::Serialize;
+use record::run::Run;
 
+pub use self::sources::SourceText;
 use super::{
     Aggregate,
-    frame::Page,
+    frame::PageFrame,
     hierarchy::{self, Nearness},
     markup::{Html, element, list, paragraph, section},
     tables::place,
 };
 use crate::{
-    age,
-    prose::{counted, dotted},
-    run::{
+    layout::age,
+    layout::prose::{counted, dotted},
+    terminal::run::{
         limits::{sentence, stream_sentence},
+        loads,
         objects::flagged_sentence,
         seconds,
         subject::{ending, shown},
@@ -46,17 +50,6 @@ pub struct RunPage<'a> {
     pub aggregate: Option<&'a Aggregate>,
 }
 
-/// Lines of a source file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct SourceText {
-    /// As debug information names it.
-    pub file: String,
-    /// Number of the first line given.
-    pub first_line: u32,
-    /// The lines.
-    pub lines: Vec<String>,
-}
-
 const CONTENTS: [(&str, &str); 8] = [
     ("verdict", "Verdict"),
     ("time", "Time line"),
@@ -67,6 +60,28 @@ const CONTENTS: [(&str, &str); 8] = [
     ("machine", "Machine"),
     ("trust", "Trust"),
 ];
+
+/// Functions shown instruction by instruction.
+const FUNCTIONS: usize = 60;
+
+/// The page of a recording that was read; `source` gives the text of a file that debug information names.
+pub fn recording(
+    run: &Run,
+    reading: &Reading,
+    profile: Option<&Profile>,
+    source: impl Fn(&str) -> Option<String>,
+) -> String {
+    let functions = reading.listing(run, FUNCTIONS);
+    let count = reading.objects.objects.len();
+    self::run(&RunPage {
+        findings: &reading.findings,
+        objects: Some(&reading.objects),
+        profile,
+        functions: &functions,
+        sources: &sources::of(&functions, source),
+        aggregate: Some(&Aggregate::collect(&reading.findings, count, reading.samples(run))),
+    })
+}
 
 /// The page of a run, as one file.
 pub fn run(page: &RunPage<'_>) -> String {
@@ -80,14 +95,14 @@ pub fn run(page: &RunPage<'_>) -> String {
             .with([
                 section("bars", "Where the user time went", [place("bar-views")]),
                 section("code", "Code", [place("symbols-table"), place("instructions-table")]),
-                section("data-objects", "Data", data(page.objects)),
+                section("data-objects", "Data", data(page)),
                 section("threads", "Threads", [place("threads-table")]),
                 section("machine", "This machine", machine(page)),
                 trust::html(page),
             ])
             .end(),
     ]);
-    let page = Page {
+    let page = PageFrame {
         title: shown(&findings.about.command),
         kind: "run",
         subtitle: vec![subtitle(findings)],
@@ -116,12 +131,15 @@ fn flagged(page: &RunPage<'_>) -> Html {
     sentence.map_or_else(Html::default, |sentence| paragraph("", &sentence))
 }
 
-fn data(objects: Option<&Objects>) -> Vec<Html> {
-    match objects {
-        None => vec![paragraph("quiet", "This recording was not asked which data was waited for.")],
+fn data(page: &RunPage<'_>) -> Vec<Html> {
+    /// Functions and objects whose loads are listed.
+    const TOP: usize = 5;
+    let loads = list("notes", loads::sentences(&page.findings.loads, TOP).iter());
+    match page.objects {
+        None => vec![paragraph("quiet", "This recording was not asked which data was waited for."), loads],
         Some(objects) => {
             let views = ["objects-table", "pairs-table", "lines-table"].map(place);
-            views.into_iter().chain([list("notes", objects.remarks.iter())]).collect()
+            views.into_iter().chain([loads, list("notes", objects.remarks.iter())]).collect()
         }
     }
 }
@@ -130,14 +148,14 @@ fn machine(page: &RunPage<'_>) -> Vec<Html> {
     let limits = &page.findings.limits;
     let levels = match (page.profile, &limits.levels) {
         (Some(profile), _) => hierarchy::of_profile(profile),
-        (None, Known::Value(levels)) => hierarchy::of_limits(levels),
-        (None, Known::Missing(_)) => Vec::new(),
+        (None, KnownLimits::Value(levels)) => hierarchy::of_limits(levels),
+        (None, KnownLimits::Missing(_)) => Vec::new(),
     };
     let mut sentences = vec![match &limits.streams {
-        Known::Value(streams) => stream_sentence(streams),
-        Known::Missing(reason) => sentence("Bandwidth of the program's streams", reason),
+        KnownLimits::Value(streams) => stream_sentence(streams),
+        KnownLimits::Missing(reason) => sentence("Bandwidth of the program's streams", reason),
     }];
-    if let (None, Known::Missing(reason)) = (page.profile, &limits.levels) {
+    if let (None, KnownLimits::Missing(reason)) = (page.profile, &limits.levels) {
         sentences.push(sentence("This machine's levels", reason));
     }
     sentences.extend(page.profile.into_iter().flat_map(|profile| profile.remarks.iter().cloned()));

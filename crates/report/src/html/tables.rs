@@ -14,7 +14,7 @@ pub struct DataTable {
     /// From left to right; the first names the row.
     pub columns: Vec<DataColumn>,
     /// From top to bottom.
-    pub rows: Vec<Vec<Value>>,
+    pub rows: Vec<Vec<CellValue>>,
 }
 
 /// A column.
@@ -23,13 +23,13 @@ pub struct DataColumn {
     /// Its head.
     pub title: String,
     /// How its values are written.
-    pub kind: Kind,
+    pub kind: ColumnKind,
 }
 
 /// How values of a column are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum ColumnKind {
     /// As it is.
     Text,
     /// Three significant digits.
@@ -47,7 +47,7 @@ pub enum Kind {
 /// A value of a table. What was not measured is absent, never 0.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
-pub enum Value {
+pub enum CellValue {
     /// A number.
     Number(f64),
     /// A text.
@@ -56,27 +56,27 @@ pub enum Value {
     Absent(()),
 }
 
-impl From<Option<f64>> for Value {
+impl From<Option<f64>> for CellValue {
     /// No number is absent too.
     fn from(value: Option<f64>) -> Self {
         value.filter(|value| value.is_finite()).map_or(Self::Absent(()), Self::Number)
     }
 }
 
-impl From<f64> for Value {
+impl From<f64> for CellValue {
     fn from(value: f64) -> Self {
         Some(value).into()
     }
 }
 
-impl From<String> for Value {
+impl From<String> for CellValue {
     fn from(text: String) -> Self {
         Self::Text(text)
     }
 }
 
 /// A column of this title and kind.
-pub fn column(title: impl Into<String>, kind: Kind) -> DataColumn {
+pub fn column(title: impl Into<String>, kind: ColumnKind) -> DataColumn {
     DataColumn { title: title.into(), kind }
 }
 

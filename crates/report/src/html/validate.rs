@@ -1,23 +1,20 @@
 //! The page of a validation: verdicts to sort and filter, and events per access by data set size (as molka2017 Figures
 //! 3 to 9).
 
+use ::trust::{Judged, Sweep, Threshold, Trust, Validation};
 use machine::units::significant;
-use record::{
-    trust::Threshold,
-    validate::{Judged, Sweep, Trust, Validation},
-};
 
 use super::{
     curve::{Curve, Curves, Spot},
-    frame::Page,
+    frame::PageFrame,
     markup::{Html, list, paragraph, section},
     profile::Sheet,
-    tables::{DataTable, Kind, Value, column, place},
+    tables::{CellValue, ColumnKind, DataTable, column, place},
 };
 use crate::{
-    plot::{Axis, Quantity, Scale},
-    prose::counted,
-    validate::SECTIONS,
+    layout::plot::{Axis, PlottedQuantity, Scale},
+    layout::prose::counted,
+    terminal::validate::IndicatorSection,
 };
 
 /// More curves in one drawing cannot be told apart.
@@ -42,7 +39,7 @@ pub fn validate(validation: &Validation) -> String {
         section("curves", "Events per access, by data set size", figures(validation)),
         section("steps", "What was done", [list("notes", notes)]),
     ]);
-    let page = Page {
+    let page = PageFrame {
         title: "Validation".to_owned(),
         kind: "validation",
         subtitle: vec![validation.instrument.clone(), validation.fingerprint.cpu.clone()],
@@ -75,8 +72,8 @@ fn figures(validation: &Validation) -> Vec<Html> {
          the data no longer fits into the level above it. Curves that coincide are drawn once.",
     )];
     for kernel in kernels {
-        for (title, quantities) in SECTIONS {
-            drawn.extend(part(validation, kernel, title, quantities));
+        for section in IndicatorSection::ALL {
+            drawn.extend(part(validation, kernel, section));
         }
     }
     drawn.extend(silent(validation));
@@ -84,30 +81,30 @@ fn figures(validation: &Validation) -> Vec<Html> {
 }
 
 /// The drawings of one part of the machine.
-fn part(validation: &Validation, kernel: &str, title: &str, quantities: &[&str]) -> Vec<Html> {
+fn part(validation: &Validation, kernel: &str, section: IndicatorSection) -> Vec<Html> {
     let mut here: Vec<(&Judged, &Sweep)> = validation
         .sweeps
         .iter()
         .filter(|sweep| sweep.kernel == kernel && !is_silent(sweep))
         .filter_map(|sweep| {
-            Some((validation.indicators.iter().find(|one| one.name == sweep.indicator)?, sweep))
+            Some((validation.indicators.iter().find(|one| one.name.name() == sweep.indicator)?, sweep))
         })
-        .filter(|(judged, _)| quantities.contains(&judged.quantity.as_str()))
+        .filter(|(judged, _)| IndicatorSection::of(judged) == section)
         .collect();
     here.sort_by_key(|(judged, _)| TRUST_FIRST.iter().position(|word| *word == judged.trust.word()));
     let mut together: Vec<(Vec<&str>, &Sweep)> = Vec::new();
     for (judged, sweep) in here {
         match together.iter_mut().find(|(_, other)| coincide(sweep, other)) {
-            Some((names, _)) => names.push(&judged.name),
-            None => together.push((vec![&judged.name], sweep)),
+            Some((names, _)) => names.push(judged.name.name()),
+            None => together.push((vec![judged.name.name()], sweep)),
         }
     }
     let figure = |(number, some): (usize, &[(Vec<&str>, &Sweep)])| -> Option<Html> {
         let more = if number > 0 { ", continued" } else { "" };
         let curves = Curves {
-            title: format!("{title}{more}: events per access of {kernel}"),
-            x: Axis { quantity: Quantity::Bytes, scale: Scale::Log },
-            y: Axis { quantity: Quantity::PerAccess, scale: Scale::Linear },
+            title: format!("{}{more}: events per access of {kernel}", section.title()),
+            x: Axis { quantity: PlottedQuantity::Bytes, scale: Scale::Log },
+            y: Axis { quantity: PlottedQuantity::PerAccess, scale: Scale::Linear },
             curves: some.iter().map(|(names, sweep)| curve(names, sweep)).collect(),
             guides: Vec::new(),
         };
@@ -158,15 +155,15 @@ fn curve(names: &[&str], sweep: &Sweep) -> Curve {
 
 fn levels(validation: &Validation) -> DataTable {
     let columns = [
-        ("level", Kind::Text),
-        ("cores", Kind::Count),
-        ("indicator", Kind::Text),
-        ("trust", Kind::Text),
-        ("highest rate, M/s", Kind::Number),
-        ("lines, M/s", Kind::Number),
-        ("molka2017", Kind::Text),
+        ("level", ColumnKind::Text),
+        ("cores", ColumnKind::Count),
+        ("indicator", ColumnKind::Text),
+        ("trust", ColumnKind::Text),
+        ("highest rate, M/s", ColumnKind::Number),
+        ("lines, M/s", ColumnKind::Number),
+        ("molka2017", ColumnKind::Text),
     ];
-    let rows = validation.best.iter().map(|best| -> Vec<Value> {
+    let rows = validation.best.iter().map(|best| -> Vec<CellValue> {
         let paper = best.paper.as_ref().map(|paper| format!("{}: {}", paper.indicator, paper.trust.word()));
         vec![
             best.name().into(),
@@ -188,7 +185,7 @@ fn levels(validation: &Validation) -> DataTable {
 
 fn verdicts(validation: &Validation) -> DataTable {
     let columns = ["indicator", "for", "trust", "worst error", "why"];
-    let row = |one: &Judged| -> Vec<Value> {
+    let row = |one: &Judged| -> Vec<CellValue> {
         let (error, why) = match &one.trust {
             Trust::Trusted { error } => (Some(*error), one.remarks.join(" ")),
             Trust::Qualitative { tells, misses } => (None, format!("tells {tells}, but not {misses}")),
@@ -198,7 +195,7 @@ fn verdicts(validation: &Validation) -> DataTable {
         let error =
             error.map_or_else(|| "–".to_owned(), |error| format!("{} %", significant(error * 100.0, 2)));
         vec![
-            one.name.clone().into(),
+            one.name.to_string().into(),
             one.purpose.clone().into(),
             one.trust.word().to_owned().into(),
             error.into(),
@@ -208,22 +205,22 @@ fn verdicts(validation: &Validation) -> DataTable {
     DataTable {
         id: "verdicts-table",
         caption: "Every indicator and what it is good for".to_owned(),
-        columns: columns.map(|title| column(title, Kind::Text)).to_vec(),
+        columns: columns.map(|title| column(title, ColumnKind::Text)).to_vec(),
         rows: validation.indicators.iter().map(row).collect(),
     }
 }
 
 fn thresholds(validation: &Validation) -> DataTable {
     let columns = [
-        ("indicator", Kind::Text),
-        ("above", Kind::Number),
-        ("unit", Kind::Text),
-        ("means", Kind::Text),
-        ("found with", Kind::Text),
+        ("indicator", ColumnKind::Text),
+        ("above", ColumnKind::Number),
+        ("unit", ColumnKind::Text),
+        ("means", ColumnKind::Text),
+        ("found with", ColumnKind::Text),
     ];
-    let row = |one: &Threshold| -> Vec<Value> {
+    let row = |one: &Threshold| -> Vec<CellValue> {
         vec![
-            one.indicator.clone().into(),
+            one.indicator.to_string().into(),
             one.value.into(),
             one.unit.clone().into(),
             one.means.clone().into(),

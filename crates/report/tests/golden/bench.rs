@@ -1,8 +1,8 @@
-//! `report::bench`.
+//! `report::terminal::bench`.
 
 use machine::{Bytes, profile::Clock};
-use record::bench::{Bench, Pages, Stopped};
-use report::bench::{csv, text};
+use record::bench::{BackingPages, Bench, Stopped};
+use report::terminal::bench::{csv, text};
 
 use crate::{benches::*, check, plain};
 
@@ -44,7 +44,7 @@ fn loads_need_one_bandwidth() {
     bench.points.truncate(5);
     for point in &mut bench.points {
         point.work.memory_bytes = point.work.program_bytes;
-        point.pages = Some(Pages { huge: Bytes(0), total: Bytes::mib(2) });
+        point.pages = Some(BackingPages { huge: Bytes(0), total: Bytes::mib(2) });
     }
     insta::assert_snapshot!("load_80", shown(&bench, 80));
 }
@@ -67,7 +67,7 @@ fn clocks_that_disagree_and_steal_unknown() {
     bench.clock = Some(Clock { add_hz: 7.4e9, mul_hz: 3.7e9, tsc_hz: None });
     bench.points[0].noise.steal_ns = None;
     bench.points[0].noise.spread = None;
-    bench.points[0].pages = Some(Pages { huge: Bytes::mib(1), total: Bytes::mib(2) });
+    bench.points[0].pages = Some(BackingPages { huge: Bytes::mib(1), total: Bytes::mib(2) });
     bench.points[0].asked = Bytes(1_100_000_000);
     insta::assert_snapshot!("no_clock_no_steal_80", shown(&bench, 80));
     insta::assert_snapshot!("no_clock_no_steal_csv", csv(&bench));

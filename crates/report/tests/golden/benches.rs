@@ -4,7 +4,7 @@ use machine::{
     Bytes, Width,
     profile::{Clock, Estimate, Noise},
 };
-use record::bench::{Bench, Pages, Point, Stopped, Work};
+use record::bench::{BackingPages, Bench, Point, Stopped, Work};
 
 pub fn clock() -> Clock {
     Clock { add_hz: 3.71e9, mul_hz: 3.70e9, tsc_hz: Some(2.6e9) }
@@ -17,7 +17,7 @@ pub fn triad_point(size: Bytes, gb_per_s: f64) -> Point {
     Point {
         asked: size,
         size,
-        pages: Some(Pages { huge: Bytes::mib(2), total: Bytes::mib(2) }),
+        pages: Some(BackingPages { huge: Bytes::mib(2), total: Bytes::mib(2) }),
         stopped: Stopped::Precise,
         samples_ns: vec![time_ns; 24],
         time_ns: Estimate { value: time_ns, low: time_ns * 0.994, high: time_ns * 1.006, samples: 24 },
@@ -87,7 +87,7 @@ pub fn chase_sweep() -> Bench {
     let mut points: Vec<Point> =
         (14..).zip(latencies).map(|(exponent, ns)| chase_point(Bytes(1 << exponent), ns)).collect();
     for point in points.iter_mut().skip(9) {
-        point.pages = Some(Pages { huge: Bytes(point.size.0 / 4), total: point.size });
+        point.pages = Some(BackingPages { huge: Bytes(point.size.0 / 4), total: point.size });
         point.stopped = Stopped::TimeUp;
         point.noise.steal_ns = Some(9.3e6);
         point.noise.involuntary_switches = Some(2);
@@ -112,7 +112,7 @@ pub fn divide() -> Bench {
     let mut point = chase_point(Bytes::kib(16), 4.9);
     point.work.program_bytes = 0.0;
     point.work.memory_bytes = 0.0;
-    point.pages = Some(Pages { huge: Bytes(0), total: Bytes(0) });
+    point.pages = Some(BackingPages { huge: Bytes(0), total: Bytes(0) });
     Bench {
         kernel: "divide".into(),
         summary: "each division waits for the one before".into(),

@@ -1,7 +1,7 @@
-//! `report::profile`.
+//! `report::terminal::profile`.
 
 use machine::Profile;
-use report::profile::text;
+use report::terminal::profile::text;
 
 use crate::{check, plain, profiles::*};
 

@@ -3,8 +3,8 @@
 use machine::{
     Bytes, CpuSet, Profile,
     profile::{
-        Bandwidths, CoreToCore, Estimate, Extent, Fingerprint, LatencyPoint, Level, LevelName, LoadedLatency,
-        Noise, Overheads, Tlb, TlbPoint,
+        Bandwidths, CoreToCore, Estimate, Extent, Fingerprint, LatencyPoint, LevelName, LoadedLatency, Noise,
+        Overheads, ProfileLevel, Tlb, TlbPoint,
     },
 };
 
@@ -36,8 +36,8 @@ fn cache(
     latency_ns: f64,
     one: Bandwidths,
     all: Bandwidths,
-) -> Level {
-    Level {
+) -> ProfileLevel {
+    ProfileLevel {
         name: LevelName::Cache(number),
         claimed: Some(claimed),
         shared_by: Some(1),
@@ -49,8 +49,8 @@ fn cache(
     }
 }
 
-fn memory(node: u32, local: bool, latency_ns: f64, one: Bandwidths, all: Bandwidths) -> Level {
-    Level {
+fn memory(node: u32, local: bool, latency_ns: f64, one: Bandwidths, all: Bandwidths) -> ProfileLevel {
+    ProfileLevel {
         name: LevelName::Memory { node, local },
         claimed: Some(Bytes::gib(24)),
         shared_by: None,
@@ -128,7 +128,7 @@ pub fn guest() -> Profile {
     }
 }
 
-fn guest_levels() -> Vec<Level> {
+fn guest_levels() -> Vec<ProfileLevel> {
     vec![
         cache(
             1,

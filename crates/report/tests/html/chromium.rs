@@ -41,8 +41,9 @@ impl Browser {
             Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
         });
         let Some(program) = found else {
-            eprintln!(
-                "skipped: no Chromium here (as root: apt-get install chromium); pages were not opened in a browser"
+            prerequisites::skip(
+                "chromium",
+                "pages are not opened in a browser (as root: apt-get install chromium)",
             );
             return None;
         };

@@ -1,7 +1,8 @@
 //! A run as large as they come, made up by rule.
 
 use analysis::findings::ThreadFinding;
-use analysis::seen::Seen;
+use analysis::reading::SamplePart;
+use record::ids::ThreadId;
 use report::html::{Aggregate, RunPage};
 
 use crate::{
@@ -32,8 +33,9 @@ pub fn large() -> String {
         })
         .collect();
     let worker = findings.threads[0].clone();
-    findings.threads =
-        (0..64).map(|tid| ThreadFinding { tid, user_share: 1.0 / 64.0, ..worker.clone() }).collect();
+    findings.threads = (0..64)
+        .map(|tid| ThreadFinding { id: ThreadId(tid), tid, user_share: 1.0 / 64.0, ..worker.clone() })
+        .collect();
     let span = INTERVALS * findings.timeline.interval_ns;
     // A fixed sequence that spreads over everything, the first rows more often.
     let seen = (0..MANY).map(|index| {
@@ -42,7 +44,7 @@ pub fn large() -> String {
         let mut parts = [0.0; 8];
         parts[(mixed % 8) as usize] = 0.7;
         parts[6] += 0.3;
-        Seen {
+        SamplePart {
             time_ns: index * span / MANY,
             thread: (mixed % 64) as usize,
             instruction,

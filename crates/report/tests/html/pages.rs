@@ -1,17 +1,21 @@
 //! A hash join made up by hand: its findings, its data, its code, its samples over time.
 
 use analysis::findings::{
-    AccessPattern, Account, Activity, Confidence, Findings, Flagged, FlaggedPart, HeldBack,
-    InstructionFinding, Known, LevelLimit, Limits, LineUse, Nature, ObjectFinding, ObjectKind, ObjectUse,
-    Objects, Pages, Pattern, Rate, SCHEMA, Share, SharedLine, Sharing, Site, SourceLine, Split, StreamLimit,
-    Subject, SymbolFinding, ThreadFinding, Timeline, TimelineInterval, Verdict,
+    AccessPattern, Account, Confidence, FindingSubject, Findings, Flagged, FlaggedPart, HeldBack,
+    InstructionFinding, KnownLimits, LevelLimit, LimitFindings, LineUse, Nature, ObjectFinding, ObjectKind,
+    ObjectPages, ObjectSharing, ObjectSite, ObjectUse, Objects, Pattern, Rate, SCHEMA, SharedLine,
+    SourceLine, Split, StreamLimit, SymbolFinding, ThreadActivity, ThreadFinding, TimeShare, Timeline,
+    TimelineInterval, Verdict,
 };
 use analysis::{
     listing::{AnnotatedFunction, AnnotatedLine},
-    seen::Seen,
+    reading::SamplePart,
 };
 use machine::profile::LevelName;
-use record::run::{Ending, ModuleKind, Usage};
+use record::{
+    ids::{FunctionId, ModuleId, ThreadId},
+    run::{Ending, ModuleKind, Usage},
+};
 use report::html::{Aggregate, RunPage, SourceText};
 
 use crate::profiles;
@@ -22,8 +26,8 @@ const PERIOD_NS: u64 = 1_000_000;
 /// Intervals of its time line.
 pub const INTERVALS: u64 = 60;
 
-pub fn share(value: f64) -> Share {
-    Share { value, low: (value - 0.02).max(0.0), high: (value + 0.02).min(1.0) }
+pub fn share(value: f64) -> TimeShare {
+    TimeShare { value, low: (value - 0.02).max(0.0), high: (value + 0.02).min(1.0) }
 }
 
 fn split(samples: u64, loads: f64, stores: f64) -> Split {
@@ -44,9 +48,9 @@ fn split(samples: u64, loads: f64, stores: f64) -> Split {
 fn account(user_ns: f64) -> Account {
     Account {
         user_ns,
-        kernel_ns: Known::Value(4e7),
-        blocked_ns: Known::Value(3.1e8),
-        preempted_ns: Known::Missing("the kernel gave no context-switch records".to_owned()),
+        kernel_ns: KnownLimits::Value(4e7),
+        blocked_ns: KnownLimits::Value(3.1e8),
+        preempted_ns: KnownLimits::Missing("the kernel gave no context-switch records".to_owned()),
     }
 }
 
@@ -69,7 +73,9 @@ pub fn symbol(index: usize) -> SymbolFinding {
     let (name, user, loads, stores) = SYMBOLS[index];
     SymbolFinding {
         name: name.to_owned(),
+        function: Some(FunctionId(index as u32)),
         symbol: None,
+        module_id: ModuleId(u32::from(index == 5)),
         module: if index == 5 { "/usr/lib/x86_64-linux-gnu/libc.so.6" } else { "/opt/app/bin/join" }
             .to_owned(),
         module_kind: ModuleKind::File,
@@ -107,7 +113,7 @@ pub fn instruction(index: usize) -> InstructionFinding {
             file: "/home/dev/join/src/join.cpp".to_owned(),
             line: 40 + 7 * index as u32,
         }),
-        activity: if index == 1 { Activity::Stores } else { Activity::Loads },
+        activity: if index == 1 { ThreadActivity::Stores } else { ThreadActivity::Loads },
         waiting_samples: samples * loads,
         executing_samples: samples * (1.0 - loads),
         undecided_samples: 0.0,
@@ -152,6 +158,7 @@ fn timeline() -> Timeline {
 
 fn threads() -> Vec<ThreadFinding> {
     let thread = |(tid, name, user_share): (u32, &str, f64)| ThreadFinding {
+        id: ThreadId(tid - 4100),
         tid,
         pid: 4100,
         name: name.to_owned(),
@@ -165,17 +172,17 @@ fn threads() -> Vec<ThreadFinding> {
 pub fn findings() -> Findings {
     Findings {
         schema: SCHEMA.to_owned(),
-        about: Subject {
+        about: FindingSubject {
             memwall: "0.1.0".to_owned(),
             command: ["./join", "--rows", "64M", "--threads", "2"].map(str::to_owned).to_vec(),
             attached: None,
             started_at: profiles::MEASURED_AT,
             machine: "5f1c09a2b7d3".to_owned(),
-            elapsed_ns: Known::Value(3_020_000_000),
+            elapsed_ns: KnownLimits::Value(3_020_000_000),
             ending: Ending::Exited(0),
-            usage: Known::Value(Usage::default()),
+            usage: KnownLimits::Value(Usage::default()),
             samples: SAMPLES,
-            lost_samples: Known::Value(0),
+            lost_samples: KnownLimits::Value(0),
             period_ns: PERIOD_NS as f64,
             processes: 1,
             threads: 3,
@@ -184,10 +191,10 @@ pub fn findings() -> Findings {
             held_back: HeldBack::Yes,
             memory: Some(share(0.76)),
             loads: Some(share(0.64)),
-            largest: Some(Activity::Loads),
+            largest: Some(ThreadActivity::Loads),
             largest_share: Some(share(0.64)),
-            nature: Known::Value(Nature::Latency),
-            trust: Known::Missing("not validated".to_owned()),
+            nature: KnownLimits::Value(Nature::Latency),
+            trust: KnownLimits::Missing("not validated".to_owned()),
             confidence: Confidence::High,
             reasons: vec!["6000 samples, 2 % of them undecided".to_owned()],
         },
@@ -198,6 +205,7 @@ pub fn findings() -> Findings {
         instructions: (0..SYMBOLS.len()).map(instruction).collect(),
         timeline: timeline(),
         limits: limits(),
+        loads: KnownLimits::Missing("nobody asked for them".to_owned()),
         advice: vec![
             "Make the table that join::probe reads smaller or nearer: its loads land all over 64 MiB, six times what one core can use of L3.".to_owned(),
             "Fetch several keys ahead of their use: the probes do not depend on each other.".to_owned(),
@@ -206,22 +214,22 @@ pub fn findings() -> Findings {
     }
 }
 
-fn limits() -> Limits {
-    Limits {
-        levels: Known::Value(vec![LevelLimit {
+fn limits() -> LimitFindings {
+    LimitFindings {
+        levels: KnownLimits::Value(vec![LevelLimit {
             name: LevelName::Cache(1),
             usable_bytes: Some(48128.0),
             latency_ns: Some(1.34),
             one_core_bytes_per_s: Some(4.5e11),
             all_cores_bytes_per_s: None,
         }]),
-        streams: Known::Value(StreamLimit {
+        streams: KnownLimits::Value(StreamLimit {
             per_thread: Rate { bytes_per_s: 4.1e9, low: 3.8e9, high: 4.4e9, pairs: 410 },
             together_bytes_per_s: 7.8e9,
-            limit_bytes_per_s: Known::Value(2.18e10),
+            limit_bytes_per_s: KnownLimits::Value(2.18e10),
             of_limit: Some(0.36),
         }),
-        running_threads: Known::Value(1.9),
+        running_threads: KnownLimits::Value(1.9),
     }
 }
 
@@ -230,7 +238,7 @@ fn object(name: &str, kind: ObjectKind, size: u64, loads: f64, uses: &[usize]) -
     ObjectFinding {
         name: name.to_owned(),
         kind,
-        site: heap.then(|| Site {
+        site: heap.then(|| ObjectSite {
             function: "join::Table::Table(std::size_t)".to_owned(),
             module: "/opt/app/bin/join".to_owned(),
             address: 0x15f2,
@@ -238,9 +246,9 @@ fn object(name: &str, kind: ObjectKind, size: u64, loads: f64, uses: &[usize]) -
             callers: vec!["main".to_owned(), "__libc_start_main".to_owned()],
         }),
         size_bytes: if size > 0 {
-            Known::Value(size)
+            KnownLimits::Value(size)
         } else {
-            Known::Missing("the mapping grew meanwhile".to_owned())
+            KnownLimits::Missing("the mapping grew meanwhile".to_owned())
         },
         blocks: 1,
         samples: (loads * SAMPLES as f64 * 0.7) as u64 + 30,
@@ -250,7 +258,9 @@ fn object(name: &str, kind: ObjectKind, size: u64, loads: f64, uses: &[usize]) -
         pattern: Pattern::Random,
         readers: vec![4101, 4102],
         writers: vec![4101],
-        pages: Known::Value(Pages { mapped_bytes: size, huge_bytes: 0, nodes: vec![(0, size)] }),
+        reader_ids: vec![ThreadId(1), ThreadId(2)],
+        writer_ids: vec![ThreadId(1)],
+        pages: KnownLimits::Value(ObjectPages { mapped_bytes: size, huge_bytes: 0, nodes: vec![(0, size)] }),
         symbols: uses
             .iter()
             .map(|&symbol| ObjectUse {
@@ -275,12 +285,12 @@ pub fn objects() -> Objects {
         shared_lines: vec![SharedLine {
             address: 0x40_4080,
             object: Some(2),
-            sharing: Sharing::False,
+            sharing: ObjectSharing::False,
             samples: 240,
             waiting: share(0.05),
             uses: vec![
-                LineUse { tid: 4101, offset: 0, symbol: 0, writes: true, samples: 130 },
-                LineUse { tid: 4102, offset: 8, symbol: 4, writes: true, samples: 110 },
+                LineUse { thread: ThreadId(1), tid: 4101, offset: 0, symbol: 0, writes: true, samples: 130 },
+                LineUse { thread: ThreadId(2), tid: 4102, offset: 8, symbol: 4, writes: true, samples: 110 },
             ],
         }],
         flagged: Some(Flagged {
@@ -327,7 +337,7 @@ pub fn functions() -> Vec<AnnotatedFunction> {
             0.0
         },
         waiting: if at == 7 { 2600.0 } else { 0.0 },
-        activity: if at == 7 { Activity::Loads } else { Activity::Executing },
+        activity: if at == 7 { ThreadActivity::Loads } else { ThreadActivity::Executing },
     };
     let mut lines: Vec<AnnotatedLine> = body.iter().enumerate().map(line).collect();
     lines[7].address = 0x1840;
@@ -353,7 +363,7 @@ pub fn sources() -> Vec<SourceText> {
 
 /// Samples that agree with the findings: build first, probe later.
 pub fn aggregate(findings: &Findings) -> Aggregate {
-    let one = |activity: Activity| {
+    let one = |activity: ThreadActivity| {
         let mut parts = [0.0; 8];
         parts[activity as usize] = 1.0;
         parts
@@ -363,7 +373,7 @@ pub fn aggregate(findings: &Findings) -> Aggregate {
         let time_ns = index * span / SAMPLES;
         let late = probing(index, SAMPLES);
         let waits = index % 10 < if late { 8 } else { 3 };
-        Seen {
+        SamplePart {
             time_ns,
             thread: (index % 2) as usize,
             instruction: match (late, index % 12) {
@@ -375,9 +385,9 @@ pub fn aggregate(findings: &Findings) -> Aggregate {
             },
             object: Some(usize::from(index % 9 == 0)),
             parts: one(match (waits, late) {
-                (true, _) => Activity::Loads,
-                (false, true) => Activity::Executing,
-                (false, false) => Activity::Stores,
+                (true, _) => ThreadActivity::Loads,
+                (false, true) => ThreadActivity::Executing,
+                (false, false) => ThreadActivity::Stores,
             }),
         }
     });

@@ -2,8 +2,9 @@
 
 use machine::Profile;
 use report::html;
+use trust::{Indicator, Judged, Purpose, Quantity, Trust};
 
-use crate::{benches, pages, profiles};
+use crate::{benches, pages, profiles, validations};
 
 /// What holds for every page, whatever it shows.
 fn check(page: &str) {
@@ -61,12 +62,31 @@ fn a_run() {
 }
 
 #[test]
+fn threads_with_one_number_stay_two() {
+    let page = pages::join(|findings, objects, _| {
+        findings.threads.iter_mut().for_each(|thread| thread.tid = 4101);
+        objects.shared_lines[0].uses.iter_mut().for_each(|found| found.tid = 4101);
+        objects.objects[0].readers = vec![4101, 4101];
+    });
+    let data = data(&page);
+    let names = |rows: &serde_json::Value| -> Vec<String> {
+        let rows = rows.as_array().unwrap().iter().map(|row| row.as_u64().unwrap() as usize);
+        rows.map(|row| data["threads"][row]["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let uses = data["objects"]["lines"][0]["uses"].as_array().unwrap();
+    let users = serde_json::Value::Array(uses.iter().map(|found| found[0].clone()).collect());
+    assert_eq!(names(&users), ["worker-0", "worker-1"]);
+    assert_eq!(names(&data["objects"]["objects"][0]["readers"]), ["worker-0", "worker-1"]);
+    assert_eq!(names(&data["objects"]["objects"][0]["writers"]), ["worker-0"]);
+}
+
+#[test]
 fn intervals_join_where_there_are_too_many() {
     let mut findings = pages::findings();
     let first = findings.timeline.intervals[0];
     findings.timeline.interval_ns = 1000;
     findings.timeline.intervals = vec![first; 1500];
-    let seen = |time_ns| analysis::seen::Seen {
+    let seen = |time_ns| analysis::reading::SamplePart {
         time_ns,
         thread: 0,
         instruction: 1,
@@ -97,8 +117,9 @@ fn a_run_of_which_little_is_known() {
     findings.verdict.memory = None;
     findings.verdict.loads = None;
     findings.verdict.held_back = analysis::findings::HeldBack::Unknown;
-    findings.limits.levels = analysis::findings::Known::Missing("this machine has no profile".to_owned());
-    findings.limits.streams = analysis::findings::Known::Missing("no sample was taken".to_owned());
+    findings.limits.levels =
+        analysis::findings::KnownLimits::Missing("this machine has no profile".to_owned());
+    findings.limits.streams = analysis::findings::KnownLimits::Missing("no sample was taken".to_owned());
     let page = html::run(&html::RunPage {
         findings: &findings,
         objects: None,
@@ -151,4 +172,34 @@ fn names_cannot_leave_their_place() {
     check(&page);
     assert!(!page.contains('\u{202e}') && !page.contains('\u{1b}') && !page.contains('\0'));
     assert!(data(&page)["symbols"][0]["name"].as_str().unwrap().starts_with("</script><img"));
+}
+
+#[test]
+fn an_indicator_of_any_purpose_and_trust_is_in_the_text_and_on_the_page() {
+    let others = [Purpose::Stall, Purpose::Latency, Purpose::Software, Purpose::Timer, Purpose::Unclaimed];
+    let volumes = Quantity::ALL.iter().map(|quantity| Purpose::Volume(*quantity));
+    let purposes = volumes.chain(others).chain([Purpose::Foreign("l9_in".to_owned())]);
+    let text = |text: &str| text.to_owned();
+    let trusts = || {
+        let flaw = trust::Flaw::Silent;
+        [
+            Trust::Trusted { error: 0.01 },
+            Trust::Qualitative { tells: text("much"), misses: text("how much") },
+            Trust::Broken { flaw, why: text("is silent"), shown_by: text("load") },
+            Trust::Untested { missing: text("nobody tried") },
+        ]
+    };
+    let mut validation = validations::haswell();
+    validation.indicators = purposes
+        .flat_map(|purpose| trusts().map(|trust| (purpose.clone(), trust)))
+        .enumerate()
+        .map(|(at, (purpose, trust))| {
+            Judged::new(Indicator::Event(format!("NAME_{at}_")), purpose, "what it says", "volume", trust)
+        })
+        .collect();
+    let (text, page) = (report::terminal::validate::text(&validation, 100), html::validate(&validation));
+    for one in &validation.indicators {
+        assert!(text.contains(one.name.name()), "{} for {:?}: {text}", one.name, one.tried_for);
+        assert!(page.contains(&format!("\"{}\"", one.name)), "{} for {:?}", one.name, one.tried_for);
+    }
 }

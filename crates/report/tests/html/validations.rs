@@ -1,12 +1,12 @@
 //! A hand-made validation.
 
 use machine::{Bytes, profile::Fingerprint};
-use record::{
-    trust::Threshold,
-    validate::{Best, Evidence, Flaw, Judged, Place, Ranked, SCHEMA, Step, Sweep, Trust, Validation},
+use trust::{
+    Best, Evidence, Flaw, Indicator, Judged, KernelPlace, Purpose, Quantity, Ranked, SCHEMA, Sweep,
+    Threshold, Trust, Validation, ValidationStep,
 };
 
-fn judged(name: &str, quantity: &str, purpose: &str, trust: Trust) -> Judged {
+fn judged(name: &str, tried_for: Purpose, purpose: &str, trust: Trust) -> Judged {
     Judged {
         sees_owned: Some(true),
         evidence: vec![Evidence {
@@ -15,7 +15,7 @@ fn judged(name: &str, quantity: &str, purpose: &str, trust: Trust) -> Judged {
             counted: Some(4101.0),
             note: "1.00 counted per true one".to_owned(),
         }],
-        ..Judged::new(name, purpose, quantity, "volume", trust)
+        ..Judged::new(Indicator::event(name), tried_for, purpose, "volume", trust)
     }
 }
 
@@ -56,8 +56,8 @@ pub fn haswell() -> Validation {
         runs: 10,
         complete: true,
         steps: vec![
-            Step { name: text("volume"), done: true, experiments: 42, missing: None },
-            Step {
+            ValidationStep { name: text("volume"), done: true, experiments: 42, missing: None },
+            ValidationStep {
                 name: text("latency"),
                 done: true,
                 experiments: 0,
@@ -65,7 +65,7 @@ pub fn haswell() -> Validation {
             },
         ],
         best: vec![Best {
-            level: Place::L2,
+            level: KernelPlace::L2,
             remote: false,
             direction: text("read"),
             cores: 1,
@@ -80,20 +80,35 @@ pub fn haswell() -> Validation {
             }),
         }],
         indicators: vec![
-            judged("L1D.REPLACEMENT", "l1_in", "lines into the L1", Trust::Trusted { error: 0.004 }),
-            judged("L2_TRANS.ALL", "l1_in", "lines into the L1", Trust::Trusted { error: 0.004 }),
+            judged(
+                "L1D.REPLACEMENT",
+                Purpose::Volume(Quantity::L1In),
+                "lines into the L1",
+                Trust::Trusted { error: 0.004 },
+            ),
+            judged(
+                "L2_TRANS.ALL",
+                Purpose::Volume(Quantity::L1In),
+                "lines into the L1",
+                Trust::Trusted { error: 0.004 },
+            ),
             judged(
                 "MEM_LOAD_UOPS_RETIRED.L2_HIT",
-                "l2_served_read",
+                Purpose::Volume(Quantity::L2ServedRead),
                 "lines the L2 serves to loads",
                 broken(),
             ),
-            judged("L2_LINES_IN.ALL", "l2_in", "lines into the L2", Trust::Trusted { error: 0.02 }),
-            judged("NEVER.COUNTS", "l2_in", "lines into the L2", broken()),
-            judged("RESOURCE_STALLS.SB", "stall", "bandwidth-bound cycles", rough),
+            judged(
+                "L2_LINES_IN.ALL",
+                Purpose::Volume(Quantity::L2In),
+                "lines into the L2",
+                Trust::Trusted { error: 0.02 },
+            ),
+            judged("NEVER.COUNTS", Purpose::Volume(Quantity::L2In), "lines into the L2", broken()),
+            judged("RESOURCE_STALLS.SB", Purpose::Stall, "bandwidth-bound cycles", rough),
         ],
         thresholds: vec![Threshold {
-            indicator: text("load-miss real latency"),
+            indicator: Indicator::LoadMissRealLatency,
             value: 312.5,
             unit: text("cycles"),
             means: text("memory is saturated"),

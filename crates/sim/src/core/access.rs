@@ -2,20 +2,20 @@
 
 use super::{
     hardware::Hardware,
-    operation::Kind,
-    stores::{Found, Port},
-    table::Op,
-    thread::Thread,
-    timeline::Pending,
+    operation::OperationKind,
+    stores::{ForwardedStore, StorePort},
+    table::TableOp,
+    thread::CoreThread,
+    timeline::PendingUop,
 };
 use crate::{
-    access::{Memory, RequestKind, Supplier, Translation},
+    access::{MemoryPort, RequestKind, Supplier, Translation},
     signal::{CoreObserver, CoreSignal, WatchedLoad},
 };
 
 /// Where and for whom memory is touched.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct AccessPlace {
     pub address: u64,
     pub bytes: u64,
     pub instruction: u64,
@@ -25,28 +25,28 @@ pub(super) struct Place {
 
 /// What became of a load.
 #[derive(Clone, Copy)]
-struct Answer {
+struct AccessAnswer {
     complete: u64,
     supplier: Supplier,
     translation: Translation,
 }
 
-impl<P: CoreObserver> Thread<P> {
+impl<P: CoreObserver> CoreThread<P> {
     /// A µop that has an address and started at `at`, its sources there at `ready`; gives the cycle in which it is
     /// complete.
     #[inline]
-    pub(super) fn access<M: Memory, const WATCHED: bool>(
+    pub(super) fn access<M: MemoryPort, const WATCHED: bool>(
         &mut self,
-        op: &Op,
-        place: Place,
+        op: &TableOp,
+        place: AccessPlace,
         ready: u64,
         at: u64,
         hardware: &mut Hardware,
-        port: &mut Port<'_, M>,
+        port: &mut StorePort<'_, M>,
     ) -> u64 {
         match op.kind {
-            Kind::Load => self.load::<M, WATCHED>(op, place, ready, at, hardware, port),
-            Kind::StoreAddress => {
+            OperationKind::Load => self.load::<M, WATCHED>(op, place, ready, at, hardware, port),
+            OperationKind::StoreAddress => {
                 self.statistics.stores_split += u64::from(place.crosses);
                 if WATCHED && let Some(probe) = &mut self.probe {
                     probe.pulse(CoreSignal::StoresSplit, at, place.crosses.into());
@@ -64,7 +64,7 @@ impl<P: CoreObserver> Thread<P> {
 
     /// Waits for everything before it; loads and stores behind it wait for it.
     #[cold]
-    pub(super) fn fence<M: Memory>(&mut self, ready: u64, port: &mut Port<'_, M>) -> u64 {
+    pub(super) fn fence<M: MemoryPort>(&mut self, ready: u64, port: &mut StorePort<'_, M>) -> u64 {
         let drained = self.alone(ready, port);
         self.barrier = port.drain_write_combining(drained) + 1;
         self.barrier
@@ -72,25 +72,25 @@ impl<P: CoreObserver> Thread<P> {
 
     /// When an operation can run that must be the oldest one, with the store buffer empty: a fence, an atomic one.
     #[cold]
-    pub(super) fn alone<M: Memory>(&mut self, ready: u64, port: &mut Port<'_, M>) -> u64 {
+    pub(super) fn alone<M: MemoryPort>(&mut self, ready: u64, port: &mut StorePort<'_, M>) -> u64 {
         ready.max(self.retired()).max(self.stores.drain(port))
     }
 
     #[inline]
-    fn load<M: Memory, const WATCHED: bool>(
+    fn load<M: MemoryPort, const WATCHED: bool>(
         &mut self,
-        op: &Op,
-        place: Place,
+        op: &TableOp,
+        place: AccessPlace,
         ready: u64,
         at: u64,
         hardware: &mut Hardware,
-        port: &mut Port<'_, M>,
+        port: &mut StorePort<'_, M>,
     ) -> u64 {
         self.stores.send_until(at, port);
         let mut forwarded = false;
         let answer = match self.stores.find(place, at) {
-            Found::Nothing => self.read::<M, WATCHED>(op, place, at, hardware, port),
-            Found::Forward { ready: data, value } => {
+            ForwardedStore::Nothing => self.read::<M, WATCHED>(op, place, at, hardware, port),
+            ForwardedStore::Forward { ready: data, value } => {
                 self.statistics.loads_forwarded += 1;
                 forwarded = true;
                 let complete = match self.limits.memory_renaming {
@@ -98,9 +98,9 @@ impl<P: CoreObserver> Thread<P> {
                     true => value.max(ready),
                     false => at.max(data) + self.limits.store_forward_latency,
                 };
-                Answer { complete, supplier: Supplier::L1, translation: Translation::L1 }
+                AccessAnswer { complete, supplier: Supplier::L1, translation: Translation::L1 }
             }
-            Found::Blocked(store) => {
+            ForwardedStore::Blocked(store) => {
                 self.statistics.loads_blocked += 1;
                 if WATCHED && let Some(probe) = &mut self.probe {
                     probe.pulse(CoreSignal::LoadsBlocked, at, 1);
@@ -110,12 +110,12 @@ impl<P: CoreObserver> Thread<P> {
                 self.read::<M, WATCHED>(op, place, again, hardware, port)
             }
         };
-        let Answer { complete, supplier, translation } = answer;
+        let AccessAnswer { complete, supplier, translation } = answer;
         self.statistics.load_cycles += complete.saturating_sub(at);
         hardware.timeline.pend(pending(supplier), at, complete);
         let dispatched = self.dispatched();
         if WATCHED && let Some(probe) = &mut self.probe {
-            let Place { instruction, address, .. } = place;
+            let AccessPlace { instruction, address, .. } = place;
             let started = at;
             probe.load(&WatchedLoad {
                 instruction,
@@ -133,17 +133,20 @@ impl<P: CoreObserver> Thread<P> {
 
     /// Asks the memory system at `at`, twice if the load crosses a line.
     #[inline]
-    fn read<M: Memory, const WATCHED: bool>(
+    fn read<M: MemoryPort, const WATCHED: bool>(
         &mut self,
-        op: &Op,
-        place: Place,
+        op: &TableOp,
+        place: AccessPlace,
         at: u64,
         hardware: &mut Hardware,
-        port: &mut Port<'_, M>,
-    ) -> Answer {
+        port: &mut StorePort<'_, M>,
+    ) -> AccessAnswer {
         let (cycles, response) = port.ask(RequestKind::Load, place.address, at, place.instruction);
-        let mut answer =
-            Answer { complete: at + cycles, supplier: response.supplier, translation: response.translation };
+        let mut answer = AccessAnswer {
+            complete: at + cycles,
+            supplier: response.supplier,
+            translation: response.translation,
+        };
         if place.crosses {
             self.statistics.loads_split += 1;
             let second = port.second_line(place.address);
@@ -165,10 +168,10 @@ impl<P: CoreObserver> Thread<P> {
     }
 }
 
-fn pending(supplier: Supplier) -> Pending {
+fn pending(supplier: Supplier) -> PendingUop {
     match supplier {
-        Supplier::L1 => Pending::Load,
-        Supplier::FillBuffer | Supplier::L2 => Pending::L1Miss,
-        _ => Pending::L2Miss,
+        Supplier::L1 => PendingUop::Load,
+        Supplier::FillBuffer | Supplier::L2 => PendingUop::L1Miss,
+        _ => PendingUop::L2Miss,
     }
 }

@@ -5,13 +5,13 @@ use crate::{divider::Divider, time::Time};
 /// Converts between the cycles of a core and time. After a change of frequency cycles count on from the moment of
 /// the change.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock {
+pub struct CoreClock {
     cycle_fs: Divider,
     epoch_cycle: u64,
     epoch: Time,
 }
 
-impl Clock {
+impl CoreClock {
     /// A clock that begins with cycle 0 at time 0. A frequency of 0 is taken as 1.
     pub fn new(hz: u64) -> Self {
         let cycle_fs = Divider::new(Time::cycle_of(hz.max(1)).0);
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn cycles_go_on_after_a_change() {
-        let mut clock = Clock::new(2_000_000_000);
+        let mut clock = CoreClock::new(2_000_000_000);
         assert_eq!(clock.time(10), Time::from_ns(5.0));
         clock.change(1_000_000_000, 10);
         assert_eq!(clock.time(10), Time::from_ns(5.0));
@@ -67,7 +67,7 @@ mod tests {
     proptest! {
         #[test]
         fn cycles_cover_a_span_and_no_more(hz in 100_000_000u64..6_000_000_000, span in 0u64..1 << 62) {
-            let clock = Clock::new(hz);
+            let clock = CoreClock::new(hz);
             let cycles = clock.cycles(Time(span));
             prop_assert!(cycles * clock.cycle().0 >= span);
             prop_assert!(cycles == 0 || (cycles - 1) * clock.cycle().0 < span);

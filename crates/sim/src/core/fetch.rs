@@ -1,8 +1,8 @@
 //! Where a thread's instructions come from: µop cache, or level-one instruction cache and decoders.
 
-use machine::model::{CacheGeometry, FrontEnd, TlbLevel};
+use machine::model::{CacheGeometry, FrontEnd, ModelTlb};
 
-use super::table::{BlockTable, Table};
+use super::table::{BlockTable, UopTable};
 
 /// Tags with least-recently-used replacement: an instruction cache, or an instruction TLB.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ impl Tags {
     }
 
     /// For pages of 4 KiB.
-    pub fn tlb(level: &TlbLevel) -> Self {
+    pub fn tlb(level: &ModelTlb) -> Self {
         let ways = level.ways.clamp(1, 1 << 10);
         Self::new(u64::from(level.entries / ways), ways, 12)
     }
@@ -81,7 +81,7 @@ impl UopCache {
 
     /// Whether a block is held; it will be from now on if it fits.
     #[inline]
-    pub fn touch(&mut self, index: usize, table: &Table) -> bool {
+    pub fn touch(&mut self, index: usize, table: &UopTable) -> bool {
         self.stamp += 1;
         match self.used.get_mut(index) {
             Some(used) if *used != 0 => {
@@ -96,7 +96,7 @@ impl UopCache {
         }
     }
 
-    fn insert(&mut self, index: usize, table: &Table) {
+    fn insert(&mut self, index: usize, table: &UopTable) {
         let size = |block: &BlockTable| block.counts.slots;
         let needed = size(&table.blocks[index]);
         if needed > self.capacity {

@@ -2,7 +2,7 @@
 
 use machine::model::Model;
 
-use super::{branch::Predictor, clock::Clock, fetch::Tags, timeline::Timeline};
+use super::{branch::Predictor, clock::CoreClock, fetch::Tags, timeline::CoreTimeline};
 
 /// Threads a core can have.
 pub(crate) const THREADS: usize = 2;
@@ -11,7 +11,7 @@ const SHARED_CYCLES: usize = 1 << 12;
 
 /// Sizes and times of a core that are used for every µop, as 64-bit numbers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub(crate) struct CoreLimits {
     pub dispatch_width: u64,
     pub retire_width: u64,
     pub reorder_entries: u32,
@@ -26,7 +26,7 @@ pub(crate) struct Limits {
     pub line_bytes: u64,
 }
 
-impl Limits {
+impl CoreLimits {
     /// `model` has been checked.
     pub fn new(model: &Model) -> Self {
         let core = &model.core;
@@ -64,9 +64,9 @@ impl Limits {
 pub(crate) struct Hardware {
     /// Number of the core in the memory system.
     pub number: usize,
-    pub limits: Limits,
-    pub clock: Clock,
-    pub timeline: Timeline,
+    pub limits: CoreLimits,
+    pub clock: CoreClock,
+    pub timeline: CoreTimeline,
     pub predictor: Predictor,
     pub l1i: Tags,
     pub itlb: Tags,
@@ -81,9 +81,9 @@ impl Hardware {
     pub fn new(number: usize, model: &Model) -> Self {
         Self {
             number,
-            limits: Limits::new(model),
-            clock: Clock::new(model.clock.core_hz),
-            timeline: Timeline::default(),
+            limits: CoreLimits::new(model),
+            clock: CoreClock::new(model.clock.core_hz),
+            timeline: CoreTimeline::default(),
             predictor: Predictor::new(&model.front_end.branch),
             l1i: Tags::cache(&model.front_end.l1i),
             itlb: Tags::tlb(&model.front_end.itlb),

@@ -31,7 +31,7 @@ pub(crate) mod table;
 pub(crate) mod thread;
 pub mod timeline;
 
-pub use clock::Clock;
+pub use clock::CoreClock;
 pub use statistics::Statistics;
 
 use machine::model::OpClass;

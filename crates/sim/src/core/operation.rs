@@ -8,7 +8,7 @@ use super::{CoreError, timeline::MAX_PORTS};
 /// What a µop does to a core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub(crate) enum OperationKind {
     /// One or a few cycles of a port.
     Execute,
     /// Data of a store.
@@ -27,7 +27,7 @@ pub(crate) enum Kind {
     Fence,
 }
 
-impl Kind {
+impl OperationKind {
     /// Whether it is more, or less, than one start on a port.
     #[inline]
     pub fn is_special(self) -> bool {
@@ -38,7 +38,7 @@ impl Kind {
 /// Ports, latency and repeat time of a µop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Timing {
-    pub kind: Kind,
+    pub kind: OperationKind,
     /// One bit per lane of the timeline.
     pub ports: u16,
     pub latency: u16,
@@ -47,7 +47,7 @@ pub(crate) struct Timing {
 
 /// One entry per class of operation.
 #[derive(Clone, Copy, Debug, Default)]
-struct Unit {
+struct ExecutionUnit {
     /// Lanes that run it.
     ports: u16,
     latency: Option<u16>,
@@ -58,7 +58,7 @@ struct Unit {
 /// What a core model offers, by class.
 #[derive(Clone, Debug)]
 pub(crate) struct Units {
-    units: [Unit; CLASSES],
+    units: [ExecutionUnit; CLASSES],
     /// Widest access of each lane; the largest number where the model names none.
     widest: [u32; MAX_PORTS],
 }
@@ -77,7 +77,7 @@ impl Units {
         // Of equally loaded ports the first is taken: those that can do least come first.
         let mut ports: Vec<_> = model.ports.iter().collect();
         ports.sort_by_key(|port| port.runs.len());
-        let mut units = [Unit { repeat: 1, repeat_wide: 1, ..Unit::default() }; CLASSES];
+        let mut units = [ExecutionUnit { repeat: 1, repeat_wide: 1, ..ExecutionUnit::default() }; CLASSES];
         for class in IMPLIED {
             units[class as usize].latency = Some(1);
         }
@@ -100,7 +100,8 @@ impl Units {
     /// The timing of a µop; `bytes` are those of its memory operand, where it has one.
     pub fn timing(&self, uop: &Uop, bytes: u16, address: u64) -> Result<Timing, CoreError> {
         let Some(class) = class_of(uop) else {
-            let kind = if uop.class() == UopClass::Fence { Kind::Fence } else { Kind::Free };
+            let kind =
+                if uop.class() == UopClass::Fence { OperationKind::Fence } else { OperationKind::Free };
             return Ok(Timing { kind, ports: 0, latency: 0, busy: 0 });
         };
         let unit = &self.units[class as usize];
@@ -109,7 +110,7 @@ impl Units {
         }
         let latency = unit.latency.ok_or(CoreError::NoLatency { address, class })?;
         let kind = kind_of(uop.class(), class);
-        let accesses = matches!(kind, Kind::Load | Kind::StoreData);
+        let accesses = matches!(kind, OperationKind::Load | OperationKind::StoreData);
         let wide = if accesses { bytes >= WIDE_BYTES } else { u16::from(uop.width_bytes()) >= WIDE_BYTES };
         let mut busy = if wide { unit.repeat_wide } else { unit.repeat };
         let mut ports = unit.ports;
@@ -128,14 +129,14 @@ fn narrow(cycles: u32) -> u16 {
     u16::try_from(cycles).unwrap_or(u16::MAX)
 }
 
-fn kind_of(uop: UopClass, class: OpClass) -> Kind {
+fn kind_of(uop: UopClass, class: OpClass) -> OperationKind {
     match (uop, class) {
-        (UopClass::Load, _) => Kind::Load,
-        (UopClass::Prefetch, _) => Kind::Prefetch,
-        (UopClass::StoreAddress, _) => Kind::StoreAddress,
-        (UopClass::StoreData, _) => Kind::StoreData,
-        (_, OpClass::IntegerDivide | OpClass::FloatDivide | OpClass::FloatSqrt) => Kind::Divide,
-        _ => Kind::Execute,
+        (UopClass::Load, _) => OperationKind::Load,
+        (UopClass::Prefetch, _) => OperationKind::Prefetch,
+        (UopClass::StoreAddress, _) => OperationKind::StoreAddress,
+        (UopClass::StoreData, _) => OperationKind::StoreData,
+        (_, OpClass::IntegerDivide | OpClass::FloatDivide | OpClass::FloatSqrt) => OperationKind::Divide,
+        _ => OperationKind::Execute,
     }
 }
 

@@ -2,14 +2,14 @@
 
 /// A clock in cycles, and how much of its current cycle is used.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pace {
+pub(super) struct CorePace {
     pub cycle: u64,
     pub used: u64,
     /// Cycles in which anything happened.
     pub active: u64,
 }
 
-impl Pace {
+impl CorePace {
     /// The first cycle with room.
     #[inline]
     pub fn next(&self, width: u64) -> u64 {

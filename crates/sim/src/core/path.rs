@@ -4,12 +4,12 @@ use code::Flow;
 
 use super::{
     hardware::Hardware,
-    stores::Port,
-    table::{BlockTable, Table},
-    thread::Thread,
+    stores::StorePort,
+    table::{BlockTable, UopTable},
+    thread::CoreThread,
 };
 use crate::{
-    access::{Memory, RequestKind},
+    access::{MemoryPort, RequestKind},
     signal::{CoreObserver, CoreSignal},
 };
 
@@ -29,14 +29,14 @@ pub(super) struct BranchTimes {
     pub resolved: u64,
 }
 
-impl<P: CoreObserver> Thread<P> {
+impl<P: CoreObserver> CoreThread<P> {
     /// When the block's first µop can be had, and whether the decoders deliver it.
-    pub(super) fn fetch<M: Memory>(
+    pub(super) fn fetch<M: MemoryPort>(
         &mut self,
         index: usize,
-        table: &Table,
+        table: &UopTable,
         hardware: &mut Hardware,
-        port: &mut Port<'_, M>,
+        port: &mut StorePort<'_, M>,
     ) -> (u64, bool) {
         let mut start = self.front_free.max(self.front_started);
         if self.uop_cache.touch(index, table) {

@@ -2,7 +2,7 @@
 
 use code::{Block, Flow, Instruction, UopClass};
 
-use super::table::Op;
+use super::table::TableOp;
 use crate::signal::{CoreSignal, Retirement};
 
 /// Bytes of a vector from which on it counts as AVX.
@@ -91,7 +91,7 @@ fn floating(uops: &[code::Uop], instruction: &Instruction) -> Option<(CoreSignal
 }
 
 /// Gathers what retires in each slot at its last µop.
-pub(super) fn close_slots(ops: &[Op], retirements: &mut [Retirement]) {
+pub(super) fn close_slots(ops: &[TableOp], retirements: &mut [Retirement]) {
     for place in 1..ops.len() {
         if !ops[place].begins {
             let mut slot = std::mem::take(&mut retirements[place - 1]);

@@ -69,7 +69,7 @@ pub struct Statistics {
     /// Blocks delivered by the µop cache.
     pub blocks_from_uop_cache: u64,
     /// What the ports of the core did, both threads together.
-    pub activity: Activity,
+    pub activity: CoreActivity,
 }
 
 impl Statistics {
@@ -86,7 +86,7 @@ impl Statistics {
 
 /// What the ports of a core did, cycle by cycle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Activity {
+pub struct CoreActivity {
     /// Cycles looked at.
     pub cycles: u64,
     /// Cycles with at least one, two, three, four ports busy. A wide access that keeps a port for several cycles
@@ -106,7 +106,7 @@ pub struct Activity {
     pub stall_l2_miss_pending: u64,
 }
 
-impl Activity {
+impl CoreActivity {
     /// Cycles in which no port was busy.
     pub fn without_execution(&self) -> u64 {
         self.cycles.saturating_sub(self.executing[0])

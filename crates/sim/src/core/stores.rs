@@ -8,8 +8,8 @@
 //! and all behind it commit later: it has to ask again when it is the oldest. A load is forwarded its data meanwhile
 //! and needs no line, so a core notices the loss of a line only when its buffer is full.
 
-use super::{access::Place, clock::Clock};
-use crate::access::{Memory, Request, RequestKind, Response};
+use super::{access::AccessPlace, clock::CoreClock};
+use crate::access::{MemoryPort, MemoryRequest, RequestKind, Response};
 
 /// Buckets of the table from lines to stores.
 const BUCKETS: usize = 256;
@@ -18,7 +18,7 @@ const UNKNOWN: u64 = u64::MAX;
 
 /// A store in the buffer, or just drained from it.
 #[derive(Clone, Copy, Debug)]
-struct Store {
+struct BufferedStore {
     address: u64,
     bytes: u64,
     instruction: u64,
@@ -33,9 +33,9 @@ struct Store {
     before: [u64; 2],
 }
 
-impl Store {
+impl BufferedStore {
     /// When the store can commit, from `commit` on: it asks for its line again if another core has taken it.
-    fn own_at<M: Memory>(&self, commit: u64, port: &mut Port<'_, M>) -> u64 {
+    fn own_at<M: MemoryPort>(&self, commit: u64, port: &mut StorePort<'_, M>) -> u64 {
         if self.non_temporal {
             return commit;
         }
@@ -49,7 +49,7 @@ impl Store {
 
 /// What an older store means to a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum ForwardedStore {
     /// No store in the buffer overlaps.
     Nothing,
     /// It holds all of the load's bytes.
@@ -64,20 +64,20 @@ pub(crate) enum Found {
 }
 
 /// Where requests go.
-pub(crate) struct Port<'a, M> {
+pub(crate) struct StorePort<'a, M> {
     pub memory: &'a mut M,
-    pub clock: &'a Clock,
+    pub clock: &'a CoreClock,
     pub core: usize,
     pub line_bytes: u64,
     pub split_penalty: u64,
 }
 
-impl<M: Memory> Port<'_, M> {
+impl<M: MemoryPort> StorePort<'_, M> {
     /// Asks at `cycle`; gives the cycles until it is done, and the response.
     #[inline]
     pub fn ask(&mut self, kind: RequestKind, address: u64, cycle: u64, instruction: u64) -> (u64, Response) {
         let at = self.clock.time(cycle);
-        let response = self.memory.access(&Request { core: self.core, kind, address, at, instruction });
+        let response = self.memory.access(&MemoryRequest { core: self.core, kind, address, at, instruction });
         (self.clock.cycles(response.ready.since(at)), response)
     }
 
@@ -117,7 +117,7 @@ impl<M: Memory> Port<'_, M> {
 /// The stores of one thread.
 #[derive(Clone, Debug)]
 pub(crate) struct StoreBuffer {
-    stores: Box<[Store]>,
+    stores: Box<[BufferedStore]>,
     entries: u64,
     /// Number of the next store.
     next: u64,
@@ -140,7 +140,7 @@ pub(crate) struct StoreBuffer {
 impl StoreBuffer {
     pub fn new(entries: u32, line_shift: u32) -> Self {
         let entries = u64::from(entries.max(1));
-        let empty = Store {
+        let empty = BufferedStore {
             address: 0,
             bytes: 0,
             instruction: 0,
@@ -167,7 +167,7 @@ impl StoreBuffer {
     }
 
     #[inline]
-    fn store(&mut self, number: u64) -> &mut Store {
+    fn store(&mut self, number: u64) -> &mut BufferedStore {
         let mask = self.stores.len() - 1;
         &mut self.stores[number as usize & mask]
     }
@@ -180,7 +180,7 @@ impl StoreBuffer {
 
     /// When there is room for one more store.
     #[inline]
-    pub fn room_at<M: Memory>(&mut self, port: &mut Port<'_, M>) -> u64 {
+    pub fn room_at<M: MemoryPort>(&mut self, port: &mut StorePort<'_, M>) -> u64 {
         match self.next.checked_sub(self.entries) {
             Some(oldest) => self.commit_of(oldest, port),
             None => 0,
@@ -188,8 +188,8 @@ impl StoreBuffer {
     }
 
     /// A store whose address is known at `ready`.
-    pub fn begin(&mut self, place: Place, non_temporal: bool, ready: u64) {
-        let Place { address, bytes, instruction, crosses } = place;
+    pub fn begin(&mut self, place: AccessPlace, non_temporal: bool, ready: u64) {
+        let AccessPlace { address, bytes, instruction, crosses } = place;
         let number = self.next;
         self.next += 1;
         self.oldest = self.next.saturating_sub(self.entries);
@@ -197,8 +197,17 @@ impl StoreBuffer {
         let buckets = [first, if crosses { self.bucket(address + bytes - 1) } else { first }];
         let before = buckets.map(|bucket| self.buckets[bucket]);
         let (retired, commit) = (UNKNOWN, UNKNOWN);
-        *self.store(number) =
-            Store { address, bytes, instruction, non_temporal, ready, value: 0, retired, commit, before };
+        *self.store(number) = BufferedStore {
+            address,
+            bytes,
+            instruction,
+            non_temporal,
+            ready,
+            value: 0,
+            retired,
+            commit,
+            before,
+        };
         for bucket in buckets {
             self.buckets[bucket] = number + 1;
         }
@@ -227,14 +236,14 @@ impl StoreBuffer {
 
     /// Sends all stores that have retired by `cycle`.
     #[inline]
-    pub fn send_until<M: Memory>(&mut self, cycle: u64, port: &mut Port<'_, M>) {
+    pub fn send_until<M: MemoryPort>(&mut self, cycle: u64, port: &mut StorePort<'_, M>) {
         while self.due <= cycle {
             self.send(port);
         }
     }
 
     /// When store `number` commits.
-    fn commit_of<M: Memory>(&mut self, number: u64, port: &mut Port<'_, M>) -> u64 {
+    fn commit_of<M: MemoryPort>(&mut self, number: u64, port: &mut StorePort<'_, M>) -> u64 {
         while self.unsent <= number && self.unsent < self.retiring {
             self.send(port);
         }
@@ -242,7 +251,7 @@ impl StoreBuffer {
     }
 
     /// Sends all stores that have retired; gives the last commit.
-    pub fn drain<M: Memory>(&mut self, port: &mut Port<'_, M>) -> u64 {
+    pub fn drain<M: MemoryPort>(&mut self, port: &mut StorePort<'_, M>) -> u64 {
         while self.unsent < self.retiring {
             self.send(port);
         }
@@ -250,9 +259,9 @@ impl StoreBuffer {
     }
 
     #[inline(never)]
-    fn send<M: Memory>(&mut self, port: &mut Port<'_, M>) {
+    fn send<M: MemoryPort>(&mut self, port: &mut StorePort<'_, M>) {
         let number = self.unsent;
-        let Store { address, bytes, instruction, non_temporal, retired, .. } = *self.store(number);
+        let BufferedStore { address, bytes, instruction, non_temporal, retired, .. } = *self.store(number);
         let kind = if non_temporal { RequestKind::StoreNonTemporal } else { RequestKind::Store };
         let (cycles, _) = port.ask(kind, address, retired, instruction);
         let mut done = retired + cycles;
@@ -273,7 +282,7 @@ impl StoreBuffer {
 
     /// Puts commits right that lie after `now`, if other cores have taken lines since the last look.
     #[inline]
-    pub fn follow_lines<M: Memory>(&mut self, now: u64, port: &mut Port<'_, M>) {
+    pub fn follow_lines<M: MemoryPort>(&mut self, now: u64, port: &mut StorePort<'_, M>) {
         let taken = port.memory.lines_taken(port.core);
         if taken != self.taken {
             self.taken = taken;
@@ -281,7 +290,7 @@ impl StoreBuffer {
         }
     }
 
-    fn commit_anew<M: Memory>(&mut self, now: u64, port: &mut Port<'_, M>) {
+    fn commit_anew<M: MemoryPort>(&mut self, now: u64, port: &mut StorePort<'_, M>) {
         let mut last = 0;
         for number in self.unsent.saturating_sub(self.entries)..self.unsent {
             let store = *self.store(number);
@@ -297,28 +306,28 @@ impl StoreBuffer {
 
     /// The youngest store that overlaps a load which starts at `cycle`.
     #[inline]
-    pub fn find(&self, place: Place, cycle: u64) -> Found {
-        let Place { address, bytes, crosses, .. } = place;
+    pub fn find(&self, place: AccessPlace, cycle: u64) -> ForwardedStore {
+        let AccessPlace { address, bytes, crosses, .. } = place;
         let bucket = self.bucket(address);
         // Most loads find their bucket empty.
         match self.buckets[bucket] > self.oldest || crosses {
             true => self.search(bucket, address, bytes, cycle),
-            false => Found::Nothing,
+            false => ForwardedStore::Nothing,
         }
     }
 
     #[inline(never)]
-    fn search(&self, bucket: usize, address: u64, bytes: u64, cycle: u64) -> Found {
+    fn search(&self, bucket: usize, address: u64, bytes: u64, cycle: u64) -> ForwardedStore {
         let found = self.find_in(bucket, address, bytes, cycle);
         let last = self.bucket(address + bytes.max(1) - 1);
-        if found != Found::Nothing || last == bucket {
+        if found != ForwardedStore::Nothing || last == bucket {
             return found;
         }
         self.find_in(last, address, bytes, cycle)
     }
 
     #[inline]
-    fn find_in(&self, bucket: usize, address: u64, bytes: u64, cycle: u64) -> Found {
+    fn find_in(&self, bucket: usize, address: u64, bytes: u64, cycle: u64) -> ForwardedStore {
         let mut link = self.buckets[bucket];
         while link > self.oldest {
             let number = link - 1;
@@ -331,17 +340,17 @@ impl StoreBuffer {
             if store.address < address + bytes && address < end {
                 let whole = store.address <= address && address + bytes <= end;
                 return match whole {
-                    true => Found::Forward { ready: store.ready, value: store.value },
-                    false => Found::Blocked(number),
+                    true => ForwardedStore::Forward { ready: store.ready, value: store.value },
+                    false => ForwardedStore::Blocked(number),
                 };
             }
             link = store.before[usize::from(self.bucket(store.address) != bucket)];
         }
-        Found::Nothing
+        ForwardedStore::Nothing
     }
 
     /// When a load that store `number` blocks can read the L1.
-    pub fn unblocked_at<M: Memory>(&mut self, number: u64, port: &mut Port<'_, M>) -> u64 {
+    pub fn unblocked_at<M: MemoryPort>(&mut self, number: u64, port: &mut StorePort<'_, M>) -> u64 {
         self.commit_of(number, port)
     }
 }

@@ -5,7 +5,7 @@ use machine::model::{FrontEnd, Model};
 
 use super::{
     CoreError,
-    operation::{Kind, Timing, Units},
+    operation::{OperationKind, Timing, Units},
     retirement,
 };
 use crate::signal::Retirement;
@@ -21,10 +21,10 @@ const UNSIZED_BYTES: u16 = 8;
 
 /// One µop as a core executes it. A macro-fused pair is one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Op {
+pub(crate) struct TableOp {
     pub sources: [u8; Uop::MAX_REGS],
     pub destinations: [u8; Uop::MAX_REGS],
-    pub kind: Kind,
+    pub kind: OperationKind,
     pub locked: bool,
     pub non_temporal: bool,
     pub is_branch: bool,
@@ -85,14 +85,14 @@ pub(crate) struct BlockTable {
 
 /// All blocks of a source for one model.
 #[derive(Debug)]
-pub(crate) struct Table {
-    pub ops: Vec<Op>,
+pub(crate) struct UopTable {
+    pub ops: Vec<TableOp>,
     /// What retires with each µop that ends a slot; only looked at by a probe.
     pub retirements: Vec<Retirement>,
     pub blocks: Vec<BlockTable>,
 }
 
-impl Table {
+impl UopTable {
     pub fn new(blocks: &[Block], model: &Model) -> Result<Self, CoreError> {
         let units = Units::new(&model.core)?;
         let mut table =
@@ -152,7 +152,7 @@ impl Table {
     }
 
     /// Makes the compare just added and this branch one µop; false if their registers do not fit one.
-    fn fuse(&mut self, branch: &Op) -> bool {
+    fn fuse(&mut self, branch: &TableOp) -> bool {
         let Some(compare) = self.ops.last_mut() else { return false };
         let made = compare.destinations;
         let needed =
@@ -162,7 +162,7 @@ impl Table {
         sources.extend(needed);
         sources.sort_unstable();
         sources.dedup();
-        if sources.len() > Uop::MAX_REGS || compare.kind != Kind::Execute {
+        if sources.len() > Uop::MAX_REGS || compare.kind != OperationKind::Execute {
             return false;
         }
         compare.sources = padded(sources.into_iter(), NO_SOURCE);
@@ -178,12 +178,12 @@ fn padded(registers: impl Iterator<Item = u8>, filler: u8) -> [u8; Uop::MAX_REGS
     all
 }
 
-fn make(block: &Block, instruction: &Instruction, uop: &Uop, units: &Units) -> Result<Op, CoreError> {
+fn make(block: &Block, instruction: &Instruction, uop: &Uop, units: &Units) -> Result<TableOp, CoreError> {
     let operand = uop.memory().and_then(|index| block.memory().get(index));
     let bytes = operand.map_or(0, |operand| operand.bytes().unwrap_or(UNSIZED_BYTES));
     let Timing { kind, ports, latency, busy } = units.timing(uop, bytes, instruction.address())?;
     let index = |reg: &Reg| reg.index() as u8;
-    Ok(Op {
+    Ok(TableOp {
         sources: padded(uop.sources().iter().map(index), NO_SOURCE),
         destinations: padded(uop.destinations().iter().map(index), NO_DESTINATION),
         kind,
@@ -209,17 +209,19 @@ fn make(block: &Block, instruction: &Instruction, uop: &Uop, units: &Units) -> R
 }
 
 /// Marks the last µop of each slot and sums up what the slot needs.
-fn close_slots(ops: &mut [Op]) {
+fn close_slots(ops: &mut [TableOp]) {
     let mut start = 0;
     while start < ops.len() {
         let end =
             ops[start + 1..].iter().position(|op| op.begins).map_or(ops.len(), |found| start + 1 + found);
         let slot = &mut ops[start..end];
-        let of = |wanted: fn(Kind) -> bool| slot.iter().filter(|op| wanted(op.kind)).count().min(255) as u8;
-        let scheduled = of(|kind| !matches!(kind, Kind::Free | Kind::Fence));
-        let loads = of(|kind| matches!(kind, Kind::Load | Kind::Prefetch));
-        let addresses = of(|kind| kind == Kind::StoreAddress);
-        let data = of(|kind| kind == Kind::StoreData);
+        let of = |wanted: fn(OperationKind) -> bool| {
+            slot.iter().filter(|op| wanted(op.kind)).count().min(255) as u8
+        };
+        let scheduled = of(|kind| !matches!(kind, OperationKind::Free | OperationKind::Fence));
+        let loads = of(|kind| matches!(kind, OperationKind::Load | OperationKind::Prefetch));
+        let addresses = of(|kind| kind == OperationKind::StoreAddress);
+        let data = of(|kind| kind == OperationKind::StoreData);
         slot.iter_mut().for_each(|op| (op.begins, op.ends) = (false, false));
         if let Some(first) = slot.first_mut() {
             (first.begins, first.scheduled, first.loads, first.stores_begun) =
@@ -232,14 +234,14 @@ fn close_slots(ops: &mut [Op]) {
     }
 }
 
-fn count(block: &Block, ops: &[Op]) -> BlockCounts {
+fn count(block: &Block, ops: &[TableOp]) -> BlockCounts {
     let totals = block.totals();
-    let of = |wanted: fn(&Op) -> bool| ops.iter().filter(|op| wanted(op)).count() as u64;
+    let of = |wanted: fn(&TableOp) -> bool| ops.iter().filter(|op| wanted(op)).count() as u64;
     BlockCounts {
         instructions: totals.instructions,
         slots: of(|op| op.begins),
         uops: ops.len() as u64,
-        executed: of(|op| !matches!(op.kind, Kind::Free | Kind::Fence)),
+        executed: of(|op| !matches!(op.kind, OperationKind::Free | OperationKind::Fence)),
         loads: totals.loads,
         stores: totals.stores,
         branches: totals.branches,
@@ -283,8 +285,8 @@ mod tests {
     /// vaddpd ymm0, ymm0, [rdi]; vmovupd [rsi], ymm0; cmp rax, rsi; jb.
     const CODE: [u8; 13] = [0xc5, 0xfd, 0x58, 0x07, 0xc5, 0xfd, 0x11, 0x06, 0x48, 0x39, 0xf0, 0x72, 0xf3];
 
-    fn table(model: &Model, bytes: &[u8]) -> Result<Table, CoreError> {
-        Table::new(&[decode_block(bytes, 0x1000).expect("a block")], model)
+    fn table(model: &Model, bytes: &[u8]) -> Result<UopTable, CoreError> {
+        UopTable::new(&[decode_block(bytes, 0x1000).expect("a block")], model)
     }
 
     fn model(name: &str) -> Model {
@@ -314,7 +316,7 @@ mod tests {
         let busy = |name| {
             let table = table(&model(name), &CODE).expect("a table");
             let of = |kind| table.ops.iter().find(|op| op.kind == kind).map(|op| op.busy);
-            (of(Kind::Load), of(Kind::StoreData))
+            (of(OperationKind::Load), of(OperationKind::StoreData))
         };
         assert_eq!(busy("haswell-ep-e5-2680v3"), (Some(1), Some(1)));
         assert_eq!(busy("sandy-bridge-ep-e5-2670"), (Some(2), Some(2)));
@@ -341,7 +343,7 @@ mod tests {
         assert_eq!(error, CoreError::NoPort { address: 0x1000, class: OpClass::FloatAdd });
         model.core.ports = vec![model.core.ports[0].clone(); 13];
         assert_eq!(
-            Table::new(&[], &model).expect_err("13 ports"),
+            UopTable::new(&[], &model).expect_err("13 ports"),
             CoreError::TooManyPorts { ports: 13, most: 12 }
         );
     }

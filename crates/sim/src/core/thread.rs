@@ -2,33 +2,33 @@
 
 use super::{
     Statistics,
-    access::Place,
+    access::AccessPlace,
     branch::History,
     capacity::Capacity,
     fetch::UopCache,
-    hardware::{Hardware, Limits},
-    operation::Kind,
-    pace::Pace,
+    hardware::{CoreLimits, Hardware},
+    operation::OperationKind,
+    pace::CorePace,
     path::{BranchTimes, Expected},
     scheduler::Scheduler,
-    stores::{Port, StoreBuffer},
-    table::{BlockTable, NO_DESTINATION, NO_SOURCE, Op, REGISTERS, Table},
+    stores::{StoreBuffer, StorePort},
+    table::{BlockTable, NO_DESTINATION, NO_SOURCE, REGISTERS, TableOp, UopTable},
 };
 use crate::{
-    access::Memory,
-    signal::{CoreObserver, CoreSignal, Waits},
-    source::Execution,
+    access::MemoryPort,
+    signal::{CoreObserver, CoreSignal, ObservedWaits},
+    source::BlockExecution,
     time::Time,
 };
 
 /// A hardware thread.
-pub(crate) struct Thread<P> {
+pub(crate) struct CoreThread<P> {
     /// 0 or 1 in its core.
     index: usize,
-    pub(super) limits: Limits,
+    pub(super) limits: CoreLimits,
     registers: [u64; REGISTERS],
-    dispatch: Pace,
-    retirement: Pace,
+    dispatch: CorePace,
+    retirement: CorePace,
     pub(super) window: Capacity,
     loads: Capacity,
     pub(super) stores: StoreBuffer,
@@ -50,16 +50,16 @@ pub(crate) struct Thread<P> {
     started: u64,
 }
 
-impl<P: CoreObserver> Thread<P> {
+impl<P: CoreObserver> CoreThread<P> {
     /// `sharing`: threads of its core, which divide its buffers.
-    pub fn new(index: usize, sharing: u32, limits: Limits, model: &machine::model::Model) -> Self {
+    pub fn new(index: usize, sharing: u32, limits: CoreLimits, model: &machine::model::Model) -> Self {
         let limits = limits.divided(sharing);
         Self {
             index,
             limits,
             registers: [0; REGISTERS],
-            dispatch: Pace::default(),
-            retirement: Pace::default(),
+            dispatch: CorePace::default(),
+            retirement: CorePace::default(),
             window: Capacity::new(limits.reorder_entries),
             loads: Capacity::new(limits.load_buffer),
             stores: StoreBuffer::new(limits.store_buffer, limits.line_bytes.ilog2()),
@@ -78,9 +78,9 @@ impl<P: CoreObserver> Thread<P> {
     }
 
     /// Begins a run at `cycle` with counts at zero. `fresh`: another program than before.
-    pub fn begin(&mut self, cycle: u64, fresh: bool, table: &Table, hardware: &mut Hardware) {
-        self.dispatch = Pace::default();
-        self.retirement = Pace::default();
+    pub fn begin(&mut self, cycle: u64, fresh: bool, table: &UopTable, hardware: &mut Hardware) {
+        self.dispatch = CorePace::default();
+        self.retirement = CorePace::default();
         self.dispatch.jump(cycle);
         self.retirement.jump(cycle);
         (self.started, self.front_started) = (cycle, cycle);
@@ -131,8 +131,8 @@ impl<P: CoreObserver> Thread<P> {
         hardware.clocks[self.index] = u64::MAX;
     }
 
-    fn port<'a, M>(&self, clock: &'a super::Clock, core: usize, memory: &'a mut M) -> Port<'a, M> {
-        Port {
+    fn port<'a, M>(&self, clock: &'a super::CoreClock, core: usize, memory: &'a mut M) -> StorePort<'a, M> {
+        StorePort {
             memory,
             clock,
             core,
@@ -142,7 +142,7 @@ impl<P: CoreObserver> Thread<P> {
     }
 
     /// Lets all stores drain; the moment when everything so far has retired and drained.
-    pub fn settle<M: Memory>(&mut self, hardware: &mut Hardware, memory: &mut M) -> Time {
+    pub fn settle<M: MemoryPort>(&mut self, hardware: &mut Hardware, memory: &mut M) -> Time {
         let clock = hardware.clock;
         let mut port = self.port(&clock, hardware.number, memory);
         let drained = self.stores.drain(&mut port);
@@ -159,17 +159,17 @@ impl<P: CoreObserver> Thread<P> {
     }
 
     /// Gives its probe back after a run, with all that memory told of it.
-    pub fn take_probe<M: Memory>(&mut self, hardware: &Hardware, memory: &mut M) -> Option<Box<P>> {
+    pub fn take_probe<M: MemoryPort>(&mut self, hardware: &Hardware, memory: &mut M) -> Option<Box<P>> {
         let mut probe = self.probe.take()?;
         memory.take_notes(hardware.number, probe.notes());
         Some(probe)
     }
 
     /// Executes one block.
-    pub fn execute<M: Memory>(
+    pub fn execute<M: MemoryPort>(
         &mut self,
-        table: &Table,
-        execution: &Execution,
+        table: &UopTable,
+        execution: &BlockExecution,
         hardware: &mut Hardware,
         memory: &mut M,
     ) {
@@ -181,10 +181,10 @@ impl<P: CoreObserver> Thread<P> {
     }
 
     #[inline(never)]
-    fn execute_block<M: Memory, const WATCHED: bool>(
+    fn execute_block<M: MemoryPort, const WATCHED: bool>(
         &mut self,
-        table: &Table,
-        execution: &Execution,
+        table: &UopTable,
+        execution: &BlockExecution,
         hardware: &mut Hardware,
         memory: &mut M,
     ) {
@@ -245,21 +245,21 @@ impl<P: CoreObserver> Thread<P> {
 
     /// Starts a µop when its sources are there; the cycle in which its result can be used.
     #[inline]
-    fn complete<M: Memory, const WATCHED: bool>(
+    fn complete<M: MemoryPort, const WATCHED: bool>(
         &mut self,
-        op: &Op,
+        op: &TableOp,
         block: &BlockTable,
-        execution: &Execution,
+        execution: &BlockExecution,
         dispatched: u64,
         hardware: &mut Hardware,
-        port: &mut Port<'_, M>,
+        port: &mut StorePort<'_, M>,
     ) -> u64 {
         let [first, second, third, fourth] = op.sources.map(usize::from);
         let mut ready = (dispatched + 1).max(self.registers[first]).max(self.registers[second]);
         if op.sources[2] != NO_SOURCE {
             ready = ready.max(self.registers[third]).max(self.registers[fourth]);
         }
-        if matches!(op.kind, Kind::Load | Kind::Prefetch) {
+        if matches!(op.kind, OperationKind::Load | OperationKind::Prefetch) {
             ready = ready.max(self.barrier);
             if op.locked {
                 ready = self.alone(ready, port);
@@ -274,14 +274,15 @@ impl<P: CoreObserver> Thread<P> {
         };
         self.started::<WATCHED>(at);
         match op.kind {
-            Kind::Load | Kind::Prefetch | Kind::StoreAddress => {
+            OperationKind::Load | OperationKind::Prefetch | OperationKind::StoreAddress => {
                 let address = execution.addresses.get(op.memory as usize).copied().unwrap_or(0);
                 let instruction = block.address + u64::from(op.offset);
                 let bytes = op.bytes.into();
-                let place = Place { address, bytes, instruction, crosses: port.crosses(address, bytes) };
+                let place =
+                    AccessPlace { address, bytes, instruction, crosses: port.crosses(address, bytes) };
                 self.access::<M, WATCHED>(op, place, ready, at, hardware, port)
             }
-            Kind::StoreData => {
+            OperationKind::StoreData => {
                 let known = at + u64::from(op.latency);
                 self.stores.data(ready, known);
                 known
@@ -292,16 +293,16 @@ impl<P: CoreObserver> Thread<P> {
 
     /// The same for a µop that is more, or less, than one start on a port.
     #[inline(never)]
-    fn complete_special<M: Memory, const WATCHED: bool>(
+    fn complete_special<M: MemoryPort, const WATCHED: bool>(
         &mut self,
-        op: &Op,
+        op: &TableOp,
         dispatched: u64,
         ready: u64,
         hardware: &mut Hardware,
-        port: &mut Port<'_, M>,
+        port: &mut StorePort<'_, M>,
     ) -> u64 {
         match op.kind {
-            Kind::Divide => {
+            OperationKind::Divide => {
                 let at = hardware.timeline.reserve_divider(op.ports, ready, op.busy.into());
                 self.started::<WATCHED>(at);
                 if WATCHED && let Some(probe) = &mut self.probe {
@@ -309,7 +310,7 @@ impl<P: CoreObserver> Thread<P> {
                 }
                 at + u64::from(op.latency)
             }
-            Kind::Fence => self.fence(ready, port),
+            OperationKind::Fence => self.fence(ready, port),
             _ => dispatched,
         }
     }
@@ -342,12 +343,12 @@ impl<P: CoreObserver> Thread<P> {
 
     /// The cycle in which a slot is dispatched: all it needs must have room.
     #[inline]
-    fn dispatch<M: Memory, const WATCHED: bool>(
+    fn dispatch<M: MemoryPort, const WATCHED: bool>(
         &mut self,
-        op: &Op,
+        op: &TableOp,
         fetched: u64,
         hardware: &mut Hardware,
-        port: &mut Port<'_, M>,
+        port: &mut StorePort<'_, M>,
     ) -> u64 {
         let next = self.dispatch.next(self.limits.dispatch_width);
         let here = (next.max(fetched)) + u64::from(op.microcode);
@@ -384,7 +385,7 @@ impl<P: CoreObserver> Thread<P> {
             let scheduler = if scheduler > here.max(window).max(loads).max(stores) { scheduler } else { 0 };
             let width = self.limits.dispatch_width;
             probe.span(CoreSignal::Microcode, here - u64::from(op.microcode), here);
-            probe.dispatch(&Waits {
+            probe.dispatch(&ObservedWaits {
                 from: next,
                 delivered: here,
                 window,
@@ -401,7 +402,7 @@ impl<P: CoreObserver> Thread<P> {
     }
 
     #[inline(always)]
-    fn retire<M: Memory>(&mut self, op: &Op, done: u64, port: &mut Port<'_, M>) {
+    fn retire<M: MemoryPort>(&mut self, op: &TableOp, done: u64, port: &mut StorePort<'_, M>) {
         let at = done.max(self.retirement.next(self.limits.retire_width));
         self.retirement.take(at);
         self.window.push(at);
@@ -418,7 +419,7 @@ impl<P: CoreObserver> Thread<P> {
 
     /// Loads and stores behind an atomic operation wait until its store is everywhere.
     #[cold]
-    fn finish_locked<M: Memory>(&mut self, port: &mut Port<'_, M>) {
+    fn finish_locked<M: MemoryPort>(&mut self, port: &mut StorePort<'_, M>) {
         let drained = self.stores.drain(port);
         self.barrier = port.drain_write_combining(drained);
     }

@@ -4,7 +4,7 @@
 //! instructions and a cycle without execution is a bit of a word. Cycles that no µop can reach any more are counted
 //! and cleared.
 
-use super::statistics::Activity;
+use super::statistics::CoreActivity;
 
 /// Ports that fit into a row.
 pub const MAX_PORTS: usize = 12;
@@ -15,13 +15,13 @@ const LANES: usize = 16;
 /// Rows of 64 cycles. What lies further ahead takes no port.
 const ROWS: usize = 1024;
 /// The lane of loads that missed the L2.
-const L2_MISS: usize = Pending::L2Miss as usize;
+const L2_MISS: usize = PendingUop::L2Miss as usize;
 /// Cycles of the ring.
 const RING: u64 = ROWS as u64 * 64;
 
 /// What a load in flight is marked as; each includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pending {
+pub enum PendingUop {
     /// In the L1 or forwarded.
     Load = 13,
     /// Missed the L1.
@@ -31,7 +31,7 @@ pub enum Pending {
 }
 
 /// The busy cycles of a core.
-pub struct Timeline {
+pub struct CoreTimeline {
     rows: Box<[[u64; LANES]; ROWS]>,
     /// All cycles before are counted; their rows are clear.
     accounted: u64,
@@ -49,7 +49,7 @@ pub struct Timeline {
     pending: [u64; 6],
 }
 
-impl Default for Timeline {
+impl Default for CoreTimeline {
     fn default() -> Self {
         Self {
             rows: Box::new([[0; LANES]; ROWS]),
@@ -64,16 +64,16 @@ impl Default for Timeline {
     }
 }
 
-impl Timeline {
+impl CoreTimeline {
     /// Up to where all is counted.
     pub fn accounted(&self) -> u64 {
         self.accounted
     }
 
     /// The counts up to there.
-    pub fn activity(&self) -> Activity {
+    pub fn activity(&self) -> CoreActivity {
         let [load, l1, l2, stall_load, stall_l1, stall_l2] = self.pending;
-        Activity {
+        CoreActivity {
             cycles: self.cycles,
             executing: self.executing,
             load_pending: load,
@@ -199,9 +199,9 @@ impl Timeline {
 
     /// Marks a load in flight.
     #[inline]
-    pub fn pend(&mut self, pending: Pending, from: u64, to: u64) {
+    pub fn pend(&mut self, pending: PendingUop, from: u64, to: u64) {
         // Loads in flight overlap: most of the span, or all of it, is marked already.
-        let depth = pending as usize - Pending::Load as usize;
+        let depth = pending as usize - PendingUop::Load as usize;
         let (first, end) = self.pended[depth];
         if first <= from && to <= end {
             return;
@@ -303,8 +303,8 @@ impl Timeline {
             pending.iter_mut().for_each(|sum| *sum += cycles);
             stalls.iter_mut().for_each(|sum| *sum += cycles - executing);
         } else {
-            let l1 = row[Pending::L1Miss as usize] & mask | l2;
-            let load = row[Pending::Load as usize] & mask | l1;
+            let l1 = row[PendingUop::L1Miss as usize] & mask | l2;
+            let load = row[PendingUop::Load as usize] & mask | l1;
             add(self.pending.each_mut(), [load, l1, l2, load & !any, l1 & !any, l2 & !any]);
         }
         if over {
@@ -341,7 +341,7 @@ mod tests {
         /// Against a list of busy cycles per port.
         #[test]
         fn reserves_the_first_free_cycles(requests in requests()) {
-            let mut timeline = Timeline::default();
+            let mut timeline = CoreTimeline::default();
             let mut busy = vec![[false; 3]; 1000];
             for (ports, from, cycles) in requests {
                 let free = |at: u64, port: usize, busy: &[[bool; 3]]| {
@@ -368,13 +368,13 @@ mod tests {
             pending in (0u64..2000, 1u64..1000),
             mut cuts in prop::collection::vec(3000u64..300_000, 0..5),
         ) {
-            let fill = |timeline: &mut Timeline| {
+            let fill = |timeline: &mut CoreTimeline| {
                 for &(port, from) in &starts {
                     timeline.reserve(1 << port, from);
                 }
-                timeline.pend(Pending::L2Miss, pending.0, pending.0 + pending.1);
+                timeline.pend(PendingUop::L2Miss, pending.0, pending.0 + pending.1);
             };
-            let (mut whole, mut pieces) = (Timeline::default(), Timeline::default());
+            let (mut whole, mut pieces) = (CoreTimeline::default(), CoreTimeline::default());
             fill(&mut whole);
             fill(&mut pieces);
             whole.account(400_000);
@@ -409,7 +409,7 @@ mod tests {
 
     #[test]
     fn the_divider_is_busy_while_its_port_is_not() {
-        let mut timeline = Timeline::default();
+        let mut timeline = CoreTimeline::default();
         assert_eq!(timeline.reserve_divider(1, 10, 100), 10);
         assert_eq!(timeline.reserve(1, 10), 11);
         assert_eq!(timeline.reserve_divider(1, 10, 100), 110);
@@ -419,7 +419,7 @@ mod tests {
 
     #[test]
     fn what_lies_beyond_the_ring_takes_no_port() {
-        let mut timeline = Timeline::default();
+        let mut timeline = CoreTimeline::default();
         let far = RING + 5;
         assert_eq!((timeline.reserve(1, far), timeline.reserve(1, far)), (far, far));
         timeline.account(64);

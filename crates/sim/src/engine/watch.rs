@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use machine::CpuSet;
 
-use super::{Core, Engine, Outcome, Running};
+use super::{Engine, EngineCore, EngineOutcome, Running};
 use crate::{
-    access::Memory,
-    pmu::{Probe, Sample, recipe::Programme},
-    signal::{CounterTurns, Watch},
+    access::MemoryPort,
+    pmu::{Probe, SimulatedSample, recipe::Programme},
+    signal::{CounterTurns, SignalWatch},
     time::Time,
 };
 
@@ -19,7 +19,7 @@ pub(super) struct Watched {
     turns: CounterTurns,
 }
 
-impl<M: Memory> Engine<M> {
+impl<M: MemoryPort> Engine<M> {
     /// The number of a hardware thread: first threads of all cores come first.
     fn cpu(&self, job: &Running) -> u32 {
         (job.thread * self.cores.len() + job.core) as u32
@@ -28,10 +28,12 @@ impl<M: Memory> Engine<M> {
     /// Puts probes where an open set of events asks for them.
     pub(super) fn begin_watch(&mut self, running: &[Running]) -> Option<Watched> {
         let (programme, cpus) = self.bank.as_ref()?.lock().active()?;
-        let mut watch = Watch { boxes: programme.box_signals(), ..Watch::default() };
+        let mut watch = SignalWatch { boxes: programme.box_signals(), ..SignalWatch::default() };
         for job in running {
             let cpu = self.cpu(job);
-            let Some(Some(Core { hardware, threads, .. })) = self.cores.get_mut(job.core) else { continue };
+            let Some(Some(EngineCore { hardware, threads, .. })) = self.cores.get_mut(job.core) else {
+                continue;
+            };
             threads[job.thread].probe = None;
             if cpus.contains(cpu) {
                 let begin = hardware.clock.cycle_at(self.now);
@@ -47,7 +49,7 @@ impl<M: Memory> Engine<M> {
     }
 
     /// Takes the probes away and adds up what they counted.
-    pub(super) fn end_watch(&mut self, watched: &Watched, outcome: &Outcome, running: &[Running]) {
+    pub(super) fn end_watch(&mut self, watched: &Watched, outcome: &EngineOutcome, running: &[Running]) {
         let Some(bank) = self.bank.clone() else { return };
         let boxes = self.memory.unwatch(outcome.start, self.now);
         let mut bank = bank.lock();
@@ -60,12 +62,14 @@ impl<M: Memory> Engine<M> {
             let cpu = self.cpu(job);
             let seconds = done.end.since(outcome.start).ns() * 1e-9;
             let reference = (seconds * self.model.clock.core_hz as f64).round() as u64;
-            let Some(Some(Core { hardware, threads, .. })) = self.cores.get_mut(job.core) else { continue };
+            let Some(Some(EngineCore { hardware, threads, .. })) = self.cores.get_mut(job.core) else {
+                continue;
+            };
             let probe = threads[job.thread].take_probe(hardware, &mut self.memory);
             if let Some(probe) = probe.filter(|_| watched.cpus.contains(cpu)) {
                 let clock = hardware.clock;
                 let harvest = probe.finish(clock.cycle_at(done.end), reference);
-                let samples = harvest.samples.iter().map(|raw| Sample {
+                let samples = harvest.samples.iter().map(|raw| SimulatedSample {
                     time_ns: clock.time(raw.cycle).ns(),
                     instruction: raw.instruction,
                     load: raw.load,

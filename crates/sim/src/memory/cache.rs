@@ -25,16 +25,16 @@ const WAY_BITS: u32 = 8;
 
 /// A line and what is noted about it, side by side.
 #[derive(Clone, Copy, Debug)]
-struct Slot<T> {
+struct CacheSlot<T> {
     line: u64,
     note: T,
 }
 
 /// Lines in sets, with their order of replacement.
 #[derive(Clone, Debug)]
-pub(super) struct Cache<T = ()> {
+pub(super) struct SetCache<T = ()> {
     /// By way, then by set.
-    slots: Vec<Slot<T>>,
+    slots: Vec<CacheSlot<T>>,
     /// Per set: `words` of bytes that tell lines apart, 0 where empty; then its order.
     rows: Vec<HostLine>,
     sets: Divider,
@@ -91,7 +91,7 @@ fn with_byte(word: u64, place: usize, byte: u64) -> u64 {
     word & !(0xff << shift) | byte << shift
 }
 
-impl<T: Copy + Default> Cache<T> {
+impl<T: Copy + Default> SetCache<T> {
     /// An empty cache of at most 128 ways, 64 with tree replacement. `seed` is for random replacement.
     pub fn new(sets: u64, ways: u32, replacement: Replacement, seed: u64) -> Self {
         let (sets, ways) = (sets.max(1), ways.clamp(1, 128) as usize);
@@ -117,7 +117,7 @@ impl<T: Copy + Default> Cache<T> {
             }))
         });
         let mut cache = Self {
-            slots: huge::table(Slot { line: EMPTY, note: T::default() }, sets as usize * ways),
+            slots: huge::table(CacheSlot { line: EMPTY, note: T::default() }, sets as usize * ways),
             rows: huge::table(HostLine::default(), ((sets as usize) << stride_bits).div_ceil(8)),
             sets: Divider::new(sets),
             mask: if sets.is_power_of_two() { sets - 1 } else { u64::MAX },
@@ -323,7 +323,7 @@ impl<T: Copy + Default> Cache<T> {
         Self::number(set, way)
     }
 
-    /// Puts `line` into an empty slot, else the victim's, as [`Cache::replace`] does. Lines of the next `ahead` sets
+    /// Puts `line` into an empty slot, else the victim's, as [`SetCache::replace`] does. Lines of the next `ahead` sets
     /// follow soon: asks the host for the slot of the last of them.
     #[inline]
     pub fn put(&mut self, index: u64, line: u64, note: T, ahead: usize) -> (u64, T) {
@@ -353,7 +353,7 @@ impl<T: Copy + Default> Cache<T> {
         {
             huge::expect(beside);
         }
-        let gone = std::mem::replace(&mut self.slots[at], Slot { line, note });
+        let gone = std::mem::replace(&mut self.slots[at], CacheSlot { line, note });
         (gone.line, gone.note)
     }
 
@@ -378,7 +378,7 @@ impl<T: Copy + Default> Cache<T> {
     #[inline]
     pub fn replace(&mut self, slot: usize, line: u64, note: T) -> (u64, T) {
         let ((set, way), at) = (Self::set_and_way(slot), self.at(slot));
-        let gone = std::mem::replace(&mut self.slots[at], Slot { line, note });
+        let gone = std::mem::replace(&mut self.slots[at], CacheSlot { line, note });
         self.empty -= usize::from(gone.line == EMPTY);
         self.set_byte(set, way, short(line));
         self.touch_way(set, way);
@@ -457,7 +457,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn use_line(cache: &mut Cache<()>, line: u64) -> bool {
+    fn use_line(cache: &mut SetCache<()>, line: u64) -> bool {
         match cache.find(line, line) {
             Some(slot) => {
                 cache.touch(slot);
@@ -473,7 +473,7 @@ mod tests {
     #[test]
     fn the_tree_spares_the_recent_half_and_uses_all_ways() {
         for ways in [4, 12, 20] {
-            let mut cache = Cache::<()>::new(1, ways, Replacement::TreePlru, 0);
+            let mut cache = SetCache::<()>::new(1, ways, Replacement::TreePlru, 0);
             for line in 0..u64::from(ways) {
                 assert!(!use_line(&mut cache, line));
             }
@@ -493,7 +493,7 @@ mod tests {
     #[test]
     fn random_replacement_follows_its_seed_and_reaches_all_ways() {
         let victims = |seed| -> Vec<usize> {
-            let mut cache = Cache::<()>::new(1, 8, Replacement::Random, seed);
+            let mut cache = SetCache::<()>::new(1, 8, Replacement::Random, seed);
             (0..8).for_each(|line| _ = use_line(&mut cache, line));
             (0..200).map(|_| cache.victim(0)).collect()
         };
@@ -509,7 +509,7 @@ mod tests {
             replacement in prop::sample::select(vec![Replacement::Lru, Replacement::TreePlru, Replacement::Random]),
             lines in prop::collection::vec((0u64..200, any::<bool>()), 1..400),
         ) {
-            let mut cache = Cache::<u64>::new(4, ways, replacement, 1);
+            let mut cache = SetCache::<u64>::new(4, ways, replacement, 1);
             let mut other = cache.clone();
             for (line, clear) in lines {
                 let found = cache.find(line, line);
@@ -530,7 +530,7 @@ mod tests {
         /// Against a list per set, most recent first.
         #[test]
         fn lru_is_lru(sets in 1u64..5, ways in 1u32..12, lines in prop::collection::vec(0u64..60, 1..400)) {
-            let mut cache = Cache::<()>::new(sets, ways, Replacement::Lru, 0);
+            let mut cache = SetCache::<()>::new(sets, ways, Replacement::Lru, 0);
             let mut lists: Vec<Vec<u64>> = vec![Vec::new(); sets as usize];
             for line in lines {
                 let list = &mut lists[(line % sets) as usize];

@@ -10,7 +10,7 @@ use crate::signal::BoxSignal;
 
 /// What a snoop found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Found {
+pub(super) enum OwnerFound {
     Nothing,
     Clean,
     Modified,
@@ -27,10 +27,11 @@ pub(super) enum Keep {
 impl MemorySystem {
     /// Asks one L2 and the L1s above it. They have the line until `until`; `None` for a line that nobody else is to get,
     /// as no store of theirs is waiting for it.
-    pub(super) fn snoop(&mut self, number: usize, line: u64, keep: Keep, until: Option<u64>) -> Found {
-        let mut found = Found::Nothing;
+    pub(super) fn snoop(&mut self, number: usize, line: u64, keep: Keep, until: Option<u64>) -> OwnerFound {
+        let mut found = OwnerFound::Nothing;
         let mut note = |state: u8| {
-            found = found.max(if state & STATE == MODIFIED { Found::Modified } else { Found::Clean });
+            found =
+                found.max(if state & STATE == MODIFIED { OwnerFound::Modified } else { OwnerFound::Clean });
         };
         let cluster = &mut self.clusters[number];
         if let Some(slot) = cluster.l2.find(line) {
@@ -58,7 +59,7 @@ impl MemorySystem {
         }
         let stats = &mut self.cores[cluster.cores.start].stats;
         stats.snoops += 1;
-        stats.snoops_modified += u64::from(found == Found::Modified);
+        stats.snoops_modified += u64::from(found == OwnerFound::Modified);
         found
     }
 
@@ -71,15 +72,15 @@ impl MemorySystem {
         line: u64,
         keep: Keep,
         until: Option<u64>,
-    ) -> (Found, u64) {
+    ) -> (OwnerFound, u64) {
         let first = self.sockets[socket].clusters.start;
-        let (mut found, mut having, mut left, mut asked) = (Found::Nothing, 0, bits, 0);
+        let (mut found, mut having, mut left, mut asked) = (OwnerFound::Nothing, 0, bits, 0);
         while left != 0 {
             let bit = left & left.wrapping_neg();
             left ^= bit;
             asked += 1;
             let one = self.snoop(first + bit.trailing_zeros() as usize, line, keep, until);
-            if one != Found::Nothing {
+            if one != OwnerFound::Nothing {
                 having |= bit;
             }
             found = found.max(one);
@@ -97,27 +98,28 @@ impl MemorySystem {
         line: u64,
         keep: Keep,
         at: Option<u64>,
-    ) -> (Found, u64) {
+    ) -> (OwnerFound, u64) {
         let slot = self.sockets[socket].l3.as_ref().and_then(|l3| l3.find(l3.locate(line)));
-        let mut found = Found::Nothing;
+        let mut found = OwnerFound::Nothing;
         let (mut held, mut at) = (Held::default(), at);
         if let Some(filter) = &self.sockets[socket].filter {
             held = filter.get(line);
         }
         if let (Some(slot), Some(l3)) = (slot, &self.sockets[socket].l3) {
-            found = if l3.entry(slot).flags() & DIRTY != 0 { Found::Modified } else { Found::Clean };
+            found =
+                if l3.entry(slot).flags() & DIRTY != 0 { OwnerFound::Modified } else { OwnerFound::Clean };
             held.by |= l3.entry(slot).holders;
             held.owned |= l3.entry(slot).flags() & OWNED != 0;
         }
         if held.by != 0 {
-            found = found.max(Found::Clean);
+            found = found.max(OwnerFound::Clean);
             if keep == Keep::Nothing || held.owned {
                 at = at.map(|at| at.max(self.confirmed(socket, held.by, line)));
                 found = found.max(self.snoop_all(socket, held.by, line, keep, at).0);
             }
         }
         let package = &mut self.sockets[socket];
-        package.stats.modified_transfers_out += u64::from(found == Found::Modified);
+        package.stats.modified_transfers_out += u64::from(found == OwnerFound::Modified);
         if let (Some(slot), Some(l3)) = (slot, &mut package.l3) {
             match keep {
                 Keep::Nothing => {
@@ -134,7 +136,7 @@ impl MemorySystem {
             let by = if keep == Keep::Nothing { 0 } else { held.by };
             filter.set(line, Held { by, owned: false, elsewhere: true });
         }
-        if let Some(at) = at.filter(|_| found != Found::Nothing) {
+        if let Some(at) = at.filter(|_| found != OwnerFound::Nothing) {
             self.tell_slice(socket, line, BoxSignal::LookupSnoops, at);
         }
         (found, at.unwrap_or(0))

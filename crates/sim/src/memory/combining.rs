@@ -5,7 +5,7 @@
 //! begins. A sent line keeps its fill buffer until memory has answered. Buffers that are never whole are sent when others need their place, or at a fence.
 
 use super::{
-    coherence::{Found, Keep},
+    coherence::{Keep, OwnerFound},
     system::{MemorySystem, Served},
 };
 use crate::access::Supplier;
@@ -13,14 +13,14 @@ use crate::access::Supplier;
 /// Open buffers of one core.
 #[derive(Clone, Debug)]
 pub(super) struct Combining {
-    open: Vec<Open>,
+    open: Vec<OpenLine>,
     limit: usize,
     /// When memory has answered for all lines that were sent.
     answered: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Open {
+struct OpenLine {
     line: u64,
     last: u64,
     width: Option<u64>,
@@ -59,7 +59,7 @@ impl MemorySystem {
             }
         } else {
             let before = line.wrapping_sub(1);
-            let alone = |open: &Open| open.line == before && open.stores == 1 && open.last == 0;
+            let alone = |open: &OpenLine| open.line == before && open.stores == 1 && open.last == 0;
             if let Some(place) = side.combining.open.iter().position(alone) {
                 accepted = self.send_combined(core, place, start, true);
             }
@@ -67,7 +67,7 @@ impl MemorySystem {
                 accepted = accepted.max(self.send_combined(core, 0, start, false));
             }
             self.clear_copies(core, line, start);
-            self.cores[core].combining.open.push(Open { line, last: offset, width: None, stores: 1 });
+            self.cores[core].combining.open.push(OpenLine { line, last: offset, width: None, stores: 1 });
         }
         let ready = accepted.max(start) + self.cores[core].cycle_fs;
         Served { ready, accepted, supplier: Supplier::FillBuffer }
@@ -120,7 +120,7 @@ impl MemorySystem {
         for step in 0..self.sockets.len() {
             let socket = (own + step) % self.sockets.len();
             if self.visits.may_hold(line) >> socket & 1 == 1
-                && self.snoop_package(socket, line, Keep::Nothing, None).0 == Found::Modified
+                && self.snoop_package(socket, line, Keep::Nothing, None).0 == OwnerFound::Modified
             {
                 self.write_home(socket, line, at);
             }
@@ -136,7 +136,7 @@ mod tests {
     fn a_buffer_is_whole_when_its_stores_fill_the_line() {
         for width in [4u64, 8, 16, 32] {
             let mut combining = Combining::new(4);
-            combining.open.push(Open { line: 7, last: 0, width: None, stores: 1 });
+            combining.open.push(OpenLine { line: 7, last: 0, width: None, stores: 1 });
             let whole: Vec<bool> = (1..64 / width).map(|n| combining.add(0, n * width).is_some()).collect();
             assert!(
                 whole.last() == Some(&true) && whole.iter().filter(|&&whole| whole).count() == 1,

@@ -1,7 +1,7 @@
 //! Beyond a package's caches: the home of a line, its memory, and other packages that may have it.
 
 use super::{
-    coherence::{Found, Keep},
+    coherence::{Keep, OwnerFound},
     link::Load,
     pages,
     system::MemorySystem,
@@ -142,9 +142,9 @@ impl MemorySystem {
             others &= others - 1;
             let (found, looked) = self.snoop_package(other, line, keep, Some(asked));
             match found {
-                Found::Nothing => continue,
-                Found::Modified => owner = Some((other, looked)),
-                Found::Clean => {
+                OwnerFound::Nothing => continue,
+                OwnerFound::Modified => owner = Some((other, looked)),
+                OwnerFound::Clean => {
                     let told = self.send(home, other, line, Load::Message, asked);
                     confirmed = confirmed.max(self.send(other, socket, line, Load::Message, told));
                 }

@@ -3,8 +3,8 @@
 use machine::model::CacheGeometry;
 
 use super::{
-    cache::{Cache, EMPTY},
-    stamp::Stamp,
+    cache::{EMPTY, SetCache},
+    stamp::LruStamp,
 };
 
 /// Others may have it.
@@ -28,12 +28,12 @@ pub(super) struct Gone {
 
 /// What is known of a line besides its number.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Entry(Stamp);
+pub(super) struct LevelEntry(LruStamp);
 
-impl Entry {
+impl LevelEntry {
     #[inline]
     pub fn new(ready: u64, state: u8) -> Self {
-        Self(Stamp::new(ready, state))
+        Self(LruStamp::new(ready, state))
     }
 
     /// When its data is there.
@@ -56,13 +56,13 @@ impl Entry {
 
 /// An L1 or L2.
 #[derive(Clone, Debug)]
-pub(super) struct Level {
-    cache: Cache<Entry>,
+pub(super) struct CacheLevel {
+    cache: SetCache<LevelEntry>,
 }
 
-impl Level {
+impl CacheLevel {
     pub fn new(geometry: &CacheGeometry, seed: u64) -> Self {
-        Self { cache: Cache::with_geometry(geometry, seed) }
+        Self { cache: SetCache::with_geometry(geometry, seed) }
     }
 
     #[inline]
@@ -71,25 +71,25 @@ impl Level {
     }
 
     #[inline]
-    pub fn entry(&self, slot: usize) -> &Entry {
+    pub fn entry(&self, slot: usize) -> &LevelEntry {
         self.cache.note(slot)
     }
 
     #[inline]
-    pub fn entry_mut(&mut self, slot: usize) -> &mut Entry {
+    pub fn entry_mut(&mut self, slot: usize) -> &mut LevelEntry {
         self.cache.note_mut(slot)
     }
 
     /// Notes a use, and gives what is known of the line.
     #[inline]
-    pub fn touched(&mut self, slot: usize) -> &mut Entry {
+    pub fn touched(&mut self, slot: usize) -> &mut LevelEntry {
         self.cache.touched(slot)
     }
 
     /// Puts a line in and returns the one that had to go.
     #[inline(always)]
     pub fn put(&mut self, line: u64, state: u8, ready: u64) -> Option<Gone> {
-        let (line, entry) = self.cache.put(line, line, Entry::new(ready, state), 0);
+        let (line, entry) = self.cache.put(line, line, LevelEntry::new(ready, state), 0);
         (line != EMPTY).then(|| Gone { line, state: entry.state() })
     }
 

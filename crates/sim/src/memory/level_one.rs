@@ -1,8 +1,8 @@
 //! The way of a request through the L1: ports, tags, fill buffers.
 
 use super::{
-    level::{EXCLUSIVE, Entry, MODIFIED, PREFETCHED, SHARED, STATE},
-    system::{MemorySystem, Origin, Served},
+    level::{EXCLUSIVE, LevelEntry, MODIFIED, PREFETCHED, SHARED, STATE},
+    system::{LineOrigin, MemorySystem, Served},
 };
 use crate::{access::Supplier, signal::CoreSignal};
 
@@ -22,11 +22,11 @@ pub(super) struct Below {
 impl MemorySystem {
     /// A load, store, walk or prefetch of a translated line.
     #[inline]
-    pub(super) fn data(&mut self, core: usize, line: u64, at: u64, origin: Origin) -> Served {
+    pub(super) fn data(&mut self, core: usize, line: u64, at: u64, origin: LineOrigin) -> Served {
         let side = &mut self.cores[core];
         let cycle = side.cycle_fs;
         let asked = side.cycles.floor(at);
-        let store = origin == Origin::Store;
+        let store = origin == LineOrigin::Store;
         let start = if store { side.lanes.store(asked) } else { side.lanes.load(asked) };
         let start = at.max(start * cycle);
         let cycles = if store { 1 } else { u64::from(self.l1.latency) };
@@ -43,7 +43,7 @@ impl MemorySystem {
             entry.set_state(state & STATE);
             side.stats.l1.prefetch_used += 1;
             side.next_line.used_prefetched = true;
-            if origin == Origin::Load && arrives > start {
+            if origin == LineOrigin::Load && arrives > start {
                 // From now on somebody waits for this buffer.
                 self.watcher.note_span(core, CoreSignal::FillBuffers.into(), start, arrives);
             }
@@ -65,7 +65,7 @@ impl MemorySystem {
     }
 
     /// Takes a fill buffer and goes to the L2, for the line or (`upgrade`) only for the right to write it.
-    fn miss(&mut self, core: usize, line: u64, start: u64, origin: Origin, upgrade: bool) -> Served {
+    fn miss(&mut self, core: usize, line: u64, start: u64, origin: LineOrigin, upgrade: bool) -> Served {
         let side = &mut self.cores[core];
         let (buffer, accepted) = side.fill_buffers.acquire(start);
         if accepted > start {
@@ -73,20 +73,20 @@ impl MemorySystem {
             side.stats.fill_buffer_wait_fs += accepted - start;
             self.watcher.note_span(core, CoreSignal::FillBufferWaits.into(), start, accepted);
         }
-        side.stats.rfos += u64::from(origin == Origin::Store);
+        side.stats.rfos += u64::from(origin == LineOrigin::Store);
         let below = self.level_two(core, line, accepted, origin, upgrade);
-        let state = if origin == Origin::Store { MODIFIED } else { below.state };
+        let state = if origin == LineOrigin::Store { MODIFIED } else { below.state };
         let until = match upgrade {
             true => self.upgrade_level_one(core, line, state, below.ready),
             false => self.fill_level_one(core, line, state, below.ready),
         };
         self.cores[core].fill_buffers.hold(buffer, until);
-        if origin == Origin::Load {
+        if origin == LineOrigin::Load {
             self.watcher.note_span(core, CoreSignal::FillBuffers.into(), accepted, below.ready);
         }
         self.train_level_two(core, line, &below);
         let mut ready = below.ready;
-        if origin == Origin::Store {
+        if origin == LineOrigin::Store {
             // It went through the cache once to ask; it goes again to write.
             let side = &mut self.cores[core];
             ready = ready.max(side.lanes.store(side.cycles.floor(ready)) * side.cycle_fs);
@@ -105,7 +105,7 @@ impl MemorySystem {
             return;
         };
         side.stats.l1.prefetch_fills += 1;
-        let below = self.level_two(core, line, at, Origin::L1Prefetch, false);
+        let below = self.level_two(core, line, at, LineOrigin::L1Prefetch, false);
         let until = self.fill_level_one(core, line, below.state | PREFETCHED, below.ready);
         self.cores[core].fill_buffers.hold(buffer, until);
         self.train_level_two(core, line, &below);
@@ -118,7 +118,7 @@ impl MemorySystem {
             return self.fill_level_one(core, line, state, ready);
         };
         let entry = l1.entry_mut(slot);
-        *entry = Entry::new(entry.ready().max(ready), state);
+        *entry = LevelEntry::new(entry.ready().max(ready), state);
         ready
     }
 

@@ -3,8 +3,8 @@
 use super::{
     level::{EXCLUSIVE, MODIFIED, PREFETCHED, SHARED, STATE},
     level_one::Below,
-    system::{CoreSide, MemorySystem, Origin, Served},
-    telling::Left,
+    system::{CoreSide, LineOrigin, MemorySystem, Served},
+    telling::LeavingLine,
 };
 use crate::{
     access::Supplier,
@@ -30,7 +30,7 @@ impl CoreSide {
 impl MemorySystem {
     /// Instruction bytes that the core's own cache has not.
     pub(super) fn instructions(&mut self, core: usize, line: u64, at: u64) -> Served {
-        let below = self.level_two(core, line, at, Origin::Fetch, false);
+        let below = self.level_two(core, line, at, LineOrigin::Fetch, false);
         self.train_level_two(core, line, &below);
         Served { ready: below.ready, accepted: at, supplier: below.supplier }
     }
@@ -42,13 +42,13 @@ impl MemorySystem {
         core: usize,
         line: u64,
         at: u64,
-        origin: Origin,
+        origin: LineOrigin,
         upgrade: bool,
     ) -> Below {
         let number = self.cores[core].cluster;
         let cluster = &mut self.clusters[number];
         let answered = cluster.array.reserve(at, cluster.spans.serve) + cluster.spans.latency;
-        let store = origin == Origin::Store;
+        let store = origin == LineOrigin::Store;
         let (sibling, answered) = match cluster.is_shared() {
             true => self.ask_siblings(core, line, store, answered),
             false => (0, answered),
@@ -73,7 +73,7 @@ impl MemorySystem {
         below
     }
 
-    fn hit_level_two(&mut self, core: usize, slot: usize, answered: u64, origin: Origin) -> Below {
+    fn hit_level_two(&mut self, core: usize, slot: usize, answered: u64, origin: LineOrigin) -> Below {
         let side = &mut self.cores[core];
         let l2 = &mut self.clusters[side.cluster].l2;
         let entry = l2.touched(slot);
@@ -104,7 +104,7 @@ impl MemorySystem {
         core: usize,
         line: u64,
         at: u64,
-        origin: Origin,
+        origin: LineOrigin,
         (here, above): (bool, bool),
     ) -> Below {
         let side = &mut self.cores[core];
@@ -122,10 +122,10 @@ impl MemorySystem {
         }
         stats.l2.demand_misses += u64::from(!origin.is_prefetch());
         match origin {
-            Origin::Store => stats.offcore_rfos += 1,
-            Origin::Fetch => stats.offcore_fetches += 1,
-            Origin::L1Prefetch | Origin::L2Prefetch => stats.offcore_prefetches += 1,
-            Origin::Load | Origin::Walk | Origin::SoftwarePrefetch => stats.offcore_reads += 1,
+            LineOrigin::Store => stats.offcore_rfos += 1,
+            LineOrigin::Fetch => stats.offcore_fetches += 1,
+            LineOrigin::L1Prefetch | LineOrigin::L2Prefetch => stats.offcore_prefetches += 1,
+            LineOrigin::Load | LineOrigin::Walk | LineOrigin::SoftwarePrefetch => stats.offcore_reads += 1,
         }
         let below = self.uncore(number, line, left, origin, here || above);
         let l2 = &mut self.clusters[number].l2;
@@ -139,7 +139,10 @@ impl MemorySystem {
         };
         self.clusters[number].queue.hold_for(entry, free, line);
         self.cores[core].stats.superqueue_held_fs += free - left;
-        self.tell_left(core, Left { origin, at: left, ready: below.ready, free, supplier: below.supplier });
+        self.tell_left(
+            core,
+            LeavingLine { origin, at: left, ready: below.ready, free, supplier: below.supplier },
+        );
         Below { state: Self::grant(below.state), missed: true, ..below }
     }
 
@@ -154,7 +157,7 @@ impl MemorySystem {
         let number = self.cores[core].cluster;
         let cluster = &mut self.clusters[number];
         if cluster.l2.find(line).is_some() || self.cores[core].l1.find(line).is_some() {
-            self.tell_lookup(core, Origin::L2Prefetch, true, at);
+            self.tell_lookup(core, LineOrigin::L2Prefetch, true, at);
             return true;
         }
         let (entry, held) = cluster.queue.look(at);
@@ -169,20 +172,20 @@ impl MemorySystem {
             stats.offcore_prefetches_l3_only += 1;
             stats.superqueue_held_fs += done - at;
             self.clusters[number].queue.hold_for(entry, done, line);
-            self.tell_lookup(core, Origin::L2Prefetch, false, at);
+            self.tell_lookup(core, LineOrigin::L2Prefetch, false, at);
             self.tell_sent(core, OffcoreRequest::PrefetchL3, at, done);
             return true;
         }
         let stats = &mut self.cores[core].stats;
         stats.offcore_prefetches += 1;
         stats.l2.prefetch_fills += 1;
-        let below = self.uncore(number, line, at, Origin::L2Prefetch, false);
+        let below = self.uncore(number, line, at, LineOrigin::L2Prefetch, false);
         let free = self.fill_level_two(core, line, below.state | PREFETCHED, below.ready);
         self.clusters[number].queue.hold_for(entry, free, line);
         self.cores[core].stats.superqueue_held_fs += free - at;
-        let origin = Origin::L2Prefetch;
+        let origin = LineOrigin::L2Prefetch;
         self.tell_lookup(core, origin, false, at);
-        self.tell_left(core, Left { origin, at, ready: below.ready, free, supplier: below.supplier });
+        self.tell_left(core, LeavingLine { origin, at, ready: below.ready, free, supplier: below.supplier });
         true
     }
 

@@ -61,7 +61,8 @@ mod walk;
 pub use fault::ModelFault;
 pub(crate) use huge::expect;
 pub use options::{
-    Disturbance, Frames, HUGE_PAGE_BYTES, Options, PageSize, Placement, PrefetchSwitches, SMALL_PAGE_BYTES,
+    Disturbance, FrameOrder, HUGE_PAGE_BYTES, MemoryOptions, PagePlacement, PageSize, PrefetchSwitches,
+    SMALL_PAGE_BYTES,
 };
 pub use stats::{CoreStats, LevelStats, LinkStats, MemoryStats, SharedStats, SupplierCounts};
 pub use system::MemorySystem;

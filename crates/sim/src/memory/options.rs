@@ -17,7 +17,7 @@ pub enum PageSize {
 
 /// Where pages go that no one placed with [`super::MemorySystem::map`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Placement {
+pub enum PagePlacement {
     /// To the package of the core that touches them first.
     #[default]
     FirstTouch,
@@ -29,7 +29,7 @@ pub enum Placement {
 
 /// Which physical frames small pages get.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Frames {
+pub enum FrameOrder {
     /// One after the other, as on a machine that was just started.
     #[default]
     InOrder,
@@ -75,7 +75,7 @@ pub struct Disturbance {
 
 /// What can be chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Options {
+pub struct MemoryOptions {
     /// Prefetchers that are on at the start, for all cores.
     pub prefetchers: PrefetchSwitches,
     /// For random replacement, scattered frames and disturbance.
@@ -83,9 +83,9 @@ pub struct Options {
     /// Size of pages that no one placed.
     pub page_size: PageSize,
     /// Where they go.
-    pub placement: Placement,
+    pub placement: PagePlacement,
     /// Which frames small pages get.
-    pub frames: Frames,
+    pub frames: FrameOrder,
     /// Traffic of others; none by default.
     pub disturbance: Option<Disturbance>,
 }

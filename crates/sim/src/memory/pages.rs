@@ -3,7 +3,7 @@
 //! A physical line number carries its package in the bits from [`NODE_SHIFT`] up, and below them what kind of frame
 //! it is in: of a small page, of a huge page, or of a page table. So the home of a line is known from its number.
 
-use super::options::{Frames, HUGE_PAGE_BYTES, Options, PageSize, Placement, SMALL_PAGE_BYTES};
+use super::options::{FrameOrder, HUGE_PAGE_BYTES, MemoryOptions, PagePlacement, PageSize, SMALL_PAGE_BYTES};
 
 /// Bit of a line number at which the package begins.
 pub(super) const NODE_SHIFT: u32 = 40;
@@ -18,7 +18,7 @@ const EMPTY: u64 = u64::MAX;
 
 /// A translation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Page {
+pub(super) struct MappedPage {
     /// First line of the page.
     pub first_line: u64,
     pub size: PageSize,
@@ -26,7 +26,7 @@ pub(super) struct Page {
 
 /// Pages placed by hand.
 #[derive(Clone, Copy, Debug)]
-struct Range {
+struct PageRange {
     first: u64,
     last: u64,
     node: u64,
@@ -35,12 +35,12 @@ struct Range {
 
 /// All pages touched so far: a hash table with open addressing, and the rules for new ones.
 #[derive(Clone, Debug)]
-pub(super) struct Pages {
+pub(super) struct PageMap {
     keys: Vec<u64>,
     first_lines: Vec<u64>,
     len: usize,
-    ranges: Vec<Range>,
-    options: Options,
+    ranges: Vec<PageRange>,
+    options: MemoryOptions,
     nodes: u64,
     /// Small frames of each package's memory.
     frames_per_node: u64,
@@ -66,7 +66,7 @@ pub(super) fn page_key(address: u64, size: PageSize) -> u64 {
 }
 
 /// The line of a page that `address` lies in.
-pub(super) fn line_in(page: Page, address: u64) -> u64 {
+pub(super) fn line_in(page: MappedPage, address: u64) -> u64 {
     let lines = match page.size {
         PageSize::Small => SMALL_LINES,
         PageSize::Huge => HUGE_LINES,
@@ -93,8 +93,8 @@ pub(super) fn entry_line(address: u64, level: u32, node: usize) -> u64 {
     (node as u64) << NODE_SHIFT | TABLE_FRAMES | (table * SMALL_LINES + (entry % 512) / 8)
 }
 
-impl Pages {
-    pub fn new(nodes: u32, node_bytes: u64, options: Options) -> Self {
+impl PageMap {
+    pub fn new(nodes: u32, node_bytes: u64, options: MemoryOptions) -> Self {
         Self {
             keys: vec![EMPTY; 1024],
             first_lines: vec![0; 1024],
@@ -112,7 +112,7 @@ impl Pages {
     /// Places the pages of `first..=last` that nobody touched yet. Later calls win.
     pub fn map(&mut self, first: u64, last: u64, node: u32, size: PageSize) {
         let node = u64::from(node).min(self.nodes - 1);
-        self.ranges.push(Range { first, last, node, size });
+        self.ranges.push(PageRange { first, last, node, size });
     }
 
     /// Whether pages of this size can occur.
@@ -125,30 +125,30 @@ impl Pages {
         self.range_of(address).map_or(self.options.page_size, |range| range.size)
     }
 
-    fn range_of(&self, address: u64) -> Option<&Range> {
+    fn range_of(&self, address: u64) -> Option<&PageRange> {
         self.ranges.iter().rev().find(|range| (range.first..=range.last).contains(&address))
     }
 
     /// The page of `address`, placed now if it is touched for the first time, by a core of package `toucher`.
-    pub fn page(&mut self, address: u64, toucher: usize) -> Page {
+    pub fn page(&mut self, address: u64, toucher: usize) -> MappedPage {
         let size = self.size_at(address);
         let key = page_key(address, size);
         let place = self.place_of(key);
         if self.keys[place] == key {
-            return Page { first_line: self.first_lines[place], size };
+            return MappedPage { first_line: self.first_lines[place], size };
         }
         let wanted = match (self.range_of(address), self.options.placement) {
             (Some(range), _) => range.node,
-            (None, Placement::FirstTouch) => toucher as u64,
-            (None, Placement::Interleave) => {
+            (None, PagePlacement::FirstTouch) => toucher as u64,
+            (None, PagePlacement::Interleave) => {
                 self.next_interleaved += 1;
                 (self.next_interleaved - 1) % self.nodes
             }
-            (None, Placement::Node(node)) => u64::from(node).min(self.nodes - 1),
+            (None, PagePlacement::Node(node)) => u64::from(node).min(self.nodes - 1),
         };
         let first_line = self.new_frame(wanted, size);
         self.insert(key, first_line);
-        Page { first_line, size }
+        MappedPage { first_line, size }
     }
 
     fn new_frame(&mut self, wanted: u64, size: PageSize) -> u64 {
@@ -207,10 +207,10 @@ impl Pages {
 }
 
 /// The frame that the `n`th small page gets.
-fn scatter(n: u64, options: Options) -> u64 {
+fn scatter(n: u64, options: MemoryOptions) -> u64 {
     match options.frames {
-        Frames::InOrder => n,
-        Frames::Scattered => {
+        FrameOrder::InOrder => n,
+        FrameOrder::Scattered => {
             let mask = (1 << SCATTER_BITS) - 1;
             let low = n & mask;
             // Each step can be undone, so no two pages share a frame.
@@ -228,9 +228,9 @@ mod tests {
 
     #[test]
     fn first_touch_map_interleave_and_overflow() {
-        let mut pages = Pages::new(2, 4 * SMALL_PAGE_BYTES, Options::default());
+        let mut pages = PageMap::new(2, 4 * SMALL_PAGE_BYTES, MemoryOptions::default());
         pages.map(0x10_0000, 0x10_1fff, 1, PageSize::Small);
-        let node = |pages: &mut Pages, address, toucher| home(pages.page(address, toucher).first_line);
+        let node = |pages: &mut PageMap, address, toucher| home(pages.page(address, toucher).first_line);
         assert_eq!(node(&mut pages, 0x5000, 0), 0);
         assert_eq!(node(&mut pages, 0x5fff, 1), 0, "placed already");
         assert_eq!(node(&mut pages, 0x10_1000, 0), 1);
@@ -242,16 +242,19 @@ mod tests {
             node(&mut pages, 0x40_0000 + page * 4096, 0);
         }
         assert_eq!(pages.overcommitted, 1);
-        let mut pages =
-            Pages::new(2, 1 << 30, Options { placement: Placement::Interleave, ..Options::default() });
+        let mut pages = PageMap::new(
+            2,
+            1 << 30,
+            MemoryOptions { placement: PagePlacement::Interleave, ..MemoryOptions::default() },
+        );
         let nodes: Vec<usize> = (0..4).map(|page| node(&mut pages, page * 4096, 0)).collect();
         assert_eq!(nodes, [0, 1, 0, 1]);
     }
 
     #[test]
     fn frames_are_given_once() {
-        for frames in [Frames::InOrder, Frames::Scattered] {
-            let mut pages = Pages::new(1, 1 << 40, Options { frames, ..Options::default() });
+        for frames in [FrameOrder::InOrder, FrameOrder::Scattered] {
+            let mut pages = PageMap::new(1, 1 << 40, MemoryOptions { frames, ..MemoryOptions::default() });
             let lines: HashSet<u64> = (0..5000u64).map(|page| pages.page(page << 12, 0).first_line).collect();
             assert_eq!(lines.len(), 5000, "{frames:?}");
             assert!(lines.iter().all(|line| line % SMALL_LINES == 0));
@@ -263,8 +266,8 @@ mod tests {
         assert_eq!(entry_line(0, 1, 0), entry_line(7 << 12, 1, 0));
         assert_ne!(entry_line(0, 1, 0), entry_line(8 << 12, 1, 0));
         assert_eq!(home(entry_line(u64::MAX, 4, 3)), 3);
-        let options = Options { page_size: PageSize::Huge, ..Options::default() };
-        let mut pages = Pages::new(1, 1 << 40, options);
+        let options = MemoryOptions { page_size: PageSize::Huge, ..MemoryOptions::default() };
+        let mut pages = PageMap::new(1, 1 << 40, options);
         let page = pages.page(u64::MAX, 0);
         assert_eq!(page, pages.page(u64::MAX - HUGE_PAGE_BYTES + 1, 0));
         assert_eq!(line_in(page, u64::MAX), page.first_line + HUGE_LINES - 1);

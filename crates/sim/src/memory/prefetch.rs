@@ -8,7 +8,7 @@ use super::{
     pages::SMALL_LINES,
     system::{MemorySystem, Served},
 };
-use crate::access::{Request, Supplier};
+use crate::access::{MemoryRequest, Supplier};
 
 /// Lines the next-line prefetcher remembers having seen.
 const RECENT: usize = 8;
@@ -78,14 +78,14 @@ const PLACES: usize = 256;
 
 /// Memory of the streamer.
 #[derive(Clone, Debug)]
-pub(super) struct Streams {
+pub(super) struct PrefetchStreams {
     model: Option<Streamer>,
     /// The page of each entry, apart from the rest: they are searched.
     pages: Vec<u64>,
     /// By entry, and one more that begins and ends the ring: those used next before and next after it.
     older: Vec<usize>,
     newer: Vec<usize>,
-    entries: Vec<Stream>,
+    entries: Vec<PrefetchStream>,
     /// Where pages were found last, by their low bits: mostly where they still are.
     found: [usize; PLACES],
     /// How many pages share each place, so that most that are not followed need no search.
@@ -94,7 +94,7 @@ pub(super) struct Streams {
 
 /// The accesses to a page, and their direction.
 #[derive(Clone, Copy, Debug)]
-struct Stream {
+struct PrefetchStream {
     /// The access before.
     last: i64,
     /// The farthest access.
@@ -107,7 +107,7 @@ struct Stream {
     next: i64,
 }
 
-impl Stream {
+impl PrefetchStream {
     fn new(place: i64) -> Self {
         Self { last: place, head: place, direction: 0, against: 0, next: place }
     }
@@ -142,7 +142,7 @@ impl Stream {
 
 /// What a stream wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Plan {
+pub(super) struct PrefetchPlan {
     entry: usize,
     next: i64,
     count: u32,
@@ -150,7 +150,7 @@ pub(super) struct Plan {
     l3_only_above: usize,
 }
 
-impl Streams {
+impl PrefetchStreams {
     pub fn new(model: Option<Streamer>) -> Self {
         let streams = model.map_or(0, |model| model.streams.clamp(1, 4096)) as usize;
         Self {
@@ -158,7 +158,7 @@ impl Streams {
             pages: vec![NO_PAGE; streams],
             older: (0..=streams).map(|entry| (entry + streams) % (streams + 1)).collect(),
             newer: (0..=streams).map(|entry| (entry + 1) % (streams + 1)).collect(),
-            entries: vec![Stream::new(0); streams],
+            entries: vec![PrefetchStream::new(0); streams],
             found: [0; PLACES],
             sharing: [0; PLACES],
         }
@@ -188,7 +188,7 @@ impl Streams {
         }
         self.sharing[page as usize % PLACES] += 1;
         self.found[page as usize % PLACES] = oldest;
-        self.entries[oldest] = Stream::new(place);
+        self.entries[oldest] = PrefetchStream::new(place);
         self.note_use(oldest);
     }
 
@@ -208,7 +208,7 @@ impl Streams {
 
     /// Notes an access of the L2 and says what to prefetch for it. The second access of a page in one direction,
     /// not farther apart than the streamer's distance, makes a stream.
-    fn observe(&mut self, line: u64) -> Option<Plan> {
+    fn observe(&mut self, line: u64) -> Option<PrefetchPlan> {
         let model = self.model?;
         let (page, place) = (line / SMALL_LINES, (line % SMALL_LINES) as i64);
         let Some(entry) = self.entry_of(page) else {
@@ -225,14 +225,26 @@ impl Streams {
         let farthest = (stream.head + direction * distance).clamp(0, SMALL_LINES as i64 - 1);
         let left = ((farthest - stream.next) * direction + 1).clamp(0, i64::from(model.degree));
         let l3_only_above = model.l3_only_above as usize;
-        (left > 0).then_some(Plan { entry, next: stream.next, count: left as u32, direction, l3_only_above })
+        (left > 0).then_some(PrefetchPlan {
+            entry,
+            next: stream.next,
+            count: left as u32,
+            direction,
+            l3_only_above,
+        })
     }
 }
 
 impl MemorySystem {
     /// After a load: counts it, and lets the prefetchers of the L1 know.
     #[inline]
-    pub(super) fn train_level_one(&mut self, core: usize, line: u64, request: &Request, served: &Served) {
+    pub(super) fn train_level_one(
+        &mut self,
+        core: usize,
+        line: u64,
+        request: &MemoryRequest,
+        served: &Served,
+    ) {
         let side = &mut self.cores[core];
         side.stats.loads_by_supplier[served.supplier as usize] += 1;
         let mut ahead = None;
@@ -299,7 +311,7 @@ mod tests {
         #[test]
         fn the_page_unused_for_longest_goes(pages in prop::collection::vec(0u64..12, 1..200)) {
             let mut streams =
-                Streams::new(Some(Streamer { streams: 4, distance: 8, degree: 2, l3_only_above: 10 }));
+                PrefetchStreams::new(Some(Streamer { streams: 4, distance: 8, degree: 2, l3_only_above: 10 }));
             let mut list = vec![NO_PAGE; 4];
             for page in pages {
                 let place = list.iter().position(|&followed| followed == page).unwrap_or(0);
@@ -314,8 +326,8 @@ mod tests {
         }
     }
 
-    fn streams() -> Streams {
-        Streams::new(Some(Streamer { streams: 2, distance: 8, degree: 2, l3_only_above: 10 }))
+    fn streams() -> PrefetchStreams {
+        PrefetchStreams::new(Some(Streamer { streams: 2, distance: 8, degree: 2, l3_only_above: 10 }))
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use machine::model::{Inclusion, SharedCache};
 
 use super::{
-    cache::{Cache, EMPTY},
+    cache::{EMPTY, SetCache},
     calendar::{Calendar, Slots},
     spread::Spread,
-    stamp::Stamp,
+    stamp::LruStamp,
 };
 use crate::divider::Divider;
 
@@ -24,7 +24,7 @@ const AHEAD: u64 = 16;
 
 /// A line that left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Left {
+pub(super) struct LineLeft {
     pub line: u64,
     pub flags: u8,
     pub holders: u64,
@@ -48,13 +48,13 @@ impl Located {
 
 /// What is known of a line besides its number.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Entry {
-    stamp: Stamp,
+pub(super) struct SliceEntry {
+    stamp: LruStamp,
     /// One bit per L2 that may hold the line; stays when an L2 drops an unmodified line, as on real machines.
     pub holders: u64,
 }
 
-impl Entry {
+impl SliceEntry {
     /// When its data is there.
     #[inline]
     pub fn ready(&self) -> u64 {
@@ -74,8 +74,8 @@ impl Entry {
 
 /// A last-level cache.
 #[derive(Clone, Debug)]
-pub(super) struct Slices {
-    cache: Cache<Entry>,
+pub(super) struct CacheSlices {
+    cache: SetCache<SliceEntry>,
     arrays: Vec<Calendar>,
     pub misses: Vec<Slots>,
     spread: Spread,
@@ -89,13 +89,14 @@ pub(super) struct Slices {
     pub inclusive: bool,
 }
 
-impl Slices {
+impl CacheSlices {
     pub fn new(model: &SharedCache, uncore_fs: u64, seed: u64) -> Self {
         let slices = model.slices.max(1);
         let geometry = &model.geometry;
         let sets = geometry.size.0 / (geometry.line.0.max(1) * u64::from(geometry.ways.max(1)));
         let sets_per_slice = (sets / u64::from(slices)).max(1);
-        let cache = Cache::new(sets_per_slice * u64::from(slices), geometry.ways, geometry.replacement, seed);
+        let cache =
+            SetCache::new(sets_per_slice * u64::from(slices), geometry.ways, geometry.replacement, seed);
         let count = slices as usize;
         let slice_fs = u64::from(model.slice_cycles) * uncore_fs;
         Self {
@@ -134,12 +135,12 @@ impl Slices {
     }
 
     #[inline]
-    pub fn entry(&self, slot: usize) -> &Entry {
+    pub fn entry(&self, slot: usize) -> &SliceEntry {
         self.cache.note(slot)
     }
 
     #[inline]
-    pub fn entry_mut(&mut self, slot: usize) -> &mut Entry {
+    pub fn entry_mut(&mut self, slot: usize) -> &mut SliceEntry {
         self.cache.note_mut(slot)
     }
 
@@ -155,10 +156,10 @@ impl Slices {
 
     /// Puts a line in; returns the line that had to go.
     #[inline]
-    pub fn put(&mut self, at: Located, flags: u8, holders: u64, ready: u64) -> Option<Left> {
-        let entry = Entry { stamp: Stamp::new(ready, flags), holders };
+    pub fn put(&mut self, at: Located, flags: u8, holders: u64, ready: u64) -> Option<LineLeft> {
+        let entry = SliceEntry { stamp: LruStamp::new(ready, flags), holders };
         let (line, entry) = self.cache.put(at.set, at.line, entry, AHEAD as usize);
-        let left = Left { line, flags: entry.flags(), holders: entry.holders };
+        let left = LineLeft { line, flags: entry.flags(), holders: entry.holders };
         (line != EMPTY).then_some(left)
     }
 

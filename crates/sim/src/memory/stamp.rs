@@ -6,9 +6,9 @@ const FLAGS: u64 = (1 << FLAG_BITS) - 1;
 
 /// A moment of less than 2⁶⁰ fs (19 minutes; later ones are cut there) and four flags.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Stamp(u64);
+pub(super) struct LruStamp(u64);
 
-impl Stamp {
+impl LruStamp {
     #[inline]
     pub fn new(moment_fs: u64, flags: u8) -> Self {
         Self(moment_fs.min(u64::MAX >> FLAG_BITS) << FLAG_BITS | u64::from(flags) & FLAGS)
@@ -38,7 +38,7 @@ mod tests {
     proptest! {
         #[test]
         fn both_come_back(moment in 0u64..1 << 60, flags in 0u8..16, others in 0u8..16) {
-            let mut stamp = Stamp::new(moment, flags);
+            let mut stamp = LruStamp::new(moment, flags);
             prop_assert_eq!((stamp.moment_fs(), stamp.flags()), (moment, flags));
             stamp.set_flags(others);
             prop_assert_eq!((stamp.moment_fs(), stamp.flags()), (moment, others));
@@ -47,7 +47,7 @@ mod tests {
 
     #[test]
     fn what_is_too_late_keeps_its_flags() {
-        let stamp = Stamp::new(u64::MAX, 5);
+        let stamp = LruStamp::new(u64::MAX, 5);
         assert_eq!((stamp.moment_fs(), stamp.flags()), ((1 << 60) - 1, 5));
     }
 }

@@ -15,26 +15,26 @@ use super::{
     filter::Filter,
     home::Visits,
     lanes::Lanes,
-    level::Level,
+    level::CacheLevel,
     link::Links,
-    options::{Options, PageSize, PrefetchSwitches},
-    pages::{Pages, line_in, mix},
-    prefetch::{NextLine, Streams, Strides},
-    slices::Slices,
+    options::{MemoryOptions, PageSize, PrefetchSwitches},
+    pages::{PageMap, line_in, mix},
+    prefetch::{NextLine, PrefetchStreams, Strides},
+    slices::CacheSlices,
     stats::{CoreStats, LinkStats, MemoryStats, SharedStats},
-    tlb::Tlb,
+    tlb::SimulatedTlb,
     walk::Translated,
 };
 use crate::{
-    access::{Memory, Request, RequestKind, Response, Supplier, Translation},
+    access::{MemoryPort, MemoryRequest, RequestKind, Response, Supplier, Translation},
     divider::Divider,
-    signal::{BoxCounts, CoreSignal, CounterTurns, SignalNote, Watch, Watcher},
+    signal::{BoxCounts, BoxWatcher, CoreSignal, CounterTurns, SignalNote, SignalWatch},
     time::Time,
 };
 
 /// Why a line is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Origin {
+pub(super) enum LineOrigin {
     Load,
     Store,
     Walk,
@@ -44,7 +44,7 @@ pub(super) enum Origin {
     L2Prefetch,
 }
 
-impl Origin {
+impl LineOrigin {
     /// Whether a prefetcher made it up.
     pub fn is_prefetch(self) -> bool {
         matches!(self, Self::L1Prefetch | Self::L2Prefetch)
@@ -65,12 +65,12 @@ pub(super) struct CoreSide {
     pub cycle_fs: u64,
     /// Divides by `cycle_fs`.
     pub cycles: Divider,
-    pub l1: Level,
+    pub l1: CacheLevel,
     pub lanes: Lanes,
     pub fill_buffers: Slots,
-    pub dtlb_small: Tlb,
-    pub dtlb_huge: Tlb,
-    pub stlb: Tlb,
+    pub dtlb_small: SimulatedTlb,
+    pub dtlb_huge: SimulatedTlb,
+    pub stlb: SimulatedTlb,
     pub walkers: Slots,
     /// The small page translated last and its first line, to spare the search.
     pub last_page: (u64, u64),
@@ -90,10 +90,10 @@ pub(super) struct Cluster {
     pub cores: Range<usize>,
     pub cycle_fs: u64,
     pub spans: Spans,
-    pub l2: Level,
+    pub l2: CacheLevel,
     pub array: Calendar,
     pub queue: Slots,
-    pub streams: Streams,
+    pub streams: PrefetchStreams,
 }
 
 /// What takes an L2 how long, at its present clock.
@@ -112,7 +112,7 @@ pub(super) struct Spans {
 pub(super) struct Socket {
     /// Its clusters.
     pub clusters: Range<usize>,
-    pub l3: Option<Slices>,
+    pub l3: Option<CacheSlices>,
     /// Where the L3 does not hold everything.
     pub filter: Option<Filter>,
     pub memory: Controller,
@@ -124,11 +124,11 @@ pub(super) struct Socket {
 ///
 /// ```
 /// use machine::model::Model;
-/// use sim::{access::{Memory, Request, RequestKind}, memory::{MemorySystem, Options}, time::Time};
-/// let mut memory = MemorySystem::new(&Model::builtin("tiny")?, Options::default())?;
-/// let load = Request { core: 0, kind: RequestKind::Load, address: 0x1000, at: Time::ZERO, instruction: 0 };
+/// use sim::{access::{MemoryPort, MemoryRequest, RequestKind}, memory::{MemoryOptions, MemorySystem}, time::Time};
+/// let mut memory = MemorySystem::new(&Model::builtin("tiny")?, MemoryOptions::default())?;
+/// let load = MemoryRequest { core: 0, kind: RequestKind::Load, address: 0x1000, at: Time::ZERO, instruction: 0 };
 /// let first = memory.access(&load);
-/// let again = memory.access(&Request { at: first.ready, ..load });
+/// let again = memory.access(&MemoryRequest { at: first.ready, ..load });
 /// assert!(again.ready.since(first.ready) < first.ready);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -142,19 +142,19 @@ pub struct MemorySystem {
     pub(super) sockets: Vec<Socket>,
     pub(super) links: Links,
     pub(super) visits: Visits,
-    pub(super) pages: Pages,
+    pub(super) pages: PageMap,
     /// Packages have snoop filters: their shared caches do not hold everything.
     pub(super) filtered: bool,
     pub(super) any_small: bool,
     pub(super) any_huge: bool,
     pub(super) uncore_fs: u64,
     pub(super) box_hz: [(Unit, u64); 4],
-    pub(super) watcher: Watcher,
+    pub(super) watcher: BoxWatcher,
 }
 
 impl MemorySystem {
     /// The memory of `model`, all caches empty.
-    pub fn new(model: &Model, options: Options) -> Result<Self, ModelFault> {
+    pub fn new(model: &Model, options: MemoryOptions) -> Result<Self, ModelFault> {
         fault::check(model)?;
         let per_cluster = model.l2.shared_by_cores.max(1) as usize;
         let per_socket = model.cores_per_socket as usize;
@@ -173,8 +173,8 @@ impl MemorySystem {
             }
             sockets.push(Socket::new(model, first_cluster..clusters.len(), socket, &options));
         }
-        let watcher = Watcher::new(cores.len(), Self::box_numbers(model));
-        let pages = Pages::new(model.sockets, model.memory.size.0, options);
+        let watcher = BoxWatcher::new(cores.len(), Self::box_numbers(model));
+        let pages = PageMap::new(model.sockets, model.memory.size.0, options);
         let switches = PrefetchSwitches {
             l1_next_line: model.prefetch.l1_next_line,
             l1_stride: model.prefetch.l1_stride,
@@ -297,26 +297,26 @@ impl MemorySystem {
 
 impl MemorySystem {
     #[inline]
-    fn load(&mut self, request: &Request) -> Response {
+    fn load(&mut self, request: &MemoryRequest) -> Response {
         let core = request.core;
         self.cores[core].stats.loads += 1;
-        let translated = self.translate(core, request.address, request.at.0, Origin::Load);
-        let served = self.data(core, translated.line, translated.at, Origin::Load);
+        let translated = self.translate(core, request.address, request.at.0, LineOrigin::Load);
+        let served = self.data(core, translated.line, translated.at, LineOrigin::Load);
         self.train_level_one(core, translated.line, request, &served);
         Self::response(request, &translated, &served)
     }
 
     #[inline(never)]
-    fn store(&mut self, request: &Request) -> Response {
+    fn store(&mut self, request: &MemoryRequest) -> Response {
         let core = request.core;
         let again = request.kind == RequestKind::StoreAgain;
         let stats = &mut self.cores[core].stats;
         *(if again { &mut stats.stores_again } else { &mut stats.stores }) += 1;
-        let translated = self.translate(core, request.address, request.at.0, Origin::Store);
+        let translated = self.translate(core, request.address, request.at.0, LineOrigin::Store);
         let (line, at) = (translated.line, translated.at);
         let served = match request.kind {
             RequestKind::StoreNonTemporal => self.store_past(core, line, request.address, at),
-            _ => self.data(core, line, at, Origin::Store),
+            _ => self.data(core, line, at, LineOrigin::Store),
         };
         if !again {
             self.cores[core].stats.stores_by_supplier[served.supplier as usize] += 1;
@@ -327,16 +327,16 @@ impl MemorySystem {
         Self::response(request, &translated, &served)
     }
 
-    fn prefetch(&mut self, request: &Request) -> Response {
+    fn prefetch(&mut self, request: &MemoryRequest) -> Response {
         let core = request.core;
         self.cores[core].stats.software_prefetches += 1;
-        let translated = self.translate(core, request.address, request.at.0, Origin::SoftwarePrefetch);
-        let served = self.data(core, translated.line, translated.at, Origin::SoftwarePrefetch);
+        let translated = self.translate(core, request.address, request.at.0, LineOrigin::SoftwarePrefetch);
+        let served = self.data(core, translated.line, translated.at, LineOrigin::SoftwarePrefetch);
         Self::response(request, &translated, &served)
     }
 
-    /// The core has translated what it fetches: see [`Memory::translate_code`].
-    fn fetch(&mut self, request: &Request) -> Response {
+    /// The core has translated what it fetches: see [`MemoryPort::translate_code`].
+    fn fetch(&mut self, request: &MemoryRequest) -> Response {
         let (core, at) = (request.core, request.at.0);
         self.cores[core].stats.fetches += 1;
         let package = self.package_of(core);
@@ -346,7 +346,7 @@ impl MemorySystem {
     }
 
     #[inline]
-    fn response(request: &Request, translated: &Translated, served: &Served) -> Response {
+    fn response(request: &MemoryRequest, translated: &Translated, served: &Served) -> Response {
         let waited = served.accepted > translated.at;
         Response {
             ready: Time(served.ready),
@@ -357,9 +357,9 @@ impl MemorySystem {
     }
 }
 
-impl Memory for MemorySystem {
+impl MemoryPort for MemorySystem {
     #[inline]
-    fn access(&mut self, request: &Request) -> Response {
+    fn access(&mut self, request: &MemoryRequest) -> Response {
         match request.kind {
             RequestKind::Load => self.load(request),
             RequestKind::Store | RequestKind::StoreAgain | RequestKind::StoreNonTemporal => {
@@ -372,7 +372,7 @@ impl Memory for MemorySystem {
 
     fn translate_code(&mut self, core: usize, address: u64, at: Time) -> Time {
         self.cores[core].stats.itlb_misses += 1;
-        Time(self.translate_further(core, address, at.0, Origin::Fetch).0.at)
+        Time(self.translate_further(core, address, at.0, LineOrigin::Fetch).0.at)
     }
 
     fn drain_write_combining(&mut self, core: usize, at: Time) -> Time {
@@ -388,7 +388,7 @@ impl Memory for MemorySystem {
         self.writable_from(core, address, at.0).map(Time)
     }
 
-    fn watch(&mut self, watch: Watch, turns: CounterTurns) {
+    fn watch(&mut self, watch: SignalWatch, turns: CounterTurns) {
         self.watcher.begin(watch, turns);
     }
 
@@ -416,12 +416,12 @@ impl CoreSide {
             cluster,
             cycle_fs,
             cycles: Divider::new(cycle_fs),
-            l1: Level::new(&model.l1d.geometry, seed),
+            l1: CacheLevel::new(&model.l1d.geometry, seed),
             lanes: Lanes::new(load_ports),
             fill_buffers: Slots::new(model.l1d.misses_in_flight),
-            dtlb_small: Tlb::new(&model.tlb.l1_small),
-            dtlb_huge: Tlb::new(&model.tlb.l1_huge),
-            stlb: Tlb::new(&model.tlb.l2),
+            dtlb_small: SimulatedTlb::new(&model.tlb.l1_small),
+            dtlb_huge: SimulatedTlb::new(&model.tlb.l1_huge),
+            stlb: SimulatedTlb::new(&model.tlb.l2),
             walkers: Slots::new(model.tlb.walkers),
             last_page: (u64::MAX, 0),
             combining: Combining::new(model.l1d.misses_in_flight),
@@ -449,19 +449,19 @@ impl Cluster {
             cores,
             cycle_fs,
             spans: Spans::default(),
-            l2: Level::new(&model.l2.geometry, seed),
+            l2: CacheLevel::new(&model.l2.geometry, seed),
             array: Calendar::new(cycle_fs),
             queue: Slots::new(model.l2.misses_in_flight),
-            streams: Streams::new(model.prefetch.l2_streamer),
+            streams: PrefetchStreams::new(model.prefetch.l2_streamer),
         }
     }
 }
 
 impl Socket {
-    fn new(model: &Model, clusters: Range<usize>, number: usize, options: &Options) -> Self {
+    fn new(model: &Model, clusters: Range<usize>, number: usize, options: &MemoryOptions) -> Self {
         let seed = mix(options.seed ^ 0x5ca1_ab1e ^ (number as u64) << 32);
         let uncore_fs = Time::cycle_of(model.clock.uncore_hz).0;
-        let l3 = model.l3.as_ref().map(|l3| Slices::new(l3, uncore_fs, seed));
+        let l3 = model.l3.as_ref().map(|l3| CacheSlices::new(l3, uncore_fs, seed));
         let lines_of = |cache: &PrivateCache| (cache.geometry.size.0 / 64) as usize;
         let private =
             clusters.len() * lines_of(&model.l2) + model.cores_per_socket as usize * lines_of(&model.l1d);

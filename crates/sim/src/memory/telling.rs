@@ -5,7 +5,7 @@ use events::Unit;
 use super::{
     link::Load,
     pages,
-    system::{MemorySystem, Origin},
+    system::{LineOrigin, MemorySystem},
 };
 use crate::{
     access::Supplier,
@@ -14,8 +14,8 @@ use crate::{
 
 /// A request that left an L2, with its moments.
 #[derive(Clone, Copy)]
-pub(super) struct Left {
-    pub origin: Origin,
+pub(super) struct LeavingLine {
+    pub origin: LineOrigin,
     /// When it left.
     pub at: u64,
     /// When its data came.
@@ -25,26 +25,28 @@ pub(super) struct Left {
     pub supplier: Supplier,
 }
 
-fn request(origin: Origin) -> OffcoreRequest {
+fn request(origin: LineOrigin) -> OffcoreRequest {
     match origin {
-        Origin::Store => OffcoreRequest::Rfo,
-        Origin::Fetch => OffcoreRequest::Fetch,
-        Origin::L2Prefetch => OffcoreRequest::Prefetch,
-        Origin::Load | Origin::Walk | Origin::SoftwarePrefetch | Origin::L1Prefetch => OffcoreRequest::Read,
+        LineOrigin::Store => OffcoreRequest::Rfo,
+        LineOrigin::Fetch => OffcoreRequest::Fetch,
+        LineOrigin::L2Prefetch => OffcoreRequest::Prefetch,
+        LineOrigin::Load | LineOrigin::Walk | LineOrigin::SoftwarePrefetch | LineOrigin::L1Prefetch => {
+            OffcoreRequest::Read
+        }
     }
 }
 
 impl MemorySystem {
     /// A request of the L2 and whether it found its line.
     #[inline(always)]
-    pub(super) fn tell_lookup(&mut self, core: usize, origin: Origin, hit: bool, at: u64) {
+    pub(super) fn tell_lookup(&mut self, core: usize, origin: LineOrigin, hit: bool, at: u64) {
         if self.watcher.is_active() {
             self.note_lookup(core, origin, hit, at);
         }
     }
 
     #[cold]
-    fn note_lookup(&mut self, core: usize, origin: Origin, hit: bool, at: u64) {
+    fn note_lookup(&mut self, core: usize, origin: LineOrigin, hit: bool, at: u64) {
         use CoreSignal as S;
         let signal = match (request(origin), hit) {
             (OffcoreRequest::Rfo, true) => S::L2RfoHits,
@@ -61,14 +63,14 @@ impl MemorySystem {
 
     /// A request that left the L2 and was answered.
     #[inline(always)]
-    pub(super) fn tell_left(&mut self, core: usize, left: Left) {
+    pub(super) fn tell_left(&mut self, core: usize, left: LeavingLine) {
         if self.watcher.is_active() {
             self.note_left(core, left);
         }
     }
 
     #[cold]
-    fn note_left(&mut self, core: usize, left: Left) {
+    fn note_left(&mut self, core: usize, left: LeavingLine) {
         use CoreSignal as S;
         let request = request(left.origin);
         let pending = match request {
@@ -100,14 +102,14 @@ impl MemorySystem {
     }
 
     /// A page walk.
-    pub(super) fn tell_walk(&mut self, core: usize, origin: Origin, from: u64, until: u64) {
+    pub(super) fn tell_walk(&mut self, core: usize, origin: LineOrigin, from: u64, until: u64) {
         use CoreSignal as S;
         let (walks, pending) = match origin {
-            Origin::Fetch => {
+            LineOrigin::Fetch => {
                 self.watcher.note(core, S::CodeWalks, from);
                 return;
             }
-            Origin::Store => (S::StoreWalks, S::StoreWalkPending),
+            LineOrigin::Store => (S::StoreWalks, S::StoreWalkPending),
             _ => (S::LoadWalks, S::LoadWalkPending),
         };
         self.watcher.note(core, walks, from);

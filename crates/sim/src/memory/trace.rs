@@ -16,7 +16,7 @@ pub use hierarchy::{Hierarchy, LevelCounts, TraceLevel};
 
 use machine::model::CacheGeometry;
 
-use super::cache::Cache;
+use super::cache::SetCache;
 
 /// Counts of a [`TwoLevel`], with the meaning of cachegrind's `Ir I1mr ILmr Dr D1mr DLmr Dw D1mw DLmw`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,21 +54,21 @@ pub struct AccessCounts {
 pub struct TwoLevel {
     first_instructions: First,
     first_data: First,
-    last: Cache,
+    last: SetCache,
     last_shift: u32,
     counts: TwoLevelCounts,
 }
 
 /// A first level with the line used last, which needs no search.
 struct First {
-    cache: Cache,
+    cache: SetCache,
     shift: u32,
     recent: u64,
 }
 
 impl First {
     fn new(geometry: &CacheGeometry) -> Self {
-        Self { cache: Cache::with_geometry(geometry, 1), shift: shift(geometry), recent: u64::MAX }
+        Self { cache: SetCache::with_geometry(geometry, 1), shift: shift(geometry), recent: u64::MAX }
     }
 
     /// Whether the access missed.
@@ -95,7 +95,7 @@ fn end(address: u64, size: u64) -> u64 {
 
 /// Uses a line, bringing it in if it is not there; whether it was not.
 #[inline]
-fn misses(cache: &mut Cache, line: u64) -> bool {
+fn misses(cache: &mut SetCache, line: u64) -> bool {
     match cache.find(line, line) {
         Some(slot) => {
             cache.touch(slot);
@@ -116,7 +116,7 @@ impl TwoLevel {
         Self {
             first_instructions: First::new(instructions),
             first_data: First::new(data),
-            last: Cache::with_geometry(last, 1),
+            last: SetCache::with_geometry(last, 1),
             last_shift: shift(last),
             counts: TwoLevelCounts::default(),
         }
@@ -147,7 +147,14 @@ impl TwoLevel {
     }
 
     #[inline]
-    fn count(counts: &mut AccessCounts, missed: bool, last: &mut Cache, shift: u32, address: u64, size: u64) {
+    fn count(
+        counts: &mut AccessCounts,
+        missed: bool,
+        last: &mut SetCache,
+        shift: u32,
+        address: u64,
+        size: u64,
+    ) {
         counts.accesses += 1;
         if missed {
             counts.first_misses += 1;

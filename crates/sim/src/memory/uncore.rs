@@ -3,19 +3,19 @@
 use events::Unit;
 
 use super::{
-    coherence::{Found, Keep},
+    coherence::{Keep, OwnerFound},
     filter::Held,
     home::FromHome,
     level::{EXCLUSIVE, MODIFIED, SHARED},
     level_one::Below,
-    slices::{DIRTY, ELSEWHERE, Entry, Left, Located, OWNED, PREFETCHED},
-    system::{Cluster, MemorySystem, Origin, Spans},
+    slices::{DIRTY, ELSEWHERE, LineLeft, Located, OWNED, PREFETCHED, SliceEntry},
+    system::{Cluster, LineOrigin, MemorySystem, Spans},
 };
 use crate::{access::Supplier, signal::BoxSignal};
 
 /// A request on its way through the uncore.
 #[derive(Clone, Copy)]
-struct Asked {
+struct UncoreRequest {
     socket: usize,
     bit: u64,
     line: u64,
@@ -38,7 +38,7 @@ struct Missed {
 }
 
 /// The answer, at the slice.
-struct Answer {
+struct UncoreAnswer {
     at: u64,
     state: u8,
     supplier: Supplier,
@@ -52,14 +52,21 @@ impl MemorySystem {
     }
 
     /// A request that leaves an L2 at `at`. With `holds` the cluster has the line and wants to own it.
-    pub(super) fn uncore(&mut self, number: usize, line: u64, at: u64, origin: Origin, holds: bool) -> Below {
+    pub(super) fn uncore(
+        &mut self,
+        number: usize,
+        line: u64,
+        at: u64,
+        origin: LineOrigin,
+        holds: bool,
+    ) -> Below {
         let Cluster { socket, bit, spans: Spans { there, back, .. }, .. } = self.clusters[number];
         self.disturb(socket, at);
         let package = &mut self.sockets[socket];
-        let store = origin == Origin::Store;
+        let store = origin == LineOrigin::Store;
         match origin {
-            Origin::Store => package.stats.rfos += 1,
-            Origin::L1Prefetch | Origin::L2Prefetch => package.stats.prefetches += 1,
+            LineOrigin::Store => package.stats.rfos += 1,
+            LineOrigin::L1Prefetch | LineOrigin::L2Prefetch => package.stats.prefetches += 1,
             _ => package.stats.reads += 1,
         }
         let (located, start) = match &mut package.l3 {
@@ -70,7 +77,7 @@ impl MemorySystem {
             None => (Located::nowhere(line), at + there),
         };
         let prefetch = origin.is_prefetch();
-        let asked = Asked { socket, bit, line, located, start, store, prefetch, holds };
+        let asked = UncoreRequest { socket, bit, line, located, start, store, prefetch, holds };
         let signal = if store { BoxSignal::LookupRfos } else { BoxSignal::LookupReads };
         self.tell_slice(socket, line, signal, start);
         let answer = match self.filtered {
@@ -90,7 +97,7 @@ impl MemorySystem {
     }
 
     /// An inclusive cache: its own tags say who has what.
-    fn answer_inclusive(&mut self, asked: &Asked) -> Answer {
+    fn answer_inclusive(&mut self, asked: &UncoreRequest) -> UncoreAnswer {
         let package = &mut self.sockets[asked.socket];
         let Some(slot) = package.l3.as_ref().and_then(|l3| l3.find(asked.located)) else {
             let missed = self.miss_shared(asked);
@@ -99,18 +106,18 @@ impl MemorySystem {
             flags |= if from.shared { ELSEWHERE } else { OWNED };
             self.install_missed(asked, &missed, flags, asked.bit);
             let state = Self::granted(from.shared, asked.store);
-            return Answer { at: from.at, state, supplier: from.supplier };
+            return UncoreAnswer { at: from.at, state, supplier: from.supplier };
         };
         package.stats.hits += 1;
         let Some(l3) = &mut package.l3 else {
-            return Answer { at: asked.start, state: SHARED, supplier: Supplier::L3 };
+            return UncoreAnswer { at: asked.start, state: SHARED, supplier: Supplier::L3 };
         };
         l3.touch(slot);
         let flags = l3.entry(slot).flags() & !PREFETCHED;
         let others = l3.entry(slot).holders & !asked.bit;
         let snoop_fs = l3.snoop_fs;
         let mut at = asked.start.max(l3.entry(slot).ready());
-        let (mut found, mut having) = (Found::Nothing, others);
+        let (mut found, mut having) = (OwnerFound::Nothing, others);
         if others != 0 && (asked.store || flags & OWNED != 0) {
             let keep = if asked.store { Keep::Nothing } else { Keep::Shared };
             at = at.max(self.confirmed(asked.socket, others, asked.line));
@@ -122,20 +129,20 @@ impl MemorySystem {
             at = at.max(self.own_everywhere(asked.socket, asked.line, asked.start));
         }
         let alone = asked.store || (having == 0 && flags & ELSEWHERE == 0);
-        let dirty = flags & DIRTY | if found == Found::Modified { DIRTY } else { 0 };
+        let dirty = flags & DIRTY | if found == OwnerFound::Modified { DIRTY } else { 0 };
         let rest = if asked.store { 0 } else { flags & ELSEWHERE };
         if let Some(l3) = &mut self.sockets[asked.socket].l3 {
             l3.entry_mut(slot).set_flags(dirty | rest | if alone { OWNED } else { 0 });
             l3.entry_mut(slot).holders = asked.bit | if asked.store { 0 } else { having };
         }
         let state = if alone { EXCLUSIVE } else { SHARED };
-        Answer { at, state, supplier: self.transferred(asked.socket, found, Supplier::L3) }
+        UncoreAnswer { at, state, supplier: self.transferred(asked.socket, found, Supplier::L3) }
     }
 
     /// A victim cache or none: the filter says who has what.
     #[inline(never)]
-    fn answer_by_filter(&mut self, asked: &Asked) -> Answer {
-        let Asked { socket, line, store, start, .. } = *asked;
+    fn answer_by_filter(&mut self, asked: &UncoreRequest) -> UncoreAnswer {
+        let UncoreRequest { socket, line, store, start, .. } = *asked;
         let package = &mut self.sockets[socket];
         let held = package.filter.as_ref().map_or(Held::default(), |filter| filter.get(line));
         let slot = package.l3.as_ref().and_then(|l3| l3.find(asked.located));
@@ -144,11 +151,11 @@ impl MemorySystem {
             let from = self.miss_shared(asked).from;
             let state = if from.modified { MODIFIED } else { Self::granted(from.shared, store) };
             self.note_holder(asked, 0, state, from.shared);
-            return Answer { at: from.at, state, supplier: from.supplier };
+            return UncoreAnswer { at: from.at, state, supplier: from.supplier };
         }
         package.stats.hits += 1;
         let snoop_fs = package.l3.as_ref().map_or(0, |l3| l3.snoop_fs);
-        let (mut at, mut found, mut having) = (start, Found::Nothing, others);
+        let (mut at, mut found, mut having) = (start, OwnerFound::Nothing, others);
         let mut supplier = Supplier::L3;
         if others != 0 && (store || held.owned || slot.is_none()) {
             let keep = if store { Keep::Nothing } else { Keep::Shared };
@@ -158,7 +165,7 @@ impl MemorySystem {
             supplier = self.transferred(socket, found, supplier);
         }
         let mut elsewhere = held.elsewhere;
-        let mut modified = found == Found::Modified;
+        let mut modified = found == OwnerFound::Modified;
         if let Some(slot) = slot {
             let entry = self.use_victim(socket, slot, store || having == 0);
             at = at.max(entry.ready());
@@ -178,13 +185,13 @@ impl MemorySystem {
             self.put_by(socket, asked.located, DIRTY | if elsewhere { ELSEWHERE } else { 0 }, at);
         }
         self.note_holder(asked, if store { 0 } else { having }, state, elsewhere);
-        Answer { at, state, supplier }
+        UncoreAnswer { at, state, supplier }
     }
 
     /// A hit in a victim cache: its only user takes the line with it; others leave it for the next.
-    fn use_victim(&mut self, socket: usize, slot: usize, only: bool) -> Entry {
+    fn use_victim(&mut self, socket: usize, slot: usize, only: bool) -> SliceEntry {
         let package = &mut self.sockets[socket];
-        let Some(l3) = &mut package.l3 else { return Entry::default() };
+        let Some(l3) = &mut package.l3 else { return SliceEntry::default() };
         let entry = *l3.entry(slot);
         if only {
             l3.take(slot);
@@ -205,22 +212,22 @@ impl MemorySystem {
         }
     }
 
-    fn note_holder(&mut self, asked: &Asked, others: u64, state: u8, elsewhere: bool) {
+    fn note_holder(&mut self, asked: &UncoreRequest, others: u64, state: u8, elsewhere: bool) {
         if let Some(filter) = &mut self.sockets[asked.socket].filter {
             filter.set(asked.line, Held { by: others | asked.bit, owned: state != SHARED, elsewhere });
         }
     }
 
     /// Who supplied, after a snoop; counts transfers.
-    fn transferred(&mut self, socket: usize, found: Found, otherwise: Supplier) -> Supplier {
+    fn transferred(&mut self, socket: usize, found: OwnerFound, otherwise: Supplier) -> Supplier {
         let stats = &mut self.sockets[socket].stats;
         match found {
-            Found::Nothing => otherwise,
-            Found::Clean => {
+            OwnerFound::Nothing => otherwise,
+            OwnerFound::Clean => {
                 stats.clean_transfers += 1;
                 Supplier::OtherCoreClean
             }
-            Found::Modified => {
+            OwnerFound::Modified => {
                 stats.modified_transfers += 1;
                 Supplier::OtherCoreModified
             }
@@ -228,7 +235,7 @@ impl MemorySystem {
     }
 
     /// A line that nobody in the package has: from its home, through an entry of the slice.
-    fn miss_shared(&mut self, asked: &Asked) -> Missed {
+    fn miss_shared(&mut self, asked: &UncoreRequest) -> Missed {
         let package = &mut self.sockets[asked.socket];
         package.stats.misses += 1;
         package.stats.prefetch_misses += u64::from(asked.prefetch);
@@ -249,7 +256,7 @@ impl MemorySystem {
     /// Puts a line that missed into the shared cache. Its entry also sees to a modified line that goes, until its home
     /// has it.
     #[inline]
-    fn install_missed(&mut self, asked: &Asked, missed: &Missed, flags: u8, holders: u64) {
+    fn install_missed(&mut self, asked: &UncoreRequest, missed: &Missed, flags: u8, holders: u64) {
         let free = self.install(asked.socket, asked.located, flags, holders, missed.from.at);
         if let (Some(entry), Some(l3)) = (missed.entry, &mut self.sockets[asked.socket].l3) {
             l3.misses[asked.located.slice].hold(entry, free);
@@ -274,7 +281,8 @@ impl MemorySystem {
             package.stats.hits += 1;
             return start + back;
         }
-        let asked = Asked { socket, bit, line, located, start, store: false, prefetch: true, holds: false };
+        let asked =
+            UncoreRequest { socket, bit, line, located, start, store: false, prefetch: true, holds: false };
         self.tell_slice(socket, line, BoxSignal::PrefetchMisses, start);
         let missed = self.miss_shared(&asked);
         let from = missed.from;
@@ -297,12 +305,12 @@ impl MemorySystem {
     }
 
     /// A line that makes room in the shared cache; an inclusive one takes it from the private caches too.
-    fn leave(&mut self, socket: usize, left: Left, at: u64) -> u64 {
+    fn leave(&mut self, socket: usize, left: LineLeft, at: u64) -> u64 {
         let mut dirty = left.flags & DIRTY != 0;
         if left.holders != 0 {
             let (found, having) = self.snoop_all(socket, left.holders, left.line, Keep::Nothing, None);
             self.sockets[socket].stats.back_invalidations += u64::from(having.count_ones());
-            dirty |= found == Found::Modified;
+            dirty |= found == OwnerFound::Modified;
         }
         let victim = match (dirty, left.flags & (OWNED | ELSEWHERE) == OWNED) {
             (true, _) => BoxSignal::VictimsModified,

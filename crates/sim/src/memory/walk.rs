@@ -2,8 +2,8 @@
 
 use super::{
     options::{PageSize, SMALL_PAGE_BYTES},
-    pages::{self, Page, line_in, page_key},
-    system::{MemorySystem, Origin},
+    pages::{self, MappedPage, line_in, page_key},
+    system::{LineOrigin, MemorySystem},
 };
 use crate::{access::Translation, signal::CoreSignal};
 
@@ -19,7 +19,7 @@ pub(super) struct Translated {
 impl MemorySystem {
     /// Translates for a request made at `at`.
     #[inline]
-    pub(super) fn translate(&mut self, core: usize, address: u64, at: u64, origin: Origin) -> Translated {
+    pub(super) fn translate(&mut self, core: usize, address: u64, at: u64, origin: LineOrigin) -> Translated {
         let (number, first) = self.cores[core].last_page;
         if address / SMALL_PAGE_BYTES == number {
             let line = first + (address / 64) % pages::SMALL_LINES;
@@ -29,7 +29,7 @@ impl MemorySystem {
     }
 
     /// Not in the page translated last.
-    fn translate_elsewhere(&mut self, core: usize, address: u64, at: u64, origin: Origin) -> Translated {
+    fn translate_elsewhere(&mut self, core: usize, address: u64, at: u64, origin: LineOrigin) -> Translated {
         let side = &mut self.cores[core];
         let mut found = None;
         if self.any_small {
@@ -52,11 +52,11 @@ impl MemorySystem {
     }
 
     /// After a miss in the first level for data.
-    fn translate_data(&mut self, core: usize, address: u64, at: u64, origin: Origin) -> Translated {
+    fn translate_data(&mut self, core: usize, address: u64, at: u64, origin: LineOrigin) -> Translated {
         self.cores[core].stats.dtlb_misses += 1;
         let (translated, page) = self.translate_further(core, address, at, origin);
         if translated.how == Translation::L2 {
-            let load = origin != Origin::Store;
+            let load = origin != LineOrigin::Store;
             let signal = if load { CoreSignal::LoadSecondLevelTlb } else { CoreSignal::StoreSecondLevelTlb };
             self.watcher.note(core, signal, translated.at);
         }
@@ -75,8 +75,8 @@ impl MemorySystem {
         core: usize,
         address: u64,
         at: u64,
-        origin: Origin,
-    ) -> (Translated, Page) {
+        origin: LineOrigin,
+    ) -> (Translated, MappedPage) {
         let package = self.package_of(core);
         let page = self.pages.page(address, package);
         let key = page_key(address, page.size);
@@ -102,7 +102,7 @@ impl MemorySystem {
     }
 
     /// Reads the page-table entries that no structure cache has, outermost first; returns when the last is known.
-    fn walk(&mut self, core: usize, address: u64, page: Page, at: u64, origin: Origin) -> u64 {
+    fn walk(&mut self, core: usize, address: u64, page: MappedPage, at: u64, origin: LineOrigin) -> u64 {
         let (walker, started) = self.cores[core].walkers.acquire(at);
         let innermost = match page.size {
             PageSize::Small => 1,
@@ -114,7 +114,7 @@ impl MemorySystem {
         let mut done = started + u64::from(self.tlb.walk_cycles) * self.cores[core].cycle_fs;
         for level in (innermost..=outermost).rev() {
             let line = pages::entry_line(address, level, node);
-            done = self.data(core, line, done, Origin::Walk).ready;
+            done = self.data(core, line, done, LineOrigin::Walk).ready;
             self.cores[core].stats.walk_reads += 1;
         }
         let side = &mut self.cores[core];

@@ -10,7 +10,7 @@ use machine::CpuSet;
 use super::{
     probe::Harvest,
     recipe::{Programme, Recipe},
-    sample::Sample,
+    sample::SimulatedSample,
 };
 use crate::{
     signal::{BoxCounts, CounterTurns},
@@ -43,7 +43,7 @@ pub(crate) struct Bank {
     pub enabled_fs: u64,
     /// By set that takes turns.
     pub running_fs: Vec<u64>,
-    pub samples: Vec<(u32, Sample)>,
+    pub samples: Vec<(u32, SimulatedSample)>,
 }
 
 impl Bank {
@@ -84,7 +84,12 @@ impl Bank {
     }
 
     /// What a hardware thread counted in a run.
-    pub fn add_thread(&mut self, cpu: u32, harvest: &Harvest, samples: impl Iterator<Item = Sample>) {
+    pub fn add_thread(
+        &mut self,
+        cpu: u32,
+        harvest: &Harvest,
+        samples: impl Iterator<Item = SimulatedSample>,
+    ) {
         for (count, of_cpu) in harvest.counts.iter().zip(&mut self.of_cpus) {
             if let Some(count) = count {
                 *of_cpu.entry(cpu).or_default() += count;

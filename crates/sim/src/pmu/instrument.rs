@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use events::{
-    Catalogue, Count, Counting, Encoding, Event, Instrument, Missing, Offer, Place, Refusal, Request, Scope,
-    Share, Signal, TooMany, Unit, Value,
+    Catalogue, Conflict, Count, CountRefusal, CountRequest, CountShare, CountedPlace, Counting, Encoding,
+    Event, Instrument, Missing, Offer, Scope, Signal, TooMany, Unit, Value,
     names::{Context, parse},
+    placement::{Round, rounds_by_file},
 };
 use machine::{CpuSet, model::Model};
 
 use super::{
     bank::{Bank, SharedBank},
     lie::Lie,
-    meaning::{Flaws, Meaning},
-    recipe::{Counter, Programme, Recipe, Trigger},
-    sample::Sample,
-    schedule::Limits,
+    meaning::{Flaws, SignalMeaning},
+    recipe::{Programme, Recipe, RecipeCounter, Trigger},
+    sample::SimulatedSample,
 };
 
 /// Turn of a set of events that share counters. Linux gives each 4 ms; a simulated run is about a thousandth as long as
@@ -36,7 +36,7 @@ pub struct NoEvents {
 }
 
 /// The PMU of a simulated machine. It counts what runs on the engines it is attached to.
-pub struct Pmu {
+pub struct SimulatedPmu {
     model: Arc<Model>,
     catalogue: &'static Catalogue,
     flaws: Flaws,
@@ -56,11 +56,11 @@ pub struct SampleRequest {
 }
 
 /// A sampling event that is open.
-pub struct Sampling<'a> {
+pub struct SampledEvent<'a> {
     bank: &'a SharedBank,
 }
 
-impl Pmu {
+impl SimulatedPmu {
     /// The PMU of a model.
     pub fn new(model: &Model, flaws: Flaws) -> Result<Self, NoEvents> {
         let none = || NoEvents { model: model.name.clone() };
@@ -70,12 +70,12 @@ impl Pmu {
     }
 
     /// Makes the counters of an event lie from now on.
-    pub fn plant(&mut self, event: &str, lie: Lie) -> Result<(), Refusal> {
+    pub fn plant(&mut self, event: &str, lie: Lie) -> Result<(), CountRefusal> {
         if let Lie::Like(other) = &lie {
             self.resolve(other)?;
         }
         let resolved = self.resolve(event)?;
-        let not_here = |reason: String| Refusal::NotHere { event: event.to_owned(), reason };
+        let not_here = |reason: String| CountRefusal::NotHere { event: event.to_owned(), reason };
         self.lies.push((self.encoding(&resolved).map_err(not_here)?.clone(), lie));
         Ok(())
     }
@@ -117,29 +117,38 @@ impl Pmu {
     fn recipe(&self, event: &Event) -> Result<Recipe, String> {
         if let Some(Lie::Like(other)) = self.lie(event) {
             let other = self.resolve(other).map_err(|refusal| refusal.to_string())?;
-            return Meaning::of(self.catalogue, self.encoding(&other)?, &self.model, self.flaws);
+            return SignalMeaning::of(self.catalogue, self.encoding(&other)?, &self.model, self.flaws);
         }
         let entry = self.catalogue.of_encoding(self.encoding(event)?);
-        if entry.is_some_and(|entry| entry.place != events::catalogue::Place::Counters) {
+        if entry.is_some_and(|entry| entry.place != events::catalogue::CountedAt::Counters) {
             return Err("the simulated machine has only the counters of its PMU".into());
         }
-        Meaning::of(self.catalogue, self.encoding(event)?, &self.model, self.flaws)
+        SignalMeaning::of(self.catalogue, self.encoding(event)?, &self.model, self.flaws)
     }
 
-    fn cpus(&self, scope: &Scope) -> Result<CpuSet, Refusal> {
+    fn cpus(&self, scope: &Scope) -> Result<CpuSet, CountRefusal> {
         match scope {
             Scope::Cpus(cpus) => Ok(cpus.clone()),
-            _ => Err(Refusal::Failed {
+            _ => Err(CountRefusal::Failed {
                 what: "counting on a simulated machine".into(),
                 reason: "it has CPUs and no processes; ask for CPUs".into(),
             }),
         }
     }
 
-    fn load(&self, programme: Programme, cpus: CpuSet) -> Result<(), Refusal> {
+    /// Which events the counters hold at the same time.
+    fn rounds(&self, events: &[Event]) -> Result<Vec<Round>, CountRefusal> {
+        let refused = |(event, conflict): (String, Conflict)| CountRefusal::NotHere {
+            event,
+            reason: conflict.to_string(),
+        };
+        rounds_by_file(events, self.catalogue).map_err(refused)
+    }
+
+    fn load(&self, programme: Programme, cpus: CpuSet) -> Result<(), CountRefusal> {
         match self.bank.lock().load(programme, cpus) {
             true => Ok(()),
-            false => Err(Refusal::Failed {
+            false => Err(CountRefusal::Failed {
                 what: "opening events".into(),
                 reason: "another set of events is open on this simulated machine; close it first".into(),
             }),
@@ -147,8 +156,8 @@ impl Pmu {
     }
 
     /// Opens an event for sampling, stopped.
-    pub fn sample(&self, request: &SampleRequest) -> Result<Sampling<'_>, Refusal> {
-        let not_here = |reason: String| Refusal::NotHere { event: request.event.name.clone(), reason };
+    pub fn sample(&self, request: &SampleRequest) -> Result<SampledEvent<'_>, CountRefusal> {
+        let not_here = |reason: String| CountRefusal::NotHere { event: request.event.name.clone(), reason };
         let latency = match &request.event.signal {
             Signal::Encoded(encoding) => Some(encoding.field("ldlat")).filter(|&least| least > 0),
             _ => None,
@@ -163,17 +172,17 @@ impl Pmu {
                         "boxes outside the cores do not sample; take an event of a core".into(),
                     ));
                 }
-                programme.counters.push(Counter { recipe, turn: 0 });
+                programme.counters.push(RecipeCounter { recipe, turn: 0 });
                 let skid_cycles = if request.event.modifiers.precise > 0 { 0 } else { SKID_CYCLES };
                 Trigger::Overflow { counter: 0, period: request.period, skid_cycles }
             }
         });
         self.load(programme, request.cpus.clone())?;
-        Ok(Sampling { bank: &self.bank })
+        Ok(SampledEvent { bank: &self.bank })
     }
 }
 
-impl Sampling<'_> {
+impl SampledEvent<'_> {
     /// From the next run on.
     pub fn start(&mut self) {
         self.bank.lock().set_started(true);
@@ -185,27 +194,27 @@ impl Sampling<'_> {
     }
 
     /// The samples since the last time, with their CPUs; those of a CPU and a run in the order of time.
-    pub fn take(&mut self) -> Vec<(u32, Sample)> {
+    pub fn take(&mut self) -> Vec<(u32, SimulatedSample)> {
         std::mem::take(&mut self.bank.lock().samples)
     }
 }
 
-impl Drop for Sampling<'_> {
+impl Drop for SampledEvent<'_> {
     fn drop(&mut self) {
         self.bank.lock().unload();
     }
 }
 
-impl Instrument for Pmu {
+impl Instrument for SimulatedPmu {
     fn name(&self) -> String {
         format!("simulated {}", self.model.name)
     }
 
-    fn resolve(&self, name: &str) -> Result<Event, Refusal> {
+    fn resolve(&self, name: &str) -> Result<Event, CountRefusal> {
         let context = Context { catalogue: Some(self.catalogue), pmus: &[], libpfm: false };
         parse(name, &context)
             .map(|parsed| parsed.event)
-            .map_err(|error| Refusal::UnknownEvent { name: name.to_owned(), hint: error.to_string() })
+            .map_err(|error| CountRefusal::UnknownEvent { name: name.to_owned(), hint: error.to_string() })
     }
 
     fn offers(&self) -> Vec<Offer> {
@@ -221,12 +230,11 @@ impl Instrument for Pmu {
             .collect()
     }
 
-    fn runs(&self, events: &[Event], _scope: &Scope) -> Result<Vec<Vec<usize>>, Refusal> {
-        let all: Vec<&Event> = events.iter().collect();
-        Limits::of(self.catalogue).divide(&all).map_err(|index| no_counter(&events[index]))
+    fn runs(&self, events: &[Event], _scope: &Scope) -> Result<Vec<Vec<usize>>, CountRefusal> {
+        Ok(self.rounds(events)?.into_iter().map(|round| round.members).collect())
     }
 
-    fn open<'a>(&'a self, request: &Request) -> Result<Box<dyn Counting + 'a>, Refusal> {
+    fn open<'a>(&'a self, request: &CountRequest) -> Result<Box<dyn Counting + 'a>, CountRefusal> {
         let cpus = self.cpus(&request.scope)?;
         let mut slots = Vec::new();
         let mut counted: Vec<(&Event, Recipe)> = Vec::new();
@@ -242,38 +250,29 @@ impl Instrument for Pmu {
         if counted.is_empty()
             && let (Some(event), Some(Err(reason))) = (request.events.first(), slots.first())
         {
-            return Err(Refusal::NotHere { event: event.name.clone(), reason: reason.clone() });
+            return Err(CountRefusal::NotHere { event: event.name.clone(), reason: reason.clone() });
         }
-        let events: Vec<&Event> = counted.iter().map(|(event, _)| *event).collect();
-        let sets = match request.too_many {
+        let events: Vec<Event> = counted.iter().map(|(event, _)| (*event).clone()).collect();
+        let sets: Vec<Vec<usize>> = match request.too_many {
             TooMany::AllAtOnce => vec![(0..events.len()).collect()],
-            _ => Limits::of(self.catalogue).divide(&events).map_err(|index| no_counter(events[index]))?,
+            too_many => {
+                let rounds = self.rounds(&events)?;
+                match CountRefusal::unless_one_round(&events, &rounds) {
+                    Some(refusal) if too_many == TooMany::Refuse => return Err(refusal),
+                    _ => rounds.into_iter().map(|round| round.members).collect(),
+                }
+            }
         };
-        if request.too_many == TooMany::Refuse && sets.len() > 1 {
-            return Err(Refusal::Failed {
-                what: format!("counting {} events at once", events.len()),
-                reason: format!(
-                    "the counters of {} hold {} of them; split them into {} runs, let them take turns, or count all at once",
-                    self.model.name,
-                    sets[0].len(),
-                    sets.len()
-                ),
-            });
-        }
-        let mut counters: Vec<Counter> =
-            counted.into_iter().map(|(_, recipe)| Counter { recipe, turn: 0 }).collect();
+        let mut counters: Vec<RecipeCounter> =
+            counted.into_iter().map(|(_, recipe)| RecipeCounter { recipe, turn: 0 }).collect();
         for (turn, set) in sets.iter().enumerate() {
             set.iter().for_each(|&event| counters[event].turn = turn);
         }
         let units = counters.iter().map(|counter| unit(&counter.recipe)).collect();
         let lies = events.iter().map(|event| self.lie(event).cloned()).collect();
         self.load(Programme { counters, turns: sets.len(), tick_ns: TICK_NS, trigger: None }, cpus.clone())?;
-        Ok(Box::new(Open { pmu: self, slots, units, lies, cpus, share: request.share }))
+        Ok(Box::new(OpenCounting { pmu: self, slots, units, lies, cpus, share: request.share }))
     }
-}
-
-fn no_counter(event: &Event) -> Refusal {
-    Refusal::NotHere { event: event.name.clone(), reason: "no counter of this machine can hold it".into() }
 }
 
 fn unit(recipe: &Recipe) -> Unit {
@@ -284,8 +283,8 @@ fn unit(recipe: &Recipe) -> Unit {
 }
 
 /// Events that are open.
-struct Open<'a> {
-    pmu: &'a Pmu,
+struct OpenCounting<'a> {
+    pmu: &'a SimulatedPmu,
     /// By event asked for: its counter, or why it has none.
     slots: Vec<Result<usize, String>>,
     /// By counter.
@@ -293,10 +292,10 @@ struct Open<'a> {
     /// By counter.
     lies: Vec<Option<Lie>>,
     cpus: CpuSet,
-    share: Share,
+    share: CountShare,
 }
 
-impl Open<'_> {
+impl OpenCounting<'_> {
     fn value(&self, bank: &Bank, counter: usize, raw: Option<u64>) -> Value {
         let turn = bank.programme().map_or(0, |programme| programme.counters[counter].turn);
         let running_ns = bank.running_fs.get(turn).map_or(0, |fs| fs.div_ceil(1_000_000));
@@ -322,7 +321,7 @@ impl Open<'_> {
             None => counted,
         };
         let (of_cpus, of_boxes) = (&bank.of_cpus[counter], &bank.of_boxes[counter]);
-        if self.share == Share::Together {
+        if self.share == CountShare::Together {
             let all = |counts: &mut dyn Iterator<Item = &u64>| -> u64 {
                 counts.enumerate().map(|(place, &counted)| told(place, counted)).sum()
             };
@@ -330,7 +329,7 @@ impl Open<'_> {
                 Unit::Core => (!of_cpus.is_empty()).then(|| all(&mut of_cpus.values())),
                 _ => (!of_boxes.is_empty()).then(|| all(&mut of_boxes.values())),
             };
-            return vec![Count { event, place: Place::Target, value: self.value(bank, counter, sum) }];
+            return vec![Count { event, place: CountedPlace::Target, value: self.value(bank, counter, sum) }];
         }
         if unit == Unit::Core {
             let of = |place: usize, cpu: u32| {
@@ -340,7 +339,7 @@ impl Open<'_> {
                 .cpus
                 .iter()
                 .enumerate()
-                .map(|(place, cpu)| Count { event, place: Place::Cpu(cpu), value: of(place, cpu) })
+                .map(|(place, cpu)| Count { event, place: CountedPlace::Cpu(cpu), value: of(place, cpu) })
                 .collect();
         }
         of_boxes
@@ -348,33 +347,33 @@ impl Open<'_> {
             .enumerate()
             .map(|(place, (&(package, number), &raw))| Count {
                 event,
-                place: Place::Box { package, name: self.box_name(unit, number) },
+                place: CountedPlace::Box { package, name: self.box_name(unit, number) },
                 value: self.value(bank, counter, Some(told(place, raw))),
             })
             .collect()
     }
 }
 
-impl Counting for Open<'_> {
-    fn start(&mut self) -> Result<(), Refusal> {
+impl Counting for OpenCounting<'_> {
+    fn start(&mut self) -> Result<(), CountRefusal> {
         self.pmu.bank.lock().set_started(true);
         Ok(())
     }
 
-    fn stop(&mut self) -> Result<(), Refusal> {
+    fn stop(&mut self) -> Result<(), CountRefusal> {
         self.pmu.bank.lock().set_started(false);
         Ok(())
     }
 
-    fn read(&mut self) -> Result<Vec<Count>, Refusal> {
+    fn read(&mut self) -> Result<Vec<Count>, CountRefusal> {
         let bank = self.pmu.bank.lock();
         let mut counts = Vec::new();
         for (event, slot) in self.slots.iter().enumerate() {
             match slot {
                 Ok(counter) => counts.extend(self.counts(&bank, event, *counter)),
                 Err(reason) => {
-                    let value = Value::Missing(Missing::Refused(reason.clone()));
-                    counts.push(Count { event, place: Place::Target, value });
+                    let value = Value::Missing(Missing::Refused(reason.clone().into()));
+                    counts.push(Count { event, place: CountedPlace::Target, value });
                 }
             }
         }
@@ -382,7 +381,7 @@ impl Counting for Open<'_> {
     }
 }
 
-impl Drop for Open<'_> {
+impl Drop for OpenCounting<'_> {
     fn drop(&mut self) {
         self.pmu.bank.lock().unload();
     }

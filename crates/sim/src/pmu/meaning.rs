@@ -15,11 +15,11 @@ use machine::model::Model;
 
 use super::{
     recipe::{Recipe, Term},
-    shape::Shape,
-    tape::When,
+    shape::PmuShape,
+    tape::TapeMoment,
 };
 use crate::signal::{BoxSignal, CoreSignal, Number};
-use file::{File, Mask};
+use file::{MaskEntry, MeaningFile};
 use offcore::Offcore;
 
 macro_rules! files {
@@ -36,20 +36,20 @@ const FIELDS: [&str; 8] = ["event", "umask", "cmask", "inv", "edge", "any", "off
 
 /// What the events of a microarchitecture mean.
 #[derive(Clone, Debug, Default)]
-pub struct Meaning {
-    events: Vec<Described>,
-    refused: Vec<file::Refused>,
-    flaws: Vec<file::Flaw>,
+pub struct SignalMeaning {
+    events: Vec<DescribedEvent>,
+    refused: Vec<file::RefusedEntry>,
+    flaws: Vec<file::FlawEntry>,
     offcore: Option<Offcore>,
 }
 
 /// An event code.
 #[derive(Clone, Debug)]
-struct Described {
+struct DescribedEvent {
     unit: Unit,
     code: u64,
     exact: bool,
-    masks: Vec<Mask>,
+    masks: Vec<MaskEntry>,
 }
 
 /// Whether described flaws are simulated.
@@ -68,13 +68,13 @@ impl Flaws {
     }
 }
 
-impl Meaning {
+impl SignalMeaning {
     /// Of the microarchitecture whose events a catalogue of this name has.
     ///
     /// # Panics
     /// Never in a build that passes its tests: they load every file.
     pub fn named(name: &str) -> Option<&'static Self> {
-        static ALL: OnceLock<Vec<(&str, Meaning)>> = OnceLock::new();
+        static ALL: OnceLock<Vec<(&str, SignalMeaning)>> = OnceLock::new();
         let load = |&(name, text): &(&'static str, &str)| match Self::parse(text) {
             Ok(meaning) => (name, meaning),
             Err(error) => panic!("built-in file pmu/{name}.toml: {error}"),
@@ -102,7 +102,7 @@ impl Meaning {
 
     /// Reads a file; the words say what is wrong.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let File { like, event, refused, flaw, offcore } =
+        let MeaningFile { like, event, refused, flaw, offcore } =
             toml::from_str(text).map_err(|error| error.to_string())?;
         let mut meaning = match &like {
             Some(name) => {
@@ -116,11 +116,11 @@ impl Meaning {
         };
         for found in event {
             found.check()?;
-            let same = |known: &Described| known.unit == found.unit && known.code == found.code;
+            let same = |known: &DescribedEvent| known.unit == found.unit && known.code == found.code;
             meaning.events.retain(|known| !same(known));
             meaning.refused.retain(|known| known.unit != found.unit || known.code != found.code);
-            let file::Described { unit, code, exact, masks, .. } = found;
-            meaning.events.push(Described { unit, code, exact, masks });
+            let file::FileEvent { unit, code, exact, masks, .. } = found;
+            meaning.events.push(DescribedEvent { unit, code, exact, masks });
         }
         meaning.refused.extend(refused);
         meaning.flaws.extend(flaw);
@@ -136,7 +136,7 @@ impl Meaning {
         if encoding.field("any") == 1 && model.threads_per_core > 1 {
             return Err("the simulated PMU counts one hardware thread at a time; leave out any=1".into());
         }
-        let shape = Shape {
+        let shape = PmuShape {
             threshold: encoding.field("cmask").max(encoding.field("thresh")).min(u32::MAX.into()) as u32,
             inverted: encoding.field("inv") == 1,
             edge: encoding.field("edge") == 1,
@@ -160,10 +160,10 @@ impl Meaning {
     }
 
     /// The parts of an event.
-    fn masks(&self, encoding: &Encoding) -> Result<Vec<&Mask>, String> {
+    fn masks(&self, encoding: &Encoding) -> Result<Vec<&MaskEntry>, String> {
         let (unit, code, umask) = (encoding.unit, encoding.field("event"), encoding.field("umask"));
         let refused = |umask: u64| {
-            let about = |refused: &&file::Refused| {
+            let about = |refused: &&file::RefusedEntry| {
                 refused.unit == unit
                     && refused.code == code
                     && refused
@@ -179,12 +179,13 @@ impl Meaning {
         };
         let event =
             self.events.iter().find(|event| event.unit == unit && event.code == code).ok_or_else(nothing)?;
-        let filters = |mask: &Mask| mask.with.iter().all(|(field, value)| encoding.field(field) == *value);
-        let fits = |mask: &&Mask| match event.exact || mask.umask == 0 || umask == 0 {
+        let filters =
+            |mask: &MaskEntry| mask.with.iter().all(|(field, value)| encoding.field(field) == *value);
+        let fits = |mask: &&MaskEntry| match event.exact || mask.umask == 0 || umask == 0 {
             true => mask.umask == umask,
             false => mask.umask & umask == mask.umask,
         };
-        let found: Vec<&Mask> = event.masks.iter().filter(fits).filter(|mask| filters(mask)).collect();
+        let found: Vec<&MaskEntry> = event.masks.iter().filter(fits).filter(|mask| filters(mask)).collect();
         let covered = found.iter().fold(0, |bits, mask| bits | mask.umask);
         if found.is_empty() || covered != umask {
             return Err(nothing());
@@ -202,7 +203,7 @@ impl Meaning {
     }
 
     fn seen(&self, encoding: &Encoding, model: &Model, flaws: Flaws) -> u32 {
-        let of = |flaw: &&file::Flaw| {
+        let of = |flaw: &&file::FlawEntry| {
             flaw.code == encoding.field("event")
                 && flaw.umask == encoding.field("umask")
                 && model.threads_per_core >= flaw.threads
@@ -214,14 +215,14 @@ impl Meaning {
     }
 }
 
-fn terms<S>(masks: &[&Mask], model: &Model, named: impl Fn(&str) -> Option<S>) -> Vec<Term<S>> {
+fn terms<S>(masks: &[&MaskEntry], model: &Model, named: impl Fn(&str) -> Option<S>) -> Vec<Term<S>> {
     let mut terms = Vec::new();
     for mask in masks {
         let when = match mask.when {
-            file::When::Value => When::Value,
-            file::When::Any => When::Any,
-            file::When::None => When::None,
-            file::When::Full => When::AtLeast(model.l2.misses_in_flight),
+            file::ConditionEntry::Value => TapeMoment::Value,
+            file::ConditionEntry::Any => TapeMoment::Any,
+            file::ConditionEntry::None => TapeMoment::None,
+            file::ConditionEntry::Full => TapeMoment::AtLeast(model.l2.misses_in_flight),
         };
         // Loading checked the names.
         let signals = mask.is.iter().filter_map(|name| named(name));

@@ -2,14 +2,14 @@
 
 use super::{
     recipe::{Programme, Recipe, Trigger},
-    sample::{LoadSample, Raw, Sampler},
-    tape::{LanePart, Reader, Tape, When},
+    sample::{LoadSample, Raw, SimulatedSampler},
+    tape::{LanePart, Tape, TapeMoment, TapeReader},
 };
 use crate::{
-    core::Clock,
+    core::CoreClock,
     signal::{
-        CoreObserver, CoreSignal, CounterTurns, LOADS_BY_SUPPLIER, Number, Retirement, Set, SignalNote,
-        Waits, WatchedLoad,
+        CoreObserver, CoreSignal, CounterTurns, LOADS_BY_SUPPLIER, Number, ObservedWaits, Retirement, Set,
+        SignalNote, WatchedLoad,
     },
     supplier::{Supplier, Translation},
     time::Time,
@@ -22,7 +22,7 @@ const NO_LANE: u8 = u8::MAX;
 
 /// How a counter of the programme is read.
 #[derive(Clone, Debug)]
-enum Read {
+enum ProbeRead {
     /// A box counts it.
     Elsewhere,
     Sum(Vec<(Number, u64)>, usize),
@@ -40,13 +40,13 @@ pub(crate) struct Probe {
     /// By set that takes turns.
     sums: Vec<[u64; Number::COUNT]>,
     tape: Tape,
-    readers: Vec<Reader>,
-    reads: Vec<(Read, u32)>,
-    sampler: Option<Sampler>,
+    readers: Vec<TapeReader>,
+    reads: Vec<(ProbeRead, u32)>,
+    sampler: Option<SimulatedSampler>,
     /// What memory told since the last look.
     notes: Vec<SignalNote>,
     /// Of its core; it does not change during a run.
-    clock: Clock,
+    clock: CoreClock,
     started: u64,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Harvest {
 
 impl Probe {
     /// Begins at a cycle with all counters of a programme at zero.
-    pub fn new(programme: &Programme, clock: &Clock, begin: u64) -> Self {
+    pub fn new(programme: &Programme, clock: &CoreClock, begin: u64) -> Self {
         let turns = CounterTurns {
             origin: begin,
             tick: clock.cycles(Time::from_ns(programme.tick_ns as f64)).max(1),
@@ -74,7 +74,7 @@ impl Probe {
             tape: Tape::new(0, begin),
             readers: Vec::new(),
             reads: Vec::new(),
-            sampler: programme.trigger.map(Sampler::new),
+            sampler: programme.trigger.map(SimulatedSampler::new),
             notes: Vec::new(),
             clock: *clock,
             started: begin,
@@ -103,13 +103,16 @@ impl Probe {
         probe
     }
 
-    fn plan(&mut self, recipe: &Recipe, turn: usize, period: Option<u64>, lanes: &mut u8) -> Read {
-        let Recipe::Core { terms, shape, .. } = recipe else { return Read::Elsewhere };
+    fn plan(&mut self, recipe: &Recipe, turn: usize, period: Option<u64>, lanes: &mut u8) -> ProbeRead {
+        let Recipe::Core { terms, shape, .. } = recipe else { return ProbeRead::Elsewhere };
         if recipe.is_sum() && period.is_none() {
             terms.iter().for_each(|term| self.summed.insert(term.signal));
-            return Read::Sum(terms.iter().map(|term| (term.signal, term.weight.into())).collect(), turn);
+            return ProbeRead::Sum(
+                terms.iter().map(|term| (term.signal, term.weight.into())).collect(),
+                turn,
+            );
         }
-        let mut part = |signal: Number, when: When, weight: u32| {
+        let mut part = |signal: Number, when: TapeMoment, weight: u32| {
             let lane = &mut self.lanes[signal.index()];
             if *lane == NO_LANE {
                 *lane = *lanes;
@@ -119,8 +122,8 @@ impl Probe {
             LanePart { lane: usize::from(*lane), when, weight }
         };
         let parts = terms.iter().map(|term| part(term.signal, term.when, term.weight)).collect();
-        self.readers.push(Reader::new(parts, *shape, turn, period));
-        Read::Reader(self.readers.len() - 1)
+        self.readers.push(TapeReader::new(parts, *shape, turn, period));
+        ProbeRead::Reader(self.readers.len() - 1)
     }
 
     /// Signals that it asks of the memory system.
@@ -182,12 +185,12 @@ impl Probe {
         }
         self.follow(end);
         self.read(end, true);
-        let value = |read: &Read| match read {
-            Read::Elsewhere => None,
-            Read::Sum(terms, turn) => {
+        let value = |read: &ProbeRead| match read {
+            ProbeRead::Elsewhere => None,
+            ProbeRead::Sum(terms, turn) => {
                 Some(terms.iter().map(|(signal, weight)| self.sums[*turn][signal.index()] * weight).sum())
             }
-            Read::Reader(reader) => Some(self.readers[*reader].count),
+            ProbeRead::Reader(reader) => Some(self.readers[*reader].count),
         };
         let counts = self
             .reads
@@ -209,9 +212,9 @@ impl CoreObserver for Probe {
         self.spans(signal.into(), cycle, cycle + 1, times);
     }
 
-    fn dispatch(&mut self, waits: &Waits) {
+    fn dispatch(&mut self, waits: &ObservedWaits) {
         use CoreSignal as S;
-        let Waits { from, delivered, at, used, width, .. } = *waits;
+        let ObservedWaits { from, delivered, at, used, width, .. } = *waits;
         self.pulse(S::SlotsIssued, at, 1);
         for (signal, until) in [
             (S::StallWindow, waits.window),

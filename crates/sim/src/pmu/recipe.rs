@@ -2,7 +2,7 @@
 
 use events::Unit;
 
-use super::{shape::Shape, tape::When};
+use super::{shape::PmuShape, tape::TapeMoment};
 use crate::signal::{BoxSignal, Number};
 
 /// One signal's part in an event.
@@ -11,7 +11,7 @@ pub struct Term<S> {
     /// Which.
     pub signal: S,
     /// How it enters.
-    pub when: When,
+    pub when: TapeMoment,
     /// How often.
     pub weight: u32,
 }
@@ -24,7 +24,7 @@ pub enum Recipe {
         /// The signals.
         terms: Vec<Term<Number>>,
         /// Threshold, inversion, edge.
-        shape: Shape,
+        shape: PmuShape,
         /// Of what happens the counter sees so many in a hundred: a described flaw.
         seen_percent: u32,
     },
@@ -42,7 +42,7 @@ impl Recipe {
     pub(crate) fn is_sum(&self) -> bool {
         match self {
             Self::Core { terms, shape, .. } => {
-                shape.is_sum() && terms.iter().all(|term| term.when == When::Value)
+                shape.is_sum() && terms.iter().all(|term| term.when == TapeMoment::Value)
             }
             Self::Boxes { .. } => true,
         }
@@ -51,7 +51,7 @@ impl Recipe {
 
 /// An event that has a counter.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counter {
+pub struct RecipeCounter {
     /// What it adds up.
     pub recipe: Recipe,
     /// Of several sets that take turns, the one it is in.
@@ -83,7 +83,7 @@ pub enum Trigger {
 #[derive(Clone, Debug, Default)]
 pub struct Programme {
     /// The counters.
-    pub counters: Vec<Counter>,
+    pub counters: Vec<RecipeCounter>,
     /// Sets that take turns, at least one.
     pub turns: usize,
     /// Of each turn.

@@ -7,7 +7,7 @@ use crate::access::{Supplier, Translation};
 
 /// A sample of one hardware thread.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sample {
+pub struct SimulatedSample {
     /// In nanoseconds of the machine's life.
     pub time_ns: f64,
     /// Address of the instruction.
@@ -41,7 +41,7 @@ pub(crate) struct Raw {
 
 /// Makes samples of one hardware thread.
 #[derive(Clone, Debug)]
-pub(crate) struct Sampler {
+pub(crate) struct SimulatedSampler {
     trigger: Trigger,
     /// Loads that were long enough so far.
     loads: u64,
@@ -52,7 +52,7 @@ pub(crate) struct Sampler {
     pub samples: Vec<Raw>,
 }
 
-impl Sampler {
+impl SimulatedSampler {
     pub fn new(trigger: Trigger) -> Self {
         Self { trigger, loads: 0, retired: VecDeque::new(), due: VecDeque::new(), samples: Vec::new() }
     }
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn the_instruction_that_retires_after_the_skid_is_blamed() {
-        let mut sampler = Sampler::new(Trigger::Overflow { counter: 0, period: 1, skid_cycles: 3 });
+        let mut sampler = SimulatedSampler::new(Trigger::Overflow { counter: 0, period: 1, skid_cycles: 3 });
         for (cycle, instruction) in [(10, 1), (12, 2), (13, 3), (40, 4), (41, 5)] {
             sampler.retire(cycle, instruction);
         }
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn every_so_many_long_loads_are_sampled() {
-        let mut sampler = Sampler::new(Trigger::Loads { period: 2, least_cycles: 30 });
+        let mut sampler = SimulatedSampler::new(Trigger::Loads { period: 2, least_cycles: 30 });
         for latency_cycles in [40, 4, 50, 60, 29, 70] {
             let load = LoadSample {
                 address: 64,

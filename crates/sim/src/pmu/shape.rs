@@ -6,7 +6,7 @@
 
 /// Threshold, inversion, edge of a counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Shape {
+pub struct PmuShape {
     /// 0: none.
     pub threshold: u32,
     /// Below the threshold instead.
@@ -15,7 +15,7 @@ pub struct Shape {
     pub edge: bool,
 }
 
-impl Shape {
+impl PmuShape {
     /// Whether values just add up.
     pub const fn is_sum(self) -> bool {
         self.threshold == 0 && !self.edge

@@ -4,7 +4,7 @@
 //! it long before older things are known. So changes of values are written on a ring of cycles, and cycles are read once
 //! nothing can change in them any more.
 
-use super::shape::Shape;
+use super::shape::PmuShape;
 use crate::signal::CounterTurns;
 
 /// Cycles of the ring.
@@ -14,7 +14,7 @@ const WORD: u64 = 64;
 
 /// How a lane enters a counter's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
+pub enum TapeMoment {
     /// As it is.
     Value,
     /// 1 if it is not 0.
@@ -25,7 +25,7 @@ pub enum When {
     AtLeast(u32),
 }
 
-impl When {
+impl TapeMoment {
     #[inline]
     fn of(self, value: u64) -> u64 {
         match self {
@@ -43,16 +43,16 @@ pub struct LanePart {
     /// Which lane of the tape.
     pub lane: usize,
     /// How it enters.
-    pub when: When,
+    pub when: TapeMoment,
     /// How often.
     pub weight: u32,
 }
 
 /// A counter that reads the tape.
 #[derive(Clone, Debug)]
-pub struct Reader {
+pub struct TapeReader {
     parts: Vec<LanePart>,
-    shape: Shape,
+    shape: PmuShape,
     /// Of several sets that take turns, the one it is in.
     turn: usize,
     held: bool,
@@ -64,9 +64,9 @@ pub struct Reader {
     pub overflows: Vec<u64>,
 }
 
-impl Reader {
+impl TapeReader {
     /// A counter at zero.
-    pub fn new(parts: Vec<LanePart>, shape: Shape, turn: usize, period: Option<u64>) -> Self {
+    pub fn new(parts: Vec<LanePart>, shape: PmuShape, turn: usize, period: Option<u64>) -> Self {
         let period = period.map(|period| period.max(1));
         Self { parts, shape, turn, held: false, count: 0, period, overflows: Vec::new() }
     }
@@ -156,7 +156,7 @@ impl Tape {
     }
 
     /// Reads all cycles before `upto`.
-    pub fn advance(&mut self, upto: u64, turns: &CounterTurns, readers: &mut [Reader]) {
+    pub fn advance(&mut self, upto: u64, turns: &CounterTurns, readers: &mut [TapeReader]) {
         while self.read < upto {
             if self.marked(self.read) {
                 self.apply(self.read);
@@ -224,7 +224,7 @@ mod tests {
     }
 
     /// One cycle after the other, as a manual says it.
-    fn naive(values: &[u64], shape: Shape) -> u64 {
+    fn naive(values: &[u64], shape: PmuShape) -> u64 {
         let (mut count, mut before) = (0, false);
         for &value in values {
             if shape.threshold == 0 && !shape.edge {
@@ -256,10 +256,10 @@ mod tests {
             edge in any::<bool>(),
             cuts in prop::collection::vec(0u64..1000, 0..6),
         ) {
-            let shape = Shape { threshold, inverted, edge };
+            let shape = PmuShape { threshold, inverted, edge };
             let mut tape = Tape::new(1, 0);
-            let part = LanePart { lane: 0, when: When::Value, weight: 1 };
-            let mut readers = [Reader::new(vec![part], shape, 0, None)];
+            let part = LanePart { lane: 0, when: TapeMoment::Value, weight: 1 };
+            let mut readers = [TapeReader::new(vec![part], shape, 0, None)];
             let mut cuts = cuts;
             cuts.sort_unstable();
             let mut written = 0;
@@ -286,8 +286,8 @@ mod tests {
         fn turns_divide_the_cycles(spans in spans(), tick in 10u64..200, sets in 2usize..4) {
             let turns = CounterTurns { origin: 0, tick, sets };
             let mut tape = Tape::new(1, 0);
-            let part = LanePart { lane: 0, when: When::Any, weight: 1 };
-            let mut readers: Vec<_> = (0..sets).map(|set| Reader::new(vec![part], Shape::default(), set, None)).collect();
+            let part = LanePart { lane: 0, when: TapeMoment::Any, weight: 1 };
+            let mut readers: Vec<_> = (0..sets).map(|set| TapeReader::new(vec![part], PmuShape::default(), set, None)).collect();
             for &(from, long, by) in &spans {
                 tape.span(0, from, from + long, by);
             }
@@ -304,11 +304,11 @@ mod tests {
     fn weights_tell_conditions_apart() {
         // The activity event of Haswell: 4 for no execution, 1 for a pending miss; both is 5.
         let parts = vec![
-            LanePart { lane: 0, when: When::None, weight: 4 },
-            LanePart { lane: 1, when: When::Any, weight: 1 },
+            LanePart { lane: 0, when: TapeMoment::None, weight: 4 },
+            LanePart { lane: 1, when: TapeMoment::Any, weight: 1 },
         ];
-        let shape = Shape { threshold: 5, ..Shape::default() };
-        let mut readers = [Reader::new(parts, shape, 0, None)];
+        let shape = PmuShape { threshold: 5, ..PmuShape::default() };
+        let mut readers = [TapeReader::new(parts, shape, 0, None)];
         let mut tape = Tape::new(2, 0);
         tape.span(0, 5, 8, 1);
         tape.span(1, 2, 10, 3);
@@ -318,8 +318,8 @@ mod tests {
 
     #[test]
     fn overflows_are_told_with_their_cycle() {
-        let part = LanePart { lane: 0, when: When::Value, weight: 1 };
-        let mut readers = [Reader::new(vec![part], Shape::default(), 0, Some(10))];
+        let part = LanePart { lane: 0, when: TapeMoment::Value, weight: 1 };
+        let mut readers = [TapeReader::new(vec![part], PmuShape::default(), 0, Some(10))];
         let mut tape = Tape::new(1, 0);
         tape.span(0, 100, 103, 4);
         tape.span(0, 200, 208, 1);
@@ -330,8 +330,8 @@ mod tests {
 
     #[test]
     fn what_comes_late_keeps_its_length_and_rounds_are_skipped() {
-        let part = LanePart { lane: 0, when: When::Value, weight: 1 };
-        let mut readers = [Reader::new(vec![part], Shape::default(), 0, None)];
+        let part = LanePart { lane: 0, when: TapeMoment::Value, weight: 1 };
+        let mut readers = [TapeReader::new(vec![part], PmuShape::default(), 0, None)];
         let mut tape = Tape::new(1, 0);
         tape.advance(50, &CounterTurns::ONE, &mut readers);
         tape.span(0, 40, 45, 1);

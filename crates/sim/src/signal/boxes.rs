@@ -2,7 +2,7 @@
 
 use events::Unit;
 
-use super::{BoxSignal, CoreSignal, CounterTurns, Number, SignalNote, Watch};
+use super::{BoxSignal, CoreSignal, CounterTurns, Number, SignalNote, SignalWatch};
 use crate::time::Time;
 
 /// The kinds of box that are simulated.
@@ -44,19 +44,19 @@ impl BoxNumbers {
     }
 }
 
-type Signals = [u64; BoxSignal::COUNT];
+type BoxSignals = [u64; BoxSignal::COUNT];
 
 /// What boxes counted in a run.
 #[derive(Clone, Debug, Default)]
 pub struct BoxCounts {
     numbers: BoxNumbers,
     /// By set that takes turns, then by box.
-    sums: Vec<Vec<Signals>>,
+    sums: Vec<Vec<BoxSignals>>,
 }
 
 impl BoxCounts {
     /// All boxes of a kind, by package and number, with the sums of one set's turns.
-    pub(crate) fn of(&self, unit: Unit, turn: usize) -> impl Iterator<Item = ((u32, u32), &Signals)> {
+    pub(crate) fn of(&self, unit: Unit, turn: usize) -> impl Iterator<Item = ((u32, u32), &BoxSignals)> {
         let numbers = self.numbers;
         let places =
             (0..numbers.packages).flat_map(move |package| (0..numbers.of(unit)).map(move |n| (package, n)));
@@ -69,20 +69,20 @@ impl BoxCounts {
 
 /// What a memory system tells: notes about cores, sums of boxes.
 #[derive(Clone, Debug)]
-pub(crate) struct Watcher {
+pub(crate) struct BoxWatcher {
     active: bool,
-    watch: Watch,
+    watch: SignalWatch,
     turns: CounterTurns,
     notes: Vec<Vec<SignalNote>>,
     boxes: BoxCounts,
 }
 
-impl Watcher {
+impl BoxWatcher {
     pub fn new(cores: usize, numbers: BoxNumbers) -> Self {
         let boxes = BoxCounts { numbers, sums: Vec::new() };
         Self {
             active: false,
-            watch: Watch::default(),
+            watch: SignalWatch::default(),
             turns: CounterTurns::ONE,
             notes: vec![Vec::new(); cores],
             boxes,
@@ -90,7 +90,7 @@ impl Watcher {
     }
 
     /// Begins, with sums at zero; turns in femtoseconds.
-    pub fn begin(&mut self, watch: Watch, turns: CounterTurns) {
+    pub fn begin(&mut self, watch: SignalWatch, turns: CounterTurns) {
         let boxes = (self.boxes.numbers.packages * self.boxes.numbers.per_package()) as usize;
         self.watch = watch;
         self.active = !watch.cores.is_empty() || watch.boxes != 0;
@@ -101,7 +101,7 @@ impl Watcher {
 
     /// Ends.
     pub fn end(&mut self) -> BoxCounts {
-        self.watch = Watch::default();
+        self.watch = SignalWatch::default();
         self.active = false;
         let sums = std::mem::take(&mut self.boxes.sums);
         BoxCounts { numbers: self.boxes.numbers, sums }

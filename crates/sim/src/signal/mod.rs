@@ -4,7 +4,7 @@
 //! that happens at a moment is a value in one cycle. Boxes (slices, home agents, channels, links) only add up.
 //!
 //! Cores and memory write here and know nothing of who reads: a core tells a [`CoreObserver`], a memory system writes
-//! into its [`Watcher`] what is asked for ([`Watch`]).
+//! into its [`BoxWatcher`] what is asked for ([`SignalWatch`]).
 
 mod boxes;
 mod observer;
@@ -14,10 +14,10 @@ mod watch;
 
 pub use boxes::{BoxCounts, BoxNumbers};
 pub use turns::CounterTurns;
-pub use watch::{SignalNote, Watch};
+pub use watch::{SignalNote, SignalWatch};
 
-pub(crate) use boxes::Watcher;
-pub(crate) use observer::{CoreObserver, Waits, WatchedLoad};
+pub(crate) use boxes::BoxWatcher;
+pub(crate) use observer::{CoreObserver, ObservedWaits, WatchedLoad};
 pub(crate) use retirement::Retirement;
 
 use crate::supplier::Supplier;

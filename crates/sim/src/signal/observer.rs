@@ -12,7 +12,7 @@ pub(crate) trait CoreObserver {
     fn pulse(&mut self, signal: CoreSignal, cycle: u64, times: u64);
 
     /// A slot of the right path is dispatched.
-    fn dispatch(&mut self, waits: &Waits);
+    fn dispatch(&mut self, waits: &ObservedWaits);
 
     /// Slots of a wrong path, from a cycle on.
     fn wrong_path(&mut self, from: u64, slots: u64, width: u64);
@@ -35,7 +35,7 @@ pub(crate) trait CoreObserver {
 
 /// Why the next slot waits before it is dispatched, as cycles up to which.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Waits {
+pub(crate) struct ObservedWaits {
     /// It could have been dispatched then.
     pub from: u64,
     /// The front end delivers it then.

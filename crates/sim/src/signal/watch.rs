@@ -5,7 +5,7 @@ use crate::time::Time;
 
 /// What a memory system is asked to tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Watch {
+pub struct SignalWatch {
     /// Signals of cores.
     pub cores: Set,
     /// Signals of boxes, as bits.

@@ -1,14 +1,14 @@
 //! A Haswell core on scripted memory, and kernels run on it.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use kernels::{Catalogue, Kernel};
-use machine::{Bytes, Width, model::Model};
+use kernels::{Job as KernelJob, Kernel, KernelCatalogue, truth::TruthCounts};
+use machine::{Bytes, Isa, Width, model::Model};
 use sim::{
     access::Supplier,
-    engine::{Engine, Job, Outcome},
-    kernel_source::{KernelTeam, TeamRequest},
+    engine::{Engine, EngineJob, EngineOutcome},
+    plan_source::{AddressOrder, PlacedPlan},
     scripted_memory::ScriptedMemory,
-    source::Source,
+    source::BlockSource,
     time::Time,
 };
 
@@ -22,14 +22,24 @@ pub fn haswell() -> Model {
 
 /// A kernel with its parameters.
 pub fn kernel(name: &str, parameters: &[(&str, u64)]) -> Kernel {
-    let found = Catalogue::builtin().expect("a catalogue").get(name).expect("a kernel");
+    let found = KernelCatalogue::builtin().expect("a catalogue").get(name).expect("a kernel");
     parameters.iter().fold(found, |kernel, (name, value)| kernel.with(name, *value).expect("a parameter"))
 }
 
 /// One or more threads of a kernel, ready to run.
-pub fn team(kernel: &Kernel, width: Width, size: u64, threads: usize) -> KernelTeam {
-    let request = TeamRequest { kernel, width, size: Bytes(size), threads, seed: 1, address: ADDRESS };
-    KernelTeam::prepare(&request).expect("a team")
+pub fn team(kernel: &Kernel, width: Width, size: u64, threads: usize) -> PlacedPlan {
+    let cpus: Vec<u32> = (0..threads as u32).collect();
+    let job = KernelJob::new(kernel.clone(), Bytes(size), &cpus).in_width(width);
+    // Whoever asks for a width knows a machine that has it.
+    let every_width = Isa { x86_64: true, avx: true, avx2: true, fma: true, avx512f: true };
+    let plan = job.plan(&every_width).expect("a plan");
+    PlacedPlan::new(plan, AddressOrder::ByThread { from: ADDRESS }).expect("a team")
+}
+
+/// What so many passes do, by thread.
+pub fn counts(team: &PlacedPlan, passes: u64) -> Vec<TruthCounts> {
+    let step = &team.plan().steps()[0];
+    step.parts.iter().map(|part| step.counts(part, passes)).collect()
 }
 
 /// Cycles of the model as time.
@@ -45,24 +55,28 @@ pub fn l1_only(model: &Model) -> ScriptedMemory {
 /// The data of a team at one latency, all else in the L1.
 pub fn data_at(
     model: &Model,
-    team: &KernelTeam,
+    team: &PlacedPlan,
     supplier: Supplier,
     latency: Time,
     buffers: usize,
 ) -> ScriptedMemory {
     let l1 = cycles(model, model.l1d.latency.into());
-    let data = team.places().iter().filter(|place| place.is_data);
-    data.fold(ScriptedMemory::new(l1, buffers), |memory, place| {
+    team.data().fold(ScriptedMemory::new(l1, buffers), |memory, place| {
         memory.with(place.address..place.address + place.bytes, supplier, latency)
     })
 }
 
 /// Runs all threads of a team on cores 0, 1, …
-pub fn run(engine: &mut Engine<ScriptedMemory>, team: &KernelTeam, passes: u64) -> Outcome {
-    let mut sources = team.sources(passes);
+pub fn run(engine: &mut Engine<ScriptedMemory>, team: &PlacedPlan, passes: u64) -> EngineOutcome {
+    let mut sources = team.step_sources(0, passes);
     let jobs = sources.iter_mut().enumerate();
-    let mut jobs: Vec<Job<'_>> = jobs
-        .map(|(core, source)| Job { core, thread: 0, background: false, source: source as &mut dyn Source })
+    let mut jobs: Vec<EngineJob<'_>> = jobs
+        .map(|(core, source)| EngineJob {
+            core,
+            thread: 0,
+            background: false,
+            source: source as &mut dyn BlockSource,
+        })
         .collect();
     engine.run(&mut jobs).expect("a run")
 }
@@ -75,7 +89,7 @@ pub struct PerPass {
 }
 
 /// Steady state of the first core: the difference between long and short.
-pub fn per_pass(model: &Model, team: &KernelTeam, memory: ScriptedMemory, passes: u64) -> PerPass {
+pub fn per_pass(model: &Model, team: &PlacedPlan, memory: ScriptedMemory, passes: u64) -> PerPass {
     let mut engine = Engine::new(model, memory).expect("an engine");
     run(&mut engine, team, passes);
     let short = run(&mut engine, team, passes).jobs[0].statistics;
@@ -98,7 +112,7 @@ pub struct LoopSource<F> {
 /// Where the code of a [`LoopSource`] lies.
 pub const CODE: u64 = 0x4000;
 
-impl<F: FnMut(u64, &mut sim::source::Execution)> LoopSource<F> {
+impl<F: FnMut(u64, &mut sim::source::BlockExecution)> LoopSource<F> {
     /// `step` gives the addresses of each round; the jump back is taken unless it says otherwise.
     pub fn new(body: &[&[u8]], rounds: u64, step: F) -> Self {
         let mut bytes = body.concat();
@@ -109,12 +123,12 @@ impl<F: FnMut(u64, &mut sim::source::Execution)> LoopSource<F> {
     }
 }
 
-impl<F: FnMut(u64, &mut sim::source::Execution)> Source for LoopSource<F> {
+impl<F: FnMut(u64, &mut sim::source::BlockExecution)> BlockSource for LoopSource<F> {
     fn blocks(&self) -> &std::sync::Arc<[code::Block]> {
         &self.blocks
     }
 
-    fn next(&mut self, execution: &mut sim::source::Execution) -> bool {
+    fn next(&mut self, execution: &mut sim::source::BlockExecution) -> bool {
         let Some(rounds) = self.rounds.checked_sub(1) else { return false };
         self.rounds = rounds;
         execution.block = 0;
@@ -126,8 +140,8 @@ impl<F: FnMut(u64, &mut sim::source::Execution)> Source for LoopSource<F> {
 }
 
 /// Runs one source on core 0 and gives what it did.
-pub fn run_one(model: &Model, memory: ScriptedMemory, source: &mut dyn Source) -> sim::core::Statistics {
+pub fn run_one(model: &Model, memory: ScriptedMemory, source: &mut dyn BlockSource) -> sim::core::Statistics {
     let mut engine = Engine::new(model, memory).expect("an engine");
-    let jobs = &mut [Job { core: 0, thread: 0, background: false, source }];
+    let jobs = &mut [EngineJob { core: 0, thread: 0, background: false, source }];
     engine.run(jobs).expect("a run").jobs[0].statistics
 }

@@ -3,13 +3,13 @@
 
 pub mod tables;
 
-use kernels::Catalogue;
-use machine::{Bytes, Width, model::Model};
+use kernels::{Job as KernelJob, KernelCatalogue, geometry::Geometry, truth::TruthCounts};
+use machine::{Bytes, model::Model};
 use sim::{
-    engine::{Engine, Job, Outcome},
-    kernel_source::{KernelTeam, TeamRequest},
-    memory::{MemorySystem, Options, PageSize},
-    source::Source,
+    engine::{Engine, EngineJob, EngineOutcome},
+    memory::{MemoryOptions, MemorySystem, PageSize},
+    plan_source::{AddressOrder, PlacedPlan},
+    source::BlockSource,
 };
 
 /// The machine of molka2017.
@@ -23,8 +23,8 @@ pub fn model(name: &str) -> Model {
 }
 
 /// Huge pages, as molka2017 uses; prefetchers as the model has them.
-pub fn huge() -> Options {
-    Options { page_size: PageSize::Huge, ..Options::default() }
+pub fn huge() -> MemoryOptions {
+    MemoryOptions { page_size: PageSize::Huge, ..MemoryOptions::default() }
 }
 
 /// A kernel, its data and where it runs.
@@ -55,27 +55,26 @@ impl Work {
 /// A machine and one kernel on it.
 pub struct Rig {
     pub engine: Engine<MemorySystem>,
-    pub team: KernelTeam,
+    pub team: PlacedPlan,
     pub work: Work,
     first_core: usize,
 }
 
 impl Rig {
     /// A machine with cold caches, and the work placed on it.
-    pub fn new(model: &Model, options: Options, work: Work) -> Self {
-        let found = Catalogue::builtin().expect("a catalogue").get(work.kernel).expect("a kernel");
+    pub fn new(model: &Model, options: MemoryOptions, work: Work) -> Self {
+        let found = KernelCatalogue::builtin().expect("a catalogue").get(work.kernel).expect("a kernel");
         let kernel = work
             .parameter
             .iter()
             .fold(found, |kernel, (name, value)| kernel.with(name, *value).expect("one"));
-        let width = kernel.width_on(&model.isa, None).unwrap_or(Width::Scalar);
         let size = Bytes(work.bytes_per_thread * work.threads as u64);
-        let request =
-            TeamRequest { kernel: &kernel, width, size, threads: work.threads, seed: 1, address: ADDRESS };
-        let team = KernelTeam::prepare(&request).expect("a team");
+        let cpus: Vec<u32> = (0..work.threads as u32).collect();
+        let plan = KernelJob::new(kernel, size, &cpus).plan(&model.isa).expect("a plan");
+        let team = PlacedPlan::new(plan, AddressOrder::ByThread { from: ADDRESS }).expect("a team");
         let mut memory = MemorySystem::new(model, options).expect("a memory");
         if let Some(node) = work.node {
-            for place in team.places().iter().filter(|place| place.is_data) {
+            for place in team.data() {
                 memory.map(place.address..place.address + place.bytes, node, options.page_size);
             }
         }
@@ -84,24 +83,35 @@ impl Rig {
     }
 
     /// Runs `passes` passes.
-    pub fn run(&mut self, passes: u64) -> Outcome {
-        let mut sources = self.team.sources(passes);
+    pub fn run(&mut self, passes: u64) -> EngineOutcome {
+        let mut sources = self.team.step_sources(0, passes);
         let jobs = sources.iter_mut().enumerate();
-        let mut jobs: Vec<Job<'_>> = jobs
+        let mut jobs: Vec<EngineJob<'_>> = jobs
             .map(|(thread, source)| {
                 let core = self.first_core + thread;
-                Job { core, thread: 0, background: false, source: source as &mut dyn Source }
+                EngineJob { core, thread: 0, background: false, source: source as &mut dyn BlockSource }
             })
             .collect();
         self.engine.run(&mut jobs).expect("a run")
     }
 
     /// Warms, then runs what counts.
-    pub fn measure(&mut self) -> Outcome {
+    pub fn measure(&mut self) -> EngineOutcome {
         if self.work.warm > 0 {
             self.run(self.work.warm);
         }
         self.run(self.work.passes)
+    }
+
+    /// What so many passes do, by thread.
+    pub fn counts(&self, passes: u64) -> Vec<TruthCounts> {
+        let step = &self.team.plan().steps()[0];
+        step.parts.iter().map(|part| step.counts(part, passes)).collect()
+    }
+
+    /// The part of a thread.
+    pub fn geometry(&self, thread: usize) -> &Geometry {
+        &self.team.plan().steps()[0].parts[thread].geometry
     }
 
     /// Memory of the machine.
@@ -111,14 +121,14 @@ impl Rig {
 }
 
 /// GB/s of the bytes that instructions load or store.
-pub fn gb_per_s(model: &Model, options: Options, work: Work) -> f64 {
+pub fn gb_per_s(model: &Model, options: MemoryOptions, work: Work) -> f64 {
     let outcome = Rig::new(model, options, work).measure();
     let bytes = work.bytes_per_thread * work.threads as u64 * work.passes;
     bytes as f64 / outcome.elapsed().ns()
 }
 
 /// Core cycles per load of a pointer chase.
-pub fn cycles_per_load(model: &Model, options: Options, work: Work) -> f64 {
+pub fn cycles_per_load(model: &Model, options: MemoryOptions, work: Work) -> f64 {
     let outcome = Rig::new(model, options, work).measure();
     let loads = work.bytes_per_thread / 64 * work.passes;
     outcome.elapsed().ns() * model.clock.core_hz as f64 / 1e9 / loads as f64

@@ -6,17 +6,21 @@ pub mod machine_support;
 
 use std::collections::BTreeMap;
 
-use events::{Count, Instrument, Place, Request, Scope, Share, TooMany, Value};
+use events::{Count, CountRequest, CountShare, CountedPlace, Instrument, Scope, TooMany, Value};
 use machine::{CpuSet, model::Model};
 use machine_support::{Rig, Work};
 use sim::{
-    memory::{Options, PageSize, PrefetchSwitches},
-    pmu::{Flaws, Pmu},
+    memory::{MemoryOptions, PageSize, PrefetchSwitches},
+    pmu::{Flaws, SimulatedPmu},
 };
 
 /// Huge pages and no prefetcher: what moves follows from the kernel alone.
-pub fn plain() -> Options {
-    Options { page_size: PageSize::Huge, prefetchers: PrefetchSwitches::OFF, ..Options::default() }
+pub fn plain() -> MemoryOptions {
+    MemoryOptions {
+        page_size: PageSize::Huge,
+        prefetchers: PrefetchSwitches::OFF,
+        ..MemoryOptions::default()
+    }
 }
 
 /// All CPUs.
@@ -25,13 +29,13 @@ pub fn everywhere(model: &Model) -> Scope {
 }
 
 /// The flawless PMU of a model.
-pub fn pmu(model: &Model) -> Pmu {
-    Pmu::new(model, Flaws::Off).expect("events")
+pub fn pmu(model: &Model) -> SimulatedPmu {
+    SimulatedPmu::new(model, Flaws::Off).expect("events")
 }
 
 /// Warms a rig up and counts what comes then, all at once; sums by name.
 pub fn count(model: &Model, rig: &mut Rig, names: &[&str]) -> BTreeMap<String, u64> {
-    let counts = count_as(model, rig, names, TooMany::AllAtOnce, Share::Together);
+    let counts = count_as(model, rig, names, TooMany::AllAtOnce, CountShare::Together);
     let value = |count: &Count| match &count.value {
         Value::Counted { raw, .. } => *raw,
         Value::Missing(missing) => panic!("{}: {missing:?}", names[count.event]),
@@ -40,13 +44,19 @@ pub fn count(model: &Model, rig: &mut Rig, names: &[&str]) -> BTreeMap<String, u
 }
 
 /// The same, as told.
-pub fn count_as(model: &Model, rig: &mut Rig, names: &[&str], too_many: TooMany, share: Share) -> Vec<Count> {
+pub fn count_as(
+    model: &Model,
+    rig: &mut Rig,
+    names: &[&str],
+    too_many: TooMany,
+    share: CountShare,
+) -> Vec<Count> {
     let pmu = pmu(model);
     let events =
         names.iter().map(|name| pmu.resolve(name).unwrap_or_else(|error| panic!("{error}"))).collect();
     rig.engine.attach(pmu.bank());
     let Work { warm, passes, .. } = rig.work;
-    let request = Request { events, scope: everywhere(model), too_many, share };
+    let request = CountRequest { events, scope: everywhere(model), too_many, share };
     let mut open = pmu.open(&request).unwrap_or_else(|error| panic!("{error}"));
     if warm > 0 {
         rig.run(warm);
@@ -67,6 +77,6 @@ pub fn total(counts: &[Count]) -> u64 {
 }
 
 /// Places of counts.
-pub fn places(counts: &[Count]) -> Vec<&Place> {
+pub fn places(counts: &[Count]) -> Vec<&CountedPlace> {
     counts.iter().map(|count| &count.place).collect()
 }

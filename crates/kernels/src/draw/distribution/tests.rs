@@ -73,8 +73,8 @@ fn means_of_draws_match_the_density() {
         let by_quantile = integrate(0.0, 1.0, |p| d.quantile(p));
         assert!(close(by_density, by_quantile, 1e-6), "{d}: {by_density} and {by_quantile}");
         let expected = match d.shape() {
-            Shape::Exponential { rate } => 1.0 / rate - 1.0 / rate.exp_m1(),
-            Shape::Triangular { mode } => (1.0 + mode) / 3.0,
+            DistributionShape::Exponential { rate } => 1.0 / rate - 1.0 / rate.exp_m1(),
+            DistributionShape::Triangular { mode } => (1.0 + mode) / 3.0,
             _ => 0.5,
         };
         assert!(close(by_density, expected, 1e-6), "{d}: {by_density} and {expected}");

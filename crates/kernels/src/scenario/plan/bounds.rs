@@ -1,7 +1,7 @@
 //! What a plan may come to: it must be recorded and counted.
 
-use super::{Part, Plan, PlanError};
-use crate::program::{Node, Times};
+use super::{Plan, PlanError, PlanPart};
+use crate::program::{ProgramNode, Times};
 
 /// Entries and executions of all threads: each leaves a record.
 const MOST_EVENTS: u64 = 1_000_000;
@@ -50,12 +50,12 @@ impl Plan {
 }
 
 /// Instructions of one call, roughly and without overflow.
-fn volume(nodes: &[Node], part: &Part, passes: f64) -> f64 {
+fn volume(nodes: &[ProgramNode], part: &PlanPart, passes: f64) -> f64 {
     let geometry = &part.geometry;
-    let sum = |node: &Node| match node {
-        Node::Piece { piece, .. } => part.program.pieces[*piece].counts.instructions as f64,
-        Node::Coin { .. } => 2.0,
-        Node::Loop { times, body } => {
+    let sum = |node: &ProgramNode| match node {
+        ProgramNode::Piece { piece, .. } => part.program.pieces[*piece].counts.instructions as f64,
+        ProgramNode::Coin { .. } => 2.0,
+        ProgramNode::Loop { times, body } => {
             let times = match times {
                 Times::Passes => passes,
                 Times::Iterations => geometry.iterations as f64,

@@ -11,8 +11,8 @@ use super::{
 };
 use crate::{
     cycle::{self, Spacing},
-    program::Access,
-    walk::{Setting, Touch, Walker},
+    program::ProgramAccess,
+    walk::{Setting, WalkTouch, Walker},
 };
 
 /// Instances lie this far apart.
@@ -35,7 +35,7 @@ fn pointers(plan: &Plan) -> HashMap<u64, u64> {
 }
 
 /// All touches of a thread's part of a step that reach its buffer.
-fn touches(plan: &Plan, pointers: &HashMap<u64, u64>, step: usize, thread: usize) -> Vec<Touch> {
+fn touches(plan: &Plan, pointers: &HashMap<u64, u64>, step: usize, thread: usize) -> Vec<WalkTouch> {
     let step = &plan.steps()[step];
     let part = step.part(thread).expect("takes part");
     let Some(instance) = part.instance else { return Vec::new() };
@@ -68,9 +68,9 @@ struct Cache {
 }
 
 impl Cache {
-    fn touch(&mut self, touch: &Touch, capacity: usize) {
+    fn touch(&mut self, touch: &WalkTouch, capacity: usize) {
         let line = touch.address / 64;
-        let written = touch.access != Access::Read;
+        let written = touch.access != ProgramAccess::Read;
         let found = self.lines.iter().rposition(|(other, _)| *other == line);
         let dirty = found.is_some_and(|at| self.lines.remove(at).1);
         self.inward += u64::from(found.is_none());
@@ -208,8 +208,8 @@ fn taken_over(plan: &Plan) -> Vec<u64> {
                             let foreign = writer.is_some_and(|writer| writer != thread);
                             taken[thread] += u64::from(foreign);
                             match touch.access {
-                                Access::Read if foreign => *writer = None,
-                                Access::Read => {}
+                                ProgramAccess::Read if foreign => *writer = None,
+                                ProgramAccess::Read => {}
                                 _ => *writer = Some(thread),
                             }
                         }

@@ -3,7 +3,7 @@
 use super::{Checked, all_within, ensure, within};
 use crate::{
     Bytes,
-    model::{CacheGeometry, Inclusion, Model, PrivateCache, Replacement, SharedCache, TlbLevel, TlbModel},
+    model::{CacheGeometry, Inclusion, Model, ModelTlb, PrivateCache, Replacement, SharedCache, TlbModel},
 };
 
 /// All caches of the machine together: the simulator keeps a few bytes per line.
@@ -101,8 +101,8 @@ pub(super) fn tlb(tlb: &TlbModel) -> Checked {
     all_within("tlb", 1..=64, &[("walkers", tlb.walkers)])
 }
 
-pub(super) fn tlb_level(path: &str, level: &TlbLevel) -> Checked {
-    let TlbLevel { entries, ways } = level;
+pub(super) fn tlb_level(path: &str, level: &ModelTlb) -> Checked {
+    let ModelTlb { entries, ways } = level;
     within(&format!("{path}.entries"), *entries, 1..=8192)?;
     within(&format!("{path}.ways"), *ways, 1..=*entries)?;
     let indexable = entries % ways == 0 && (entries / ways).is_power_of_two();

@@ -1,7 +1,7 @@
 //! Front end and core.
 
 use super::{Checked, all_within, caches, ensure, within, wrong};
-use crate::model::{CoreModel, FrontEnd, OpClass, Operation, Port};
+use crate::model::{CoreModel, FrontEnd, ModelOperation, ModelPort, OpClass};
 
 pub(super) fn front_end(front_end: &FrontEnd) -> Checked {
     caches::geometry("front_end.l1i", &front_end.l1i, 1)?;
@@ -44,7 +44,7 @@ pub(super) fn core(core: &CoreModel, l1_latency: u32) -> Checked {
     operations(&core.operations, l1_latency)
 }
 
-fn ports(ports: &[Port]) -> Checked {
+fn ports(ports: &[ModelPort]) -> Checked {
     within("core.ports", ports.len(), 1..=32)?;
     for (i, port) in ports.iter().enumerate() {
         let path = format!("core.ports[{i}]");
@@ -63,7 +63,7 @@ fn ports(ports: &[Port]) -> Checked {
 }
 
 /// What one port runs, and how wide.
-fn runs(path: &str, port: &Port) -> Checked {
+fn runs(path: &str, port: &ModelPort) -> Checked {
     ensure(!port.runs.is_empty(), &format!("{path}.runs"), || {
         "a port that runs nothing; list operations".into()
     })?;
@@ -84,7 +84,7 @@ fn runs(path: &str, port: &Port) -> Checked {
     }
 }
 
-fn operations(operations: &[Operation], l1_latency: u32) -> Checked {
+fn operations(operations: &[ModelOperation], l1_latency: u32) -> Checked {
     for (i, operation) in operations.iter().enumerate() {
         let path = format!("core.operations[{i}]");
         let name = operation.class.name();

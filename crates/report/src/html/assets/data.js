@@ -116,21 +116,21 @@ function sharedLines(data, place, lines) {
   });
 }
 
-function threadWords(data, tid) {
-  const thread = data.threads.find((found) => found.tid === tid);
-  return thread ? `${thread.name} (${tid})` : `thread ${tid}`;
+function threadWords(data, row) {
+  const thread = data.threads[row];
+  return thread ? `${thread.name} (${thread.tid})` : "a thread of those left out";
 }
 
 function usersWords(data, line) {
-  return line.uses.map(([tid, offset, symbol]) => `${threadWords(data, tid)} +${offset} ${data.symbols[symbol]?.name ?? ""}`).join(" ");
+  return line.uses.map(([thread, offset, symbol]) => `${threadWords(data, thread)} +${offset} ${data.symbols[symbol]?.name ?? ""}`).join(" ");
 }
 
 function users(data, line) {
-  const items = line.uses.map(([tid, offset, symbol, writes, samples]) =>
+  const items = line.uses.map(([thread, offset, symbol, writes, samples]) =>
     el(
       "li",
       {},
-      bdi(threadWords(data, tid)),
+      bdi(threadWords(data, thread)),
       ` ${writes ? "writes" : "reads"} +${offset} in `,
       symbolLink(data, symbol),
       `, ${plural(samples, "sample")}`,
@@ -148,7 +148,7 @@ function nextWords(object) {
 function objectDetail(data, readings, selection, index) {
   const object = data.objects.objects[index];
   const [value, low, high] = object.loads;
-  const listed = (threads) => threads.map((tid) => threadWords(data, tid)).join(", ") || "none seen";
+  const listed = (threads) => threads.map((row) => threadWords(data, row)).join(", ") || "none seen";
   const known = object.size !== null;
   const size = known ? `${bytes(object.size)} in ${plural(object.blocks, "block")}` : `not known: ${object.size_missing}`;
   const facts = [

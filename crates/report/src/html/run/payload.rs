@@ -3,7 +3,7 @@
 mod objects;
 
 use analysis::findings::{
-    Account, Activity, InstructionFinding, Share, SourceLine, Split, SymbolFinding, ThreadFinding,
+    Account, InstructionFinding, SourceLine, Split, SymbolFinding, ThreadActivity, ThreadFinding, TimeShare,
 };
 use serde::Serialize;
 
@@ -110,7 +110,7 @@ pub(super) fn payload<'a>(page: &RunPage<'a>) -> Payload<'a> {
     let share_of = |thread: &ThreadFinding| thread.user_share;
     Payload {
         page: "run",
-        activities: Activity::ALL.iter().map(|activity| activity_row(*activity)).collect(),
+        activities: ThreadActivity::ALL.iter().map(|activity| activity_row(*activity)).collect(),
         samples: findings.about.samples,
         period_ns: findings.about.period_ns,
         overall: findings.overall.as_ref().map(shares),
@@ -119,7 +119,7 @@ pub(super) fn payload<'a>(page: &RunPage<'a>) -> Payload<'a> {
         instructions: findings.instructions.iter().take(MOST_ROWS).map(instruction_row).collect(),
         functions: functions(page.functions),
         sources: sources(page.sources),
-        objects: page.objects.map(object_rows),
+        objects: page.objects.map(|objects| object_rows(objects, &findings.threads)),
         timeline: &findings.timeline,
         aggregate: page.aggregate,
         left_out: LeftOut {
@@ -141,7 +141,7 @@ fn left_out<T>(rows: &[T], share: impl Fn(&T) -> f64) -> (usize, f64) {
     (rest.len(), rest.iter().map(share).sum())
 }
 
-fn activity_row(activity: Activity) -> ActivityRow {
+fn activity_row(activity: ThreadActivity) -> ActivityRow {
     let key = format!("{activity:?}").to_lowercase();
     ActivityRow { key, label: activity.label(), waiting: activity.is_waiting(), memory: activity.is_memory() }
 }
@@ -236,10 +236,10 @@ fn sources(sources: &[SourceText]) -> Vec<SourceText> {
 }
 
 fn shares(split: &Split) -> [f64; 8] {
-    Activity::ALL.map(|activity| rounded(split.share(activity)))
+    ThreadActivity::ALL.map(|activity| rounded(split.share(activity)))
 }
 
-fn ends(share: &Share) -> [f64; 3] {
+fn ends(share: &TimeShare) -> [f64; 3] {
     [share.value, share.low, share.high].map(rounded)
 }
 
@@ -279,7 +279,8 @@ mod tests {
 
     #[test]
     fn keys_of_activities_are_css_classes() {
-        let keys: Vec<String> = Activity::ALL.iter().map(|activity| activity_row(*activity).key).collect();
+        let keys: Vec<String> =
+            ThreadActivity::ALL.iter().map(|activity| activity_row(*activity).key).collect();
         assert_eq!(
             keys,
             ["loads", "stores", "atomics", "divides", "chains", "branches", "executing", "undecided"]

@@ -1,17 +1,17 @@
 //! How the numbers were obtained, and how far to trust them.
 
-use analysis::findings::{Findings, Known};
+use analysis::findings::{Findings, KnownLimits};
 
 use super::RunPage;
 use crate::{
-    age,
-    conditions::{Seen, noise_sentences},
-    figures::percent_text,
     html::{
         markup::{Html, element, facts, list, paragraph, section},
         profile::machine_words,
     },
-    run::verdict::range,
+    layout::age,
+    layout::conditions::{ConditionsSeen, noise_sentences},
+    layout::figures::percent_text,
+    terminal::run::verdict::range,
 };
 
 const METHOD: [&str; 4] = [
@@ -47,12 +47,12 @@ pub(super) fn html(page: &RunPage<'_>) -> Html {
 fn behind(findings: &Findings) -> Vec<(String, String)> {
     let about = &findings.about;
     let lost = match &about.lost_samples {
-        Known::Value(0) => "none".to_owned(),
-        Known::Value(lost) => {
+        KnownLimits::Value(0) => "none".to_owned(),
+        KnownLimits::Value(lost) => {
             let all = (about.samples + lost).max(1) as f64;
             format!("{lost}, {} % of all", percent_text(*lost as f64 / all))
         }
-        Known::Missing(reason) => format!("not known: {reason}"),
+        KnownLimits::Missing(reason) => format!("not known: {reason}"),
     };
     let period =
         format!("{} samples, each standing for {}", about.samples, machine::units::nanos(about.period_ns));
@@ -69,12 +69,15 @@ fn behind(findings: &Findings) -> Vec<(String, String)> {
         ("Waiting for a CPU", &account.preempted_ns),
     ] {
         let text = match known {
-            Known::Value(ns) => crate::run::seconds(*ns),
-            Known::Missing(reason) => format!("not known: {reason}"),
+            KnownLimits::Value(ns) => crate::terminal::run::seconds(*ns),
+            KnownLimits::Missing(reason) => format!("not known: {reason}"),
         };
         pairs.push((what.to_owned(), text));
     }
-    pairs.insert(3.min(pairs.len()), ("In user mode".to_owned(), crate::run::seconds(account.user_ns)));
+    pairs.insert(
+        3.min(pairs.len()),
+        ("In user mode".to_owned(), crate::terminal::run::seconds(account.user_ns)),
+    );
     pairs.push(("Recorded by".to_owned(), format!("memwall {} on machine {}", about.memwall, about.machine)));
     pairs
 }
@@ -104,7 +107,7 @@ fn machine(page: &RunPage<'_>) -> Vec<(String, String)> {
     }
     pairs.push(("Profile measured".to_owned(), made));
     if let Some(noise) = &profile.noise {
-        let sentences = noise_sentences(&[Seen { at: String::new(), noise }], profile.cpus.len());
+        let sentences = noise_sentences(&[ConditionsSeen { at: String::new(), noise }], profile.cpus.len());
         let text = if sentences.is_empty() { "none seen".to_owned() } else { sentences.join("; ") };
         pairs.push(("Noise while calibrating".to_owned(), text));
     }

@@ -1,11 +1,11 @@
 //! The answer and its evidence.
 
-use analysis::findings::{Activity, Confidence, Findings, HeldBack, Known, Share};
+use analysis::findings::{Confidence, Findings, HeldBack, KnownLimits, ThreadActivity, TimeShare};
 
 use crate::{
-    figures::percent_text,
     html::markup::{Html, element, list, paragraph, section},
-    run::{
+    layout::figures::percent_text,
+    terminal::run::{
         timeline::threshold_from,
         verdict::{ended, look, sentence},
     },
@@ -22,28 +22,28 @@ pub(super) fn html(findings: &Findings) -> Html {
     let mut said = vec![element("p").set("class", format!("answer {class}")).say(answer).end()];
     said.extend(verdict.memory.map(|memory| paragraph("", &sentence(verdict, &memory))));
     match &verdict.nature {
-        Known::Value(nature) => said.push(paragraph("", look(*nature))),
-        Known::Missing(reason) if matches!(verdict.held_back, HeldBack::Yes | HeldBack::Partly) => {
+        KnownLimits::Value(nature) => said.push(paragraph("", look(*nature))),
+        KnownLimits::Missing(reason) if matches!(verdict.held_back, HeldBack::Yes | HeldBack::Partly) => {
             said.push(paragraph("quiet", &format!("Latency or bandwidth: not known, {reason}.")));
         }
-        Known::Missing(_) => {}
+        KnownLimits::Missing(_) => {}
     }
     let verdict_box = element("div").set("class", format!("verdict {class}")).with(said).end();
     section("verdict", "Verdict", [verdict_box, tiles(findings), confidence(findings), advice(findings)])
 }
 
-fn interval(share: &Share) -> String {
+fn interval(share: &TimeShare) -> String {
     format!("95 % interval {} to {} %", percent_text(share.low), percent_text(share.high))
 }
 
 /// The numbers behind it.
 fn tiles(findings: &Findings) -> Html {
     let verdict = &findings.verdict;
-    let with_range = |share: Option<Share>, what: &str| {
+    let with_range = |share: Option<TimeShare>, what: &str| {
         share.map(|share| tile(&format!("{} %", percent_text(share.value)), what, &interval(&share)))
     };
     let elsewhere = verdict.largest.filter(|largest| !largest.is_memory());
-    let elsewhere = elsewhere.and_then(|largest: Activity| {
+    let elsewhere = elsewhere.and_then(|largest: ThreadActivity| {
         with_range(verdict.largest_share, &format!("of user time {}", largest.label()))
     });
     let flagged = findings.timeline.intervals.iter().filter(|interval| interval.flagged).count();

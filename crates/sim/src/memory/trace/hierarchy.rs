@@ -6,7 +6,7 @@ use std::ops::Range;
 use machine::model::{Inclusion, Model};
 
 use crate::memory::{
-    cache::{Cache, EMPTY},
+    cache::{EMPTY, SetCache},
     fault::{self, ModelFault},
     spread::Spread,
 };
@@ -46,29 +46,29 @@ impl LevelCounts {
 
 /// What is known of a line.
 #[derive(Clone, Copy, Debug, Default)]
-struct Note {
+struct TracedNote {
     /// It differs from what is below.
     dirty: bool,
     /// One bit per L2 of the package that may hold it, in an L3.
     holders: u64,
 }
 
-type Store = Cache<Note>;
+type TracedStore = SetCache<TracedNote>;
 
 /// Puts a line into a slot; the line that had to go, and what was known of it.
-fn put(store: &mut Store, slot: usize, line: u64, note: Note) -> Option<(u64, Note)> {
+fn put(store: &mut TracedStore, slot: usize, line: u64, note: TracedNote) -> Option<(u64, TracedNote)> {
     Some(store.replace(slot, line, note)).filter(|&(line, _)| line != EMPTY)
 }
 
 /// Takes a line out; whether it was there and dirty.
-fn take(store: &mut Store, index: u64, line: u64) -> Option<bool> {
+fn take(store: &mut TracedStore, index: u64, line: u64) -> Option<bool> {
     let slot = store.find(index, line)?;
     store.clear(slot);
     Some(store.note(slot).dirty)
 }
 
-struct Core {
-    l1: Store,
+struct TracedCore {
+    l1: TracedStore,
     /// Line used last, which needs no search; and its slot.
     recent: (u64, usize),
     l2: usize,
@@ -76,14 +76,14 @@ struct Core {
     counts: LevelCounts,
 }
 
-struct Shared {
-    store: Store,
+struct TracedShared {
+    store: TracedStore,
     spread: Spread,
     sets_per_slice: u64,
     inclusive: bool,
 }
 
-impl Shared {
+impl TracedShared {
     fn index(&self, line: u64) -> u64 {
         let (slice, within) = self.spread.place(line);
         slice as u64 * self.sets_per_slice + within % self.sets_per_slice
@@ -92,11 +92,11 @@ impl Shared {
 
 /// A model's caches, without time.
 pub struct Hierarchy {
-    cores: Vec<Core>,
-    l2: Vec<Store>,
+    cores: Vec<TracedCore>,
+    l2: Vec<TracedStore>,
     /// The cores above each L2.
     above: Vec<Range<usize>>,
-    l3: Vec<Option<Shared>>,
+    l3: Vec<Option<TracedShared>>,
     written: u64,
 }
 
@@ -107,8 +107,8 @@ impl Hierarchy {
         let shared_by = model.l2.shared_by_cores.max(1) as usize;
         let per_socket = model.cores_per_socket as usize;
         let l2_per_socket = per_socket.div_ceil(shared_by);
-        let cores = (0..per_socket * model.sockets as usize).map(|core| Core {
-            l1: Store::with_geometry(&model.l1d.geometry, seed),
+        let cores = (0..per_socket * model.sockets as usize).map(|core| TracedCore {
+            l1: TracedStore::with_geometry(&model.l1d.geometry, seed),
             recent: (EMPTY, 0),
             l2: core / per_socket * l2_per_socket + core % per_socket / shared_by,
             package: core / per_socket,
@@ -119,8 +119,8 @@ impl Hierarchy {
             let sets = l3.geometry.size.0 / (64 * u64::from(l3.geometry.ways) * u64::from(l3.slices));
             let sets_per_slice = sets.max(1);
             let sets = sets_per_slice * u64::from(l3.slices);
-            let store = Store::new(sets, l3.geometry.ways, l3.geometry.replacement, seed);
-            Some(Shared {
+            let store = TracedStore::new(sets, l3.geometry.ways, l3.geometry.replacement, seed);
+            Some(TracedShared {
                 store,
                 spread: Spread::new(l3.slices),
                 sets_per_slice,
@@ -135,7 +135,7 @@ impl Hierarchy {
             cores: cores.collect(),
             above: (0..l2_per_socket * model.sockets as usize).map(above).collect(),
             l2: (0..l2_per_socket * model.sockets as usize)
-                .map(|_| Store::with_geometry(&model.l2.geometry, seed))
+                .map(|_| TracedStore::with_geometry(&model.l2.geometry, seed))
                 .collect(),
             l3: (0..model.sockets).map(l3).collect(),
             written: 0,
@@ -163,8 +163,8 @@ impl Hierarchy {
         let side = &mut self.cores[core];
         side.counts.served[level as usize] += 1;
         let slot = side.l1.victim(line);
-        let note = Note { dirty: write, holders: 0 };
-        if let Some((gone, Note { dirty: true, .. })) = put(&mut side.l1, slot, line, note) {
+        let note = TracedNote { dirty: write, holders: 0 };
+        if let Some((gone, TracedNote { dirty: true, .. })) = put(&mut side.l1, slot, line, note) {
             let l2 = side.l2;
             self.put_level_two(l2, gone, true);
         }
@@ -208,8 +208,8 @@ impl Hierarchy {
             return;
         }
         let slot = l2.victim(line);
-        let note = Note { dirty, holders: 0 };
-        let Some((gone, Note { dirty, .. })) = put(l2, slot, line, note) else { return };
+        let note = TracedNote { dirty, holders: 0 };
+        let Some((gone, TracedNote { dirty, .. })) = put(l2, slot, line, note) else { return };
         let package = number / (self.l2.len() / self.l3.len());
         match &mut self.l3[package] {
             None => self.written += u64::from(dirty),
@@ -230,8 +230,8 @@ impl Hierarchy {
         let Some(l3) = &mut self.l3[package] else { return };
         let index = l3.index(line);
         let slot = l3.store.victim(index);
-        let note = Note { dirty, holders: holder };
-        let Some((gone, Note { mut dirty, mut holders })) = put(&mut l3.store, slot, line, note) else {
+        let note = TracedNote { dirty, holders: holder };
+        let Some((gone, TracedNote { mut dirty, mut holders })) = put(&mut l3.store, slot, line, note) else {
             return;
         };
         if !l3.inclusive {

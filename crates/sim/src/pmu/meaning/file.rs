@@ -10,22 +10,22 @@ use crate::signal::{BoxSignal, CoreSignal};
 /// A file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct File {
+pub(super) struct MeaningFile {
     /// Another file whose events these add to, or take the place of.
     pub like: Option<String>,
     #[serde(default)]
-    pub event: Vec<Described>,
+    pub event: Vec<FileEvent>,
     #[serde(default)]
-    pub refused: Vec<Refused>,
+    pub refused: Vec<RefusedEntry>,
     #[serde(default)]
-    pub flaw: Vec<Flaw>,
-    pub offcore: Option<Offcore>,
+    pub flaw: Vec<FlawEntry>,
+    pub offcore: Option<OffcoreEntry>,
 }
 
 /// An event code.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Described {
+pub(super) struct FileEvent {
     pub unit: Unit,
     pub code: u64,
     /// In words.
@@ -33,13 +33,13 @@ pub(super) struct Described {
     /// The mask is a number, not a set of bits.
     #[serde(default)]
     pub exact: bool,
-    pub masks: Vec<Mask>,
+    pub masks: Vec<MaskEntry>,
 }
 
 /// What a unit mask stands for.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Mask {
+pub(super) struct MaskEntry {
     #[serde(default)]
     pub umask: u64,
     /// Signals that add up.
@@ -48,7 +48,7 @@ pub(super) struct Mask {
     #[serde(default = "one")]
     pub weight: u32,
     #[serde(default)]
-    pub when: When,
+    pub when: ConditionEntry,
     /// Fields that must have these values.
     #[serde(default)]
     pub with: BTreeMap<String, u64>,
@@ -66,7 +66,7 @@ fn one() -> u32 {
 /// How a signal enters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum When {
+pub(super) enum ConditionEntry {
     #[default]
     Value,
     Any,
@@ -78,7 +78,7 @@ pub(super) enum When {
 /// An event without a mechanism.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Refused {
+pub(super) struct RefusedEntry {
     pub unit: Unit,
     pub code: u64,
     pub umask: Option<u64>,
@@ -88,7 +88,7 @@ pub(super) struct Refused {
 /// An erratum.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Flaw {
+pub(super) struct FlawEntry {
     pub code: u64,
     pub umask: u64,
     /// Of what happens it counts so many in a hundred.
@@ -105,19 +105,19 @@ pub(super) struct Flaw {
 /// Off-core response.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Offcore {
+pub(super) struct OffcoreEntry {
     /// Event codes with mask 1 that use the filter registers.
     pub codes: Vec<u64>,
     /// The bit that stands for any answer.
     pub any: u32,
-    pub requests: Vec<Request>,
-    pub answers: Vec<Answer>,
+    pub requests: Vec<OffcoreRequest>,
+    pub answers: Vec<OffcoreAnswer>,
 }
 
 /// Bits of the filter that ask for a request.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Request {
+pub(super) struct OffcoreRequest {
     pub bit: u32,
     /// Which; none if the simulated core never makes it.
     pub is: Option<String>,
@@ -126,13 +126,13 @@ pub(super) struct Request {
 /// An answer: one bit of each list must be in the filter.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Answer {
+pub(super) struct OffcoreAnswer {
     pub is: String,
     pub supplier: Vec<u32>,
     pub snoop: Vec<u32>,
 }
 
-impl Described {
+impl FileEvent {
     /// All names exist, and no two parts stand for the same.
     pub fn check(&self) -> Result<(), String> {
         let place = format!("{:?} event {:#x} ({})", self.unit, self.code, self.about);
@@ -152,7 +152,7 @@ impl Described {
     }
 }
 
-impl Mask {
+impl MaskEntry {
     /// Whether a field has a meaning for it.
     pub fn knows(&self, field: &str) -> bool {
         self.with.contains_key(field) || self.ignores.iter().any(|known| known == field)

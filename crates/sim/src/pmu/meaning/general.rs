@@ -6,12 +6,12 @@ use events::{Catalogue, Encoding, Entry, Unit};
 use machine::model::Model;
 use serde::Deserialize;
 
-use super::{Flaws, Meaning, file};
+use super::{Flaws, SignalMeaning, file};
 use crate::{
     pmu::{
         recipe::{Recipe, Term},
-        shape::Shape,
-        tape::When,
+        shape::PmuShape,
+        tape::TapeMoment,
     },
     signal::{BoxSignal, CoreSignal, Number, OffcoreAnswer, OffcoreRequest},
 };
@@ -25,13 +25,13 @@ const SHAPING: [&str; 4] = ["cmask", "inv", "edge", "thresh"];
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct General {
-    offcore: Offcore,
+    offcore: OffcoreSignal,
     meaning: BTreeMap<String, Means>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Offcore {
+struct OffcoreSignal {
     requests: BTreeMap<String, Vec<String>>,
     answers: BTreeMap<String, Vec<String>>,
 }
@@ -43,10 +43,10 @@ struct Means {
     #[serde(default)]
     is: Vec<String>,
     #[serde(default)]
-    when: file::When,
+    when: file::ConditionEntry,
     /// Conditions that must hold together, whatever threshold the encoding uses for that.
     #[serde(default)]
-    all: Vec<Condition>,
+    all: Vec<RetiredCondition>,
     /// The shape of the encoding is how the hardware gets at it: nothing is left to shape.
     #[serde(default)]
     shaped: bool,
@@ -54,9 +54,9 @@ struct Means {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Condition {
+struct RetiredCondition {
     is: String,
-    when: file::When,
+    when: file::ConditionEntry,
 }
 
 fn general() -> &'static General {
@@ -93,8 +93,8 @@ pub(super) fn recipe(
     }
 }
 
-fn shape_of(encoding: &Encoding) -> Shape {
-    Shape {
+fn shape_of(encoding: &Encoding) -> PmuShape {
+    PmuShape {
         threshold: encoding.field("cmask").min(u32::MAX.into()) as u32,
         inverted: encoding.field("inv") == 1,
         edge: encoding.field("edge") == 1,
@@ -119,20 +119,21 @@ fn of_entry(catalogue: &Catalogue, entry: &Entry, model: &Model, flaws: Flaws) -
     // What one count stands for must be the same: a flit of another link is another thing.
     let same = |other: &&Entry| other.encoding.unit != Unit::Link || other.scale == entry.scale;
     let other = reference.meaning(&entry.meaning).find(same).ok_or_else(nothing)?;
-    let meaning = Meaning::named(REFERENCE).ok_or_else(nothing)?;
+    let meaning = SignalMeaning::named(REFERENCE).ok_or_else(nothing)?;
     meaning.recipe(&other.encoding, model, flaws)
 }
 
 fn of_means(means: &Means, entry: &Entry, model: &Model) -> Option<Recipe> {
-    let when = |when: file::When| match when {
-        file::When::Value => When::Value,
-        file::When::Any => When::Any,
-        file::When::None => When::None,
-        file::When::Full => When::AtLeast(model.l2.misses_in_flight),
+    let when = |when: file::ConditionEntry| match when {
+        file::ConditionEntry::Value => TapeMoment::Value,
+        file::ConditionEntry::Any => TapeMoment::Any,
+        file::ConditionEntry::None => TapeMoment::None,
+        file::ConditionEntry::Full => TapeMoment::AtLeast(model.l2.misses_in_flight),
     };
     if let Some(unit) = means.unit {
-        let term =
-            |name: &String| Some(Term { signal: BoxSignal::named(name)?, when: When::Value, weight: 1 });
+        let term = |name: &String| {
+            Some(Term { signal: BoxSignal::named(name)?, when: TapeMoment::Value, weight: 1 })
+        };
         return Some(Recipe::Boxes { unit, terms: means.is.iter().map(term).collect::<Option<_>>()? });
     }
     let term = |name: &String, how| {
@@ -140,18 +141,18 @@ fn of_means(means: &Means, entry: &Entry, model: &Model) -> Option<Recipe> {
     };
     if !means.all.is_empty() {
         let terms: Option<Vec<_>> = means.all.iter().map(|part| term(&part.is, part.when)).collect();
-        let shape = Shape { threshold: means.all.len() as u32, ..Shape::default() };
+        let shape = PmuShape { threshold: means.all.len() as u32, ..PmuShape::default() };
         return Some(Recipe::Core { terms: terms?, shape, seen_percent: 100 });
     }
     let terms: Option<Vec<_>> = means.is.iter().map(|name| term(name, means.when)).collect();
-    let shape = if means.shaped { Shape::default() } else { shape_of(&entry.encoding) };
+    let shape = if means.shaped { PmuShape::default() } else { shape_of(&entry.encoding) };
     Some(Recipe::Core { terms: terms?, shape, seen_percent: 100 })
 }
 
 /// The terms of a meaning `offcore_REQUEST_ANSWER`.
 fn offcore(meaning: &str) -> Option<Vec<Term<Number>>> {
     let rest = meaning.strip_prefix("offcore_")?;
-    let Offcore { requests, answers } = &general().offcore;
+    let OffcoreSignal { requests, answers } = &general().offcore;
     let fits =
         |request: &&String| rest.strip_prefix(request.as_str()).is_some_and(|rest| rest.starts_with('_'));
     // The longest request that fits, as some begin like others.
@@ -168,7 +169,11 @@ fn offcore(meaning: &str) -> Option<Vec<Term<Number>>> {
             let (request, answer) = (named_request(request)?, named_answer(answer)?);
             let told = !matches!(request, OffcoreRequest::PrefetchL3 | OffcoreRequest::WriteBack);
             if told || answers.len() == OffcoreAnswer::NAMES.len() {
-                terms.push(Term { signal: Number::offcore(request, answer), when: When::Value, weight: 1 });
+                terms.push(Term {
+                    signal: Number::offcore(request, answer),
+                    when: TapeMoment::Value,
+                    weight: 1,
+                });
             }
         }
     }
@@ -187,7 +192,7 @@ mod tests {
             assert!(of_means(means, entry, &model).is_some(), "{meaning}");
             assert!(events::catalogue::meanings().contains_key(meaning), "{meaning} is no meaning");
         }
-        let Offcore { requests, answers } = &general().offcore;
+        let OffcoreSignal { requests, answers } = &general().offcore;
         for name in requests.values().flatten() {
             assert!(OffcoreRequest::NAMES.iter().any(|(_, known)| known == name), "{name}");
         }

@@ -2,7 +2,7 @@
 
 use super::file;
 use crate::{
-    pmu::{recipe::Term, tape::When},
+    pmu::{recipe::Term, tape::TapeMoment},
     signal::{Number, OffcoreAnswer, OffcoreRequest},
 };
 
@@ -16,7 +16,7 @@ pub(super) struct Offcore {
 }
 
 impl Offcore {
-    pub fn new(file: &file::Offcore) -> Result<Self, String> {
+    pub fn new(file: &file::OffcoreEntry) -> Result<Self, String> {
         let mut offcore =
             Self { codes: file.codes.clone(), any: file.any, requests: Vec::new(), answers: Vec::new() };
         for request in &file.requests {
@@ -73,7 +73,7 @@ impl Offcore {
             }
             terms.extend(answers.iter().map(|&answer| Term {
                 signal: Number::offcore(request, answer),
-                when: When::Value,
+                when: TapeMoment::Value,
                 weight: 1,
             }));
         }

@@ -3,10 +3,10 @@
 use super::*;
 use events::{Catalogue, Signal};
 
-fn haswell() -> (Model, &'static Catalogue, &'static Meaning) {
+fn haswell() -> (Model, &'static Catalogue, &'static SignalMeaning) {
     let model = Model::builtin("haswell-ep-e5-2680v3").expect("a model");
     let catalogue = Catalogue::for_model(&model).expect("events");
-    (model, catalogue, Meaning::named(&catalogue.name).expect("a meaning"))
+    (model, catalogue, SignalMeaning::named(&catalogue.name).expect("a meaning"))
 }
 
 fn encoding(catalogue: &Catalogue, name: &str) -> Encoding {
@@ -24,7 +24,7 @@ fn every_model_has_a_meaning_for_its_events() {
         let counted = catalogue
             .entries
             .iter()
-            .filter(|entry| Meaning::of(catalogue, &entry.encoding, &model, Flaws::Off).is_ok())
+            .filter(|entry| SignalMeaning::of(catalogue, &entry.encoding, &model, Flaws::Off).is_ok())
             .count();
         assert!(counted * 2 > catalogue.entries.len(), "{name}: {counted} of {}", catalogue.entries.len());
     }
@@ -81,7 +81,7 @@ fn refused(model: &str, events: &[&str]) -> Vec<String> {
     let model = Model::builtin(model).expect("a model");
     let catalogue = Catalogue::for_model(&model).expect("events");
     let wrong =
-        |name: &&&str| Meaning::of(catalogue, &encoding(catalogue, name), &model, Flaws::Off).is_err();
+        |name: &&&str| SignalMeaning::of(catalogue, &encoding(catalogue, name), &model, Flaws::Off).is_err();
     events.iter().filter(wrong).map(|name| (*name).to_owned()).collect()
 }
 

@@ -1,10 +1,15 @@
 //! Objects and shared lines.
 
-use analysis::findings::{ObjectFinding, ObjectKind, Objects, SharedLine, Sharing, SourceLine};
+use std::collections::HashMap;
+
+use analysis::findings::{
+    ObjectFinding, ObjectKind, ObjectSharing, Objects, SharedLine, SourceLine, ThreadFinding,
+};
+use record::ids::ThreadId;
 use serde::Serialize;
 
 use super::{MOST_ROWS, ends, name, rounded, tenths};
-use crate::run::{code::file_name, objects::pages};
+use crate::terminal::run::{code::file_name, objects::pages};
 
 #[derive(Serialize)]
 pub(super) struct ObjectRows {
@@ -23,8 +28,9 @@ struct ObjectRow {
     loads: [f64; 3],
     other: f64,
     pattern: &'static str,
-    readers: Vec<u32>,
-    writers: Vec<u32>,
+    /// Rows of the threads.
+    readers: Vec<usize>,
+    writers: Vec<usize>,
     pages: String,
     /// Samples whose address is the next one of a chain.
     next_addresses: u64,
@@ -44,19 +50,23 @@ struct LineRow {
     sharing: &'static str,
     samples: u64,
     waiting: [f64; 3],
-    /// Thread, offset, symbol, whether it writes, samples.
-    uses: Vec<(u32, u32, usize, bool, u64)>,
+    /// Row of the thread, offset, symbol, whether it writes, samples.
+    uses: Vec<(usize, u32, usize, bool, u64)>,
 }
 
 /// Objects and lines as the tables have them.
-pub(super) fn object_rows(objects: &Objects) -> ObjectRows {
+pub(super) fn object_rows(objects: &Objects, threads: &[ThreadFinding]) -> ObjectRows {
+    let rows = threads.iter().enumerate().map(|(row, thread)| (thread.id, row)).collect();
     ObjectRows {
-        objects: objects.objects.iter().take(MOST_ROWS).map(object_row).collect(),
-        lines: objects.shared_lines.iter().take(MOST_ROWS).map(line_row).collect(),
+        objects: objects.objects.iter().take(MOST_ROWS).map(|object| object_row(object, &rows)).collect(),
+        lines: objects.shared_lines.iter().take(MOST_ROWS).map(|line| line_row(line, &rows)).collect(),
     }
 }
 
-fn object_row(object: &ObjectFinding) -> ObjectRow {
+/// Where each thread is among those of the page.
+type ThreadRows = HashMap<ThreadId, usize>;
+
+fn object_row(object: &ObjectFinding, threads: &ThreadRows) -> ObjectRow {
     const MOST_USES: usize = 100;
     let site = object.site.as_ref();
     let at = site.map(|site| match &site.source {
@@ -78,8 +88,8 @@ fn object_row(object: &ObjectFinding) -> ObjectRow {
         loads: ends(&object.load_waiting),
         other: rounded(object.other_waiting),
         pattern: object.pattern.label(),
-        readers: object.readers.clone(),
-        writers: object.writers.clone(),
+        readers: object.reader_ids.iter().filter_map(|id| threads.get(id).copied()).collect(),
+        writers: object.writer_ids.iter().filter_map(|id| threads.get(id).copied()).collect(),
         pages: name(&pages(object)),
         next_addresses: object.next_address_samples,
         site: at,
@@ -104,18 +114,22 @@ fn kind(kind: ObjectKind) -> &'static str {
     }
 }
 
-fn line_row(line: &SharedLine) -> LineRow {
+fn line_row(line: &SharedLine, threads: &ThreadRows) -> LineRow {
     const MOST_USES: usize = 32;
     let uses = line.uses.iter().take(MOST_USES);
     LineRow {
         address: format!("{:#x}", line.address),
         object: line.object,
         sharing: match line.sharing {
-            Sharing::False => "false",
-            Sharing::True => "true",
+            ObjectSharing::False => "false",
+            ObjectSharing::True => "true",
         },
         samples: line.samples,
         waiting: ends(&line.waiting),
-        uses: uses.map(|used| (used.tid, used.offset, used.symbol, used.writes, used.samples)).collect(),
+        uses: uses
+            .filter_map(|used| {
+                Some((*threads.get(&used.thread)?, used.offset, used.symbol, used.writes, used.samples))
+            })
+            .collect(),
     }
 }

@@ -1,0 +1,66 @@
+//! Counts beside the trust of what counted them; values of broken indicators are withheld.
+
+use events::{Count, Missing, Value};
+use record::count::Counts;
+use trust::{Claimed, Standing, Trust, TrustCatalogue};
+
+/// What is done with values of broken indicators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// They are absent, with the reason.
+    Withheld,
+    /// They are kept; the trust beside them says what they are.
+    Kept,
+}
+
+/// Why a value is withheld.
+pub fn reason(standing: &Standing) -> Option<String> {
+    match &standing.trust {
+        Trust::Broken { why, shown_by, .. } => {
+            Some(format!("withheld: broken as {}: it {why}; shown by {shown_by}", standing.purpose))
+        }
+        _ => None,
+    }
+}
+
+/// Puts trust beside every event and metric. Values of broken ones are taken away unless they are kept.
+pub fn mark(counts: &mut Counts, catalogue: &TrustCatalogue, broken: Broken) {
+    for event in &mut counts.events {
+        event.trust = catalogue.event(&event.signal);
+    }
+    for metric in counts.metrics.iter_mut().flat_map(|group| &mut group.metrics) {
+        let event = |name: &String| {
+            let event = counts.events.iter().find(|event| event.name == *name)?;
+            Some(Claimed { name: &event.name, signal: &event.signal })
+        };
+        let events: Option<Vec<Claimed<'_>>> = metric.events.iter().map(event).collect();
+        metric.trust = events.and_then(|events| catalogue.metric(&events, &metric.unit));
+    }
+    counts.validation = Some(catalogue.basis().clone());
+    if broken == Broken::Kept {
+        return;
+    }
+    let reasons: Vec<Option<String>> =
+        counts.events.iter().map(|event| event.trust.as_ref().and_then(reason)).collect();
+    for run in &mut counts.runs {
+        let intervals = run.intervals.iter_mut().flat_map(|interval| &mut interval.counts);
+        run.counts.iter_mut().chain(intervals).for_each(|count| withhold(count, &reasons));
+    }
+    for metric in counts.metrics.iter_mut().flat_map(|group| &mut group.metrics) {
+        if let Some(reason) = metric.trust.as_ref().and_then(reason) {
+            metric.values.clear();
+            metric.missing = vec![reason];
+        }
+    }
+}
+
+/// Takes the value of a broken event away; `reasons` has why, event by event.
+pub fn withhold(count: &mut Count, reasons: &[Option<String>]) {
+    let reason = reasons.get(count.event).and_then(Option::as_ref);
+    if let (Some(reason), Value::Counted { .. }) = (reason, &count.value) {
+        count.value = Value::Missing(Missing::Broken(reason.clone()));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,216 @@
+//! Counting events over a program, a process or the whole machine, through any [`Instrument`].
+
+mod known_work;
+mod native;
+mod selection;
+
+use std::{ffi::OsString, io, time::Duration};
+
+use events::{Count, CountRefusal, CountShare, Instrument, Scope, TooMany};
+use machine::CpuSet;
+use record::{
+    count::{CountedEvent, CountedInterval, CountedRun, Counts, SCHEMA},
+    run::{Ending, Usage},
+};
+
+use crate::{host::HostError, scenario::RunError};
+
+pub use known_work::{CountedKernel, CountedScenario};
+pub use native::{Hear, NativeTarget};
+pub use selection::Selection;
+
+/// What is counted once per pass.
+pub trait Target {
+    /// In words: a command line, `process 42`, `CPUs 0-3`.
+    fn name(&self) -> String;
+
+    /// Opens with `open`, starts, lets the target do its work, and reads; at every interval too, where asked for.
+    fn pass(&mut self, open: &mut Open<'_>, interval: Option<Duration>) -> Result<Pass, CountError>;
+}
+
+/// Opens a set of events for a scope that the target knows.
+pub type Open<'a> = dyn FnMut(Scope) -> Result<Box<dyn events::Counting + 'a>, CountRefusal> + 'a;
+
+/// What one pass gave.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pass {
+    /// Time counted.
+    pub elapsed_ns: u64,
+    /// How the program ended, if one was run.
+    pub ending: Option<Ending>,
+    /// What it used.
+    pub usage: Option<Usage>,
+    /// At the end.
+    pub counts: Vec<Count>,
+    /// Readings so far at the end of each interval.
+    pub readings: Vec<(u64, Vec<Count>)>,
+    /// What the instrument noticed.
+    pub notes: Vec<String>,
+    /// The user stopped it.
+    pub interrupted: bool,
+}
+
+/// What to count.
+#[derive(Clone, Debug)]
+pub struct CountRequest<'a> {
+    /// Events and groups.
+    pub selection: &'a Selection,
+    /// Repetitions, at least one.
+    pub runs: usize,
+    /// What to do with more events than counters.
+    pub fit: Fit,
+    /// Values of each thread or CPU apart.
+    pub share: CountShare,
+    /// Readings in between.
+    pub interval: Option<Duration>,
+    /// Package of each CPU.
+    pub packages: Vec<(u32, u32)>,
+}
+
+/// What to do with more events than counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// Let them take turns; values are scaled.
+    TakeTurns,
+    /// Several passes over the target, each with those that fit.
+    SeveralPasses,
+    /// All at once: only where counters are simulated.
+    AllAtOnce,
+}
+
+/// Why nothing was counted.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CountError {
+    /// The instrument refused.
+    #[error(transparent)]
+    Refused(#[from] CountRefusal),
+    /// The program could not be started.
+    #[error("{program}: {reason}")]
+    Program {
+        /// As it was given.
+        program: String,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// The kernel could not be run.
+    #[error(transparent)]
+    Run(HostError),
+    /// The scenario could not be run.
+    #[error(transparent)]
+    Scenario(RunError),
+    /// The system refused something else.
+    #[error("cannot {what}")]
+    System {
+        /// After "cannot".
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// Whom to count natively.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whom {
+    /// A program and all it starts.
+    Program(Vec<OsString>),
+    /// A running process.
+    Process(u32),
+    /// Everything on these CPUs, while a program runs if one is given.
+    Cpus(CpuSet, Vec<OsString>),
+    /// Everything of a control group on these CPUs, while a program runs if one is given.
+    Cgroup(String, CpuSet, Vec<OsString>),
+}
+
+/// Counts as asked. `progress` hears how many passes are done and how many there are.
+pub fn count(
+    request: &CountRequest<'_>,
+    instrument: &dyn Instrument,
+    target: &mut dyn Target,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<Counts, CountError> {
+    let events = request.selection.events();
+    // Which scope does not matter for what fits together.
+    let (passes, too_many): (Vec<Vec<usize>>, _) = match request.fit {
+        Fit::SeveralPasses => (instrument.runs(events, &Scope::ThisThread)?, TooMany::Refuse),
+        Fit::TakeTurns => (vec![(0..events.len()).collect()], TooMany::Multiplex),
+        Fit::AllAtOnce => (vec![(0..events.len()).collect()], TooMany::AllAtOnce),
+    };
+    let all = request.runs.max(1) * passes.len();
+    let mut counts = Counts {
+        schema: SCHEMA.to_owned(),
+        instrument: instrument.name(),
+        target: target.name(),
+        events: events
+            .iter()
+            .map(|event| CountedEvent {
+                name: event.name.clone(),
+                signal: event.signal.clone(),
+                scale: event.scale.clone(),
+                errata: event.errata.clone(),
+                trust: None,
+            })
+            .collect(),
+        runs: Vec::new(),
+        metrics: Vec::new(),
+        packages: request.packages.clone(),
+        remarks: Vec::new(),
+        validation: None,
+        interrupted: false,
+    };
+    for run in 0..request.runs.max(1) {
+        let mut parts = Vec::new();
+        for (number, wanted) in passes.iter().enumerate() {
+            progress(run * passes.len() + number, all);
+            let mut open = |scope: Scope| {
+                let events = wanted.iter().map(|&index| events[index].clone()).collect();
+                instrument.open(&events::CountRequest { events, scope, too_many, share: request.share })
+            };
+            let pass = target.pass(&mut open, request.interval)?;
+            counts.interrupted |= pass.interrupted;
+            for note in &pass.notes {
+                if !counts.remarks.contains(note) {
+                    counts.remarks.push(note.clone());
+                }
+            }
+            parts.push((wanted, pass));
+            if counts.interrupted {
+                break;
+            }
+        }
+        counts.runs.push(joined(parts));
+        if counts.interrupted {
+            break;
+        }
+    }
+    counts.metrics = request.selection.metrics(&counts);
+    Ok(counts)
+}
+
+/// One repetition from its passes: each event from the pass that counted it.
+fn joined(parts: Vec<(&Vec<usize>, Pass)>) -> CountedRun {
+    let renumbered = |wanted: &[usize], counts: &[Count]| -> Vec<Count> {
+        let renumber = |count: &Count| wanted.get(count.event).map(|&event| Count { event, ..count.clone() });
+        counts.iter().filter_map(renumber).collect()
+    };
+    let elapsed: u64 = parts.iter().map(|(_, pass)| pass.elapsed_ns).sum();
+    let mut run = CountedRun {
+        elapsed_ns: elapsed / parts.len().max(1) as u64,
+        ending: parts.last().and_then(|(_, pass)| pass.ending),
+        usage: parts.last().and_then(|(_, pass)| pass.usage),
+        counts: Vec::new(),
+        intervals: Vec::new(),
+    };
+    for (wanted, pass) in &parts {
+        run.counts.extend(renumbered(wanted, &pass.counts));
+        let mut before: Vec<Count> = Vec::new();
+        for (end_ns, reading) in &pass.readings {
+            let reading = renumbered(wanted, reading);
+            let counts = record::count::since(&before, &reading);
+            run.intervals.push(CountedInterval { end_ns: *end_ns, counts });
+            before = reading;
+        }
+    }
+    run.counts.sort_by_key(|count| count.event);
+    run
+}

@@ -1,0 +1,131 @@
+//! Which events to count: by name and by group, each once.
+
+use events::{
+    CountRefusal, Event, Instrument,
+    groups::{Chosen, MetricGroup},
+    names,
+};
+use record::count::{CountedMetric, CountedRun, Counts, GroupMetrics, Total, total};
+
+/// Events and the groups they serve.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    events: Vec<Event>,
+    groups: Vec<Wanted>,
+}
+
+#[derive(Clone, Debug)]
+struct Wanted {
+    chosen: Chosen<'static>,
+    /// Input and the index of its event.
+    inputs: Vec<(&'static str, usize)>,
+}
+
+impl Selection {
+    /// Resolves lists of names (`a,b,{c,d}`) and names of groups against an instrument.
+    pub fn new(
+        instrument: &dyn Instrument,
+        lists: &[String],
+        groups: &[String],
+    ) -> Result<Self, CountRefusal> {
+        let mut selection = Self { events: Vec::new(), groups: Vec::new() };
+        for list in lists {
+            let pieces = names::split(list).map_err(|error| CountRefusal::UnknownEvent {
+                name: list.clone(),
+                hint: error.to_string(),
+            })?;
+            for piece in pieces.iter().flatten() {
+                let event = instrument.resolve(piece.text)?;
+                selection.add(event);
+            }
+        }
+        for name in groups {
+            selection.add_group(instrument, name)?;
+        }
+        Ok(selection)
+    }
+
+    /// All events, each once.
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    fn add(&mut self, event: Event) -> usize {
+        match self.events.iter().position(|known| known.name == event.name) {
+            Some(index) => index,
+            None => {
+                self.events.push(event);
+                self.events.len() - 1
+            }
+        }
+    }
+
+    fn add_group(&mut self, instrument: &dyn Instrument, name: &str) -> Result<(), CountRefusal> {
+        let Some(group) = MetricGroup::named(name) else {
+            let known: Vec<&str> = MetricGroup::all().iter().map(|group| group.name.as_str()).collect();
+            return Err(CountRefusal::UnknownEvent {
+                name: name.to_owned(),
+                hint: format!("no such group; there are {}", known.join(", ")),
+            });
+        };
+        let chosen = group.choose(&|event| instrument.resolve(event).is_ok());
+        if chosen.events.is_empty() {
+            return Err(CountRefusal::NotHere {
+                event: format!("group {}", group.name),
+                reason: "this machine has none of its events; 'memwall events' lists what it has".to_owned(),
+            });
+        }
+        let mut inputs = Vec::new();
+        for &(input, event) in &chosen.events {
+            inputs.push((input, self.add(instrument.resolve(event)?)));
+        }
+        self.groups.push(Wanted { chosen, inputs });
+        Ok(())
+    }
+
+    /// The metrics of all groups over all repetitions.
+    pub fn metrics(&self, counts: &Counts) -> Vec<GroupMetrics> {
+        self.groups.iter().map(|wanted| wanted.metrics(&counts.runs)).collect()
+    }
+}
+
+impl Wanted {
+    fn metrics(&self, runs: &[CountedRun]) -> GroupMetrics {
+        let mut metrics: Vec<CountedMetric> = Vec::new();
+        for metric in &self.chosen.metrics {
+            let inputs = metric.formula.names();
+            let events = inputs.iter().filter_map(|input| self.chosen.event(input)).map(str::to_owned);
+            metrics.push(CountedMetric {
+                name: metric.name.clone(),
+                unit: metric.unit.clone(),
+                about: metric.about.clone(),
+                values: Vec::new(),
+                missing: Vec::new(),
+                events: events.collect(),
+                trust: None,
+            });
+        }
+        for run in runs {
+            let count = |input: &str| {
+                let (_, event) = self.inputs.iter().find(|(name, _)| *name == input)?;
+                match total(&run.counts, *event, |_| true)? {
+                    Total::Counted { estimate, .. } => Some(estimate),
+                    Total::Missing { .. } => None,
+                }
+            };
+            let values = self.chosen.values(&count, Some(run.elapsed_ns as f64 / 1e9));
+            for (metric, (_, value)) in metrics.iter_mut().zip(values) {
+                match value {
+                    Ok(value) => metric.values.push(value),
+                    Err(reason) => {
+                        let reason = reason.to_string();
+                        if !metric.missing.contains(&reason) {
+                            metric.missing.push(reason);
+                        }
+                    }
+                }
+            }
+        }
+        GroupMetrics { group: self.chosen.group.name.clone(), metrics }
+    }
+}

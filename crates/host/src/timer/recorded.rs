@@ -1,0 +1,84 @@
+//! A kernel recorded by the sampler and the recorder that a user's program is recorded by.
+
+use kernels::{Workload, team::TeamError, workload::WorkloadError};
+use pmu::LinuxKernel;
+use record::run::Run;
+use recorder::{GeneratedCode, KnownWork, KnownWorkError};
+use rustix::thread::gettid;
+
+/// Why a kernel could not be sampled.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SampleError {
+    /// It could not be recorded.
+    #[error(transparent)]
+    Record(#[from] KnownWorkError),
+    /// The work did not run.
+    #[error(transparent)]
+    Run(#[from] WorkloadError),
+    /// There is no such kernel here.
+    #[error("the kernel to sample cannot be had: {0}")]
+    Kernel(String),
+    /// Not enough samples were taken.
+    #[error("only {samples} samples were taken; the machine may be too busy, try again")]
+    TooFew {
+        /// How many.
+        samples: u64,
+    },
+    /// A thread failed.
+    #[error(transparent)]
+    Team(#[from] TeamError),
+}
+
+/// A prepared kernel whose first thread is recorded stretch by stretch.
+pub struct RecordedKernel<'k> {
+    workload: Workload,
+    work: KnownWork<'k>,
+}
+
+impl<'k> RecordedKernel<'k> {
+    /// Opens the sampler for a workload whose first thread is pinned to `cpu`; nothing runs yet.
+    pub fn open(
+        kernel: &'k dyn LinuxKernel,
+        mut workload: Workload,
+        cpu: u32,
+        rate_hz: u32,
+    ) -> Result<Self, SampleError> {
+        let threads = workload.on_each_thread(|_| gettid().as_raw_nonzero().get())?;
+        let tid = threads.first().copied().unwrap_or(0);
+        let (start, bytes) = (workload.code_address(0), workload.program(0).code.clone());
+        let code = GeneratedCode { name: "kernel".to_owned(), start, bytes };
+        Ok(Self { work: KnownWork::open(kernel, tid, cpu, rate_hz, code)?, workload })
+    }
+
+    /// Passes that take about so long.
+    pub fn passes_for(&mut self, wanted_ns: f64) -> Result<u64, SampleError> {
+        let mut passes = 1;
+        loop {
+            let elapsed_ns = self.workload.run(passes)?.elapsed_ns() as f64;
+            if elapsed_ns >= wanted_ns / 8.0 || passes > u64::MAX / 4 {
+                return Ok(((passes as f64 * wanted_ns / elapsed_ns.max(1.0)) as u64).max(1));
+            }
+            passes *= 2;
+        }
+    }
+
+    /// Runs so many passes under the sampler and gives the number of samples they left.
+    pub fn stretch(&mut self, passes: u64) -> Result<u64, SampleError> {
+        self.work.start()?;
+        let ran = self.workload.run(passes);
+        let samples = self.work.stop()?;
+        ran?;
+        Ok(samples)
+    }
+
+    /// The kernel.
+    pub fn workload(&self) -> &Workload {
+        &self.workload
+    }
+
+    /// All samples so far, as a recording of one function.
+    pub fn into_run(self) -> Result<Run, SampleError> {
+        Ok(self.work.finish()?)
+    }
+}

@@ -1,0 +1,28 @@
+//! The code behind the places of a recording.
+
+use std::path::Path;
+
+use record::{file::Code, run::ModuleKind};
+use symbols::PerfMap;
+
+use super::Recorder;
+use crate::code_store::{Collector, Sources};
+
+impl Recorder {
+    /// The code of all places, module by module, so that few images are open at a time. `pid` is a process that has
+    /// them mapped.
+    pub fn code(&mut self, pid: i32) -> Code {
+        let mut collector = Collector::new(self.sampled.clone());
+        for (index, number) in self.modules.recorded().to_vec().into_iter().enumerate() {
+            let known = self.modules.get(number);
+            let is_generated = known.about.kind == ModuleKind::Anonymous;
+            let owner = known.pid.filter(|_| is_generated).and_then(|pid| u32::try_from(pid).ok());
+            let names = owner.and_then(|pid| PerfMap::open(Path::new("/"), pid).ok().flatten());
+            let image = self.modules.image(number, pid, None);
+            let generated = if is_generated { self.generated.as_slice() } else { &[] };
+            let sources = Sources { image, pages: Some(&self.pages), names: names.as_ref(), generated };
+            collector.module(u32::try_from(index).unwrap_or(u32::MAX), &self.places, sources);
+        }
+        collector.finish()
+    }
+}

@@ -1,0 +1,9 @@
+//! What the forms share: how numbers, ages and sentences are written, and how tables and curves are laid out.
+
+pub mod age;
+pub mod conditions;
+pub mod figures;
+pub mod plot;
+pub mod prose;
+pub mod style;
+pub mod table;

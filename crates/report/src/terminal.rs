@@ -1,0 +1,15 @@
+//! For a terminal: text in as many columns as there are.
+
+pub mod bench;
+pub mod compare;
+pub mod count;
+pub mod doctor;
+pub mod events;
+pub mod kernels;
+pub mod model;
+pub mod profile;
+pub mod run;
+pub mod scenario;
+pub mod topology;
+pub mod trust;
+pub mod validate;

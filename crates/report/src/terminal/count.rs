@@ -1,0 +1,88 @@
+//! Counted events, as people read them.
+
+mod csv;
+mod values;
+
+use record::count::{Counts, GroupMetrics};
+
+use crate::{
+    layout::figures::{number, time},
+    layout::prose::{counted, dotted, visible, wrap, wrap_in},
+    layout::style::{HEADING, QUIET},
+    layout::table::{Column, Table},
+    terminal::trust,
+};
+
+pub use csv::csv;
+pub use values::interval;
+
+/// How values are put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CountSum {
+    /// One row per event.
+    Whole,
+    /// One per event and package.
+    PerPackage,
+    /// One per event and place.
+    PerPlace,
+}
+
+/// The counts in at most `columns`.
+pub fn text(counts: &Counts, sum: CountSum, columns: usize) -> String {
+    let mut parts = vec![heading(counts, columns), values::table(counts, sum, columns)];
+    parts.extend(counts.metrics.iter().map(|group| metrics(group, columns)));
+    if let Some(basis) = &counts.validation {
+        let events = counts.events.iter().map(|event| (event.name.as_str(), event.trust.as_ref()));
+        parts.push(trust::notes(events, basis, columns));
+    }
+    if !counts.remarks.is_empty() {
+        let mut out = wrap_in(HEADING, "", "Keep in mind", columns);
+        out.extend(counts.remarks.iter().map(|remark| wrap("  • ", remark, columns)));
+        parts.push(out);
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.join("\n")
+}
+
+fn heading(counts: &Counts, columns: usize) -> String {
+    let times: Vec<f64> = counts.runs.iter().map(|run| run.elapsed_ns as f64).collect();
+    let mean = times.iter().sum::<f64>() / times.len().max(1) as f64;
+    let mut parts = vec![visible(&counts.target)];
+    if !times.is_empty() {
+        parts.push(time(mean).text().to_owned());
+    }
+    if times.len() > 1 {
+        parts.push(counted(times.len(), "run"));
+    }
+    parts.push(counts.instrument.clone());
+    if counts.interrupted {
+        parts.push("interrupted".to_owned());
+    }
+    wrap_in(QUIET, "", &dotted(parts.iter().map(String::as_str)), columns)
+}
+
+fn metrics(group: &GroupMetrics, columns: usize) -> String {
+    let mut table = Table::new(vec![
+        Column::new(group.group.clone()).left(),
+        Column::new("value"),
+        Column::new("unit").left(),
+        Column::new("trust").left().drop_rank(1),
+        Column::new("what it tells").left().drop_rank(2),
+    ]);
+    let mut lacking = values::Reasons::default();
+    for metric in &group.metrics {
+        let mean = values::mean(&metric.values);
+        let (value, unit) = values::scaled(mean, &metric.unit);
+        table.row(vec![
+            metric.name.clone().into(),
+            number(value),
+            unit.into(),
+            trust::cell(metric.trust.as_ref()),
+            metric.about.clone().into(),
+        ]);
+        if metric.values.is_empty() {
+            metric.missing.iter().for_each(|reason| lacking.add(&metric.name, reason));
+        }
+    }
+    table.render(columns).text + &lacking.text(columns)
+}

@@ -1,0 +1,72 @@
+//! What a run says, as people read it: the verdict first, then where, then how far to believe it.
+
+mod account;
+mod bars;
+mod brief;
+pub(crate) mod code;
+pub(crate) mod limits;
+pub(crate) mod loads;
+pub(crate) mod objects;
+pub(crate) mod subject;
+pub(crate) mod timeline;
+pub(crate) mod verdict;
+
+use analysis::findings::{Findings, Objects};
+
+pub use subject::seconds;
+
+use crate::{
+    layout::prose::{wrap, wrap_in},
+    layout::style::HEADING,
+};
+
+/// How much to show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Detail {
+    /// Functions and objects listed; none: as many as fit a screen, or a few where everything is shown.
+    pub top: Option<usize>,
+    /// Everything: tables per class of waiting, instructions, every thread, the time line in numbers.
+    pub verbose: bool,
+}
+
+/// The findings in at most `columns`, with what they say about data if that is known.
+pub fn text(findings: &Findings, objects: Option<&Objects>, detail: Detail, columns: usize) -> String {
+    match detail.verbose {
+        true => everything(findings, objects, detail.top.unwrap_or(5), columns),
+        false => brief::text(findings, objects, detail.top, columns),
+    }
+}
+
+fn everything(findings: &Findings, objects: Option<&Objects>, top: usize, columns: usize) -> String {
+    let mut parts = vec![
+        subject::line(&findings.about, columns) + &verdict::text(&findings.verdict, columns),
+        account::text(findings, columns),
+        code::functions(findings, top, columns),
+    ];
+    if let Some(objects) = objects {
+        parts.push(objects::text(findings, objects, top, columns));
+    }
+    parts.push(loads::text(&findings.loads, top, columns));
+    parts.extend(code::by_class(findings, top, columns));
+    parts.push(code::instructions(findings, top.max(20), columns));
+    parts.push(account::threads(findings, columns));
+    parts.push(timeline::text(&findings.timeline, columns));
+    parts.push(limits::text(&findings.limits, columns));
+    parts.push(list("What to try next", &findings.advice, columns));
+    parts.push(list("Keep in mind", &findings.remarks, columns));
+    parts.retain(|part| !part.is_empty());
+    parts.join("\n")
+}
+
+/// A heading and sentences under it; nothing without sentences.
+fn list(heading: &str, sentences: &[String], columns: usize) -> String {
+    if sentences.is_empty() {
+        return String::new();
+    }
+    let mut out = wrap_in(HEADING, "", heading, columns);
+    out.extend(sentences.iter().map(|sentence| wrap("  • ", sentence, columns)));
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,85 @@
+//! Loads that the processor sampled itself.
+
+use analysis::findings::{KnownLimits, LoadFindings, LoadSummary, LoadsOf};
+
+use crate::{
+    layout::figures::percent_text,
+    layout::prose::{visible, wrap_in},
+    layout::style::{HEADING, PLAIN, QUIET},
+};
+
+/// Latency and origin of all sampled loads, of the functions with most of them, and of the data.
+pub fn text(loads: &KnownLimits<LoadFindings>, top: usize, columns: usize) -> String {
+    let style = if loads.value().is_some() { PLAIN } else { QUIET };
+    let lines = sentences(loads, top).into_iter().map(|line| wrap_in(style, "  ", &line, columns));
+    wrap_in(HEADING, "", "Sampled loads", columns) + &lines.collect::<String>()
+}
+
+/// The same, a sentence for each.
+pub(crate) fn sentences(loads: &KnownLimits<LoadFindings>, top: usize) -> Vec<String> {
+    match loads {
+        KnownLimits::Missing(reason) => vec![format!("Not sampled: {}.", reason.trim_end_matches('.'))],
+        KnownLimits::Value(found) => {
+            let of = |what: &'static str, some: &[LoadsOf]| {
+                let line = |of: &LoadsOf| format!("{what} {}: {}.", visible(&of.name), sentence(&of.loads));
+                some.iter().take(top).map(line).collect::<Vec<_>>()
+            };
+            let all = vec![format!("All: {}.", sentence(&found.all))];
+            [all, of("Function", &found.functions), of("Object", &found.objects)].concat()
+        }
+    }
+}
+
+/// One line for a screen; none if loads were not sampled.
+pub(super) fn short(loads: &KnownLimits<LoadFindings>) -> Option<String> {
+    loads.value().map(|found| sentence(&found.all))
+}
+
+fn sentence(loads: &LoadSummary) -> String {
+    let latency = match &loads.median_cycles {
+        KnownLimits::Value(cycles) => format!("median {cycles:.0} cycles"),
+        KnownLimits::Missing(_) => "latency not known".to_owned(),
+    };
+    let of = |samples: u64| percent_text(samples as f64 / loads.samples.max(1) as f64);
+    let mut served: Vec<String> = loads
+        .origins
+        .iter()
+        .map(|(origin, samples)| format!("{} {} %", origin.label(), of(*samples)))
+        .collect();
+    let known: u64 = loads.origins.iter().map(|(_, samples)| samples).sum();
+    if known < loads.samples {
+        served.push(format!("not known {} %", of(loads.samples - known)));
+    }
+    format!("{} loads, {latency}, from {}", loads.samples, served.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use record::loads::DataOrigin;
+
+    fn summary(samples: u64, median_cycles: KnownLimits<f64>) -> LoadSummary {
+        LoadSummary { samples, median_cycles, origins: vec![(DataOrigin::L1, 1), (DataOrigin::Dram, 2)] }
+    }
+
+    #[test]
+    fn latency_and_origin_of_functions_and_objects() {
+        let of = |name: &str, loads| LoadsOf { name: name.to_owned(), module: None, loads };
+        let found = LoadFindings {
+            all: summary(4, KnownLimits::Value(312.4)),
+            functions: vec![of("walk", summary(3, KnownLimits::Value(400.0)))],
+            objects: vec![of("table", summary(3, KnownLimits::Missing("no".to_owned())))],
+        };
+        let text =
+            anstream::adapter::strip_str(&text(&KnownLimits::Value(found.clone()), 5, 100)).to_string();
+        assert!(
+            text.contains("All: 4 loads, median 312 cycles, from L1 25 %, DRAM 50 %, not known 25 %."),
+            "{text}"
+        );
+        assert!(text.contains("Function walk: 3 loads, median 400 cycles"), "{text}");
+        assert!(text.contains("Object table: 3 loads, latency not known"), "{text}");
+        let missing = KnownLimits::Missing("no PMU".to_owned());
+        assert!(super::text(&missing, 5, 80).contains("Not sampled: no PMU."));
+        assert_eq!(short(&missing), None);
+    }
+}

@@ -1,0 +1,87 @@
+//! The evidence of one indicator.
+
+use ::trust::{Judged, Trust};
+use machine::units::significant;
+
+use super::bound;
+use crate::{
+    layout::prose::{titled, wrap, wrap_in},
+    layout::style::QUIET,
+    layout::table::{Cell, Column, Table},
+};
+
+/// Everything that is known of the verdicts on an indicator.
+pub fn explain(verdicts: &[&Judged], columns: usize) -> String {
+    verdicts.iter().map(|one| verdict(one, columns)).collect::<Vec<_>>().join("\n")
+}
+
+fn verdict(one: &Judged, columns: usize) -> String {
+    let mut out = titled(one.name.name(), &format!("{}: {}", one.purpose, one.trust.word()), columns);
+    out += &wrap("  ", &reason(one, &one.trust), columns);
+    if let Some(trust) = &one.without_prefetch {
+        out += &wrap(
+            "  ",
+            &format!("With prefetchers off it is {}. {}", trust.word(), reason(one, trust)),
+            columns,
+        );
+    }
+    let yes = |seen: bool| if seen { "sees" } else { "does not see" };
+    if let Some(seen) = one.sees_owned {
+        out += &wrap("  ", &format!("It {} lines that stores must own first.", yes(seen)), columns);
+    }
+    if let Some(seen) = one.sees_out {
+        out += &wrap("  ", &format!("It {} lines written to memory.", yes(seen)), columns);
+    }
+    if let Some(errors) = &one.errors {
+        let text = format!(
+            "Errors over {} observations: smallest {}, mean {}, worst {}.",
+            errors.observations,
+            signed(errors.least),
+            signed(errors.mean),
+            signed(errors.worst)
+        );
+        out += &wrap("  ", &text, columns);
+    }
+    for remark in &one.remarks {
+        out += &wrap("  ", remark, columns);
+    }
+    if one.events.len() > 1 || one.events != [one.name.name()] {
+        out += &wrap_in(QUIET, "  ", &format!("Events: {}", one.events.join(", ")), columns);
+    }
+    if !one.evidence.is_empty() {
+        out += &table(one, columns);
+    }
+    out
+}
+
+fn table(one: &Judged, columns: usize) -> String {
+    let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| significant(value, 4));
+    let mut table = Table::new(vec![
+        Column::new("experiment").left(),
+        Column::new("true"),
+        Column::new("counted"),
+        Column::new("").left().drop_rank(1),
+    ]);
+    for line in &one.evidence {
+        table.row(vec![
+            Cell::from(line.experiment.clone()),
+            Cell::from(number(line.truth)),
+            Cell::from(number(line.counted)),
+            Cell::styled(line.note.clone(), QUIET),
+        ]);
+    }
+    table.render(columns).text
+}
+
+fn reason(one: &Judged, trust: &Trust) -> String {
+    match trust {
+        Trust::Trusted { error } => format!("No experiment was off by more than {}.", bound(one, *error)),
+        Trust::Qualitative { tells, misses } => format!("It tells: {tells}. It does not tell: {misses}."),
+        Trust::Broken { why, shown_by, .. } => format!("It {why}. Shown by: {shown_by}."),
+        Trust::Untested { missing } => format!("Untested: {missing}."),
+    }
+}
+
+fn signed(error: f64) -> String {
+    format!("{:+.1} %", error * 100.0)
+}

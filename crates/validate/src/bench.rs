@@ -1,0 +1,104 @@
+//! Where known work runs under counters: a simulated machine, this one, or one that a test made up.
+
+use std::sync::atomic::AtomicBool;
+
+use events::{CountRefusal, Signal};
+use machine::{Bytes, Width};
+use record::validate::{Experiment, Observation};
+use trust::KernelPlace;
+
+/// What of a machine the plan of experiments depends on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Machine {
+    /// First-level data cache.
+    pub l1: Bytes,
+    /// Second-level cache of a core.
+    pub l2: Bytes,
+    /// Cache shared by the cores of a package, if there is one.
+    pub l3: Option<Bytes>,
+    /// Cores of one package that may be used.
+    pub cores: usize,
+    /// There is memory of another package.
+    pub remote: bool,
+    /// Prefetchers can be switched.
+    pub prefetch_switch: bool,
+    /// Widths of vectors, narrowest first.
+    pub widths: Vec<Width>,
+}
+
+/// Why an experiment gave nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ObserveError {
+    /// Stopped from outside.
+    #[error("interrupted")]
+    Interrupted,
+    /// It cannot be done here.
+    #[error("{experiment}: {reason}")]
+    Failed {
+        /// Which.
+        experiment: String,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Runs experiments.
+pub trait Bench {
+    /// What counts.
+    fn name(&self) -> String;
+    /// What the plan depends on.
+    fn machine(&self) -> &Machine;
+    /// Runs one experiment under these events.
+    fn observe(
+        &mut self,
+        experiment: &Experiment,
+        events: &[String],
+        interrupt: &AtomicBool,
+    ) -> Result<Observation, ObserveError>;
+    /// What is programmed for an event, once it was seen to open; otherwise why it cannot be counted here.
+    fn probe(&self, event: &str) -> Result<Signal, CountRefusal>;
+    /// Latencies of sampled loads that memory served and whose translation was at hand, in cycles; none if loads
+    /// cannot be sampled.
+    fn sampled_latency(
+        &mut self,
+        experiment: &Experiment,
+        interrupt: &AtomicBool,
+    ) -> Result<Option<Vec<f64>>, ObserveError>;
+    /// Another like it that may run at the same time; none if the two would disturb each other.
+    fn twin(&self) -> Option<Box<dyn Bench + Send + '_>> {
+        None
+    }
+}
+
+/// Why an event was refused, without its name, so that the same reason reads the same for all.
+pub fn reason(refusal: &CountRefusal) -> String {
+    match refusal {
+        CountRefusal::NotHere { reason, .. } => reason.clone(),
+        other => other.to_string(),
+    }
+}
+
+impl Machine {
+    /// Data that lies at a level when so many cores work on it, all together; none if the machine has no such level.
+    ///
+    /// Half of a private cache holds it surely; four times the level above it leaves nothing there; four times all caches is
+    /// gone before it is met again.
+    pub fn size(&self, place: KernelPlace, cores: usize) -> Option<Bytes> {
+        let cores = cores.max(1) as u64;
+        let last = self.l3.unwrap_or(Bytes(self.l2.0 * cores));
+        Some(Bytes(match place {
+            KernelPlace::Registers => 0,
+            KernelPlace::L1 => self.l1.0 / 2 * cores,
+            KernelPlace::L2 => (self.l2.0 / 2).max(self.l1.0 * 2).min(self.l2.0 * 3 / 4) * cores,
+            KernelPlace::L3 => (self.l2.0 * 4 * cores).min(self.l3?.0 / 2),
+            KernelPlace::Memory => last.0 * 4,
+        }))
+    }
+
+    /// The levels it has, innermost first.
+    pub fn places(&self) -> Vec<KernelPlace> {
+        let all = [KernelPlace::L1, KernelPlace::L2, KernelPlace::L3, KernelPlace::Memory];
+        all.into_iter().filter(|&place| place != KernelPlace::L3 || self.l3.is_some()).collect()
+    }
+}

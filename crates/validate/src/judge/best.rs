@@ -1,0 +1,125 @@
+//! The best indicator of each level and direction, and its highest rate (molka2017 Tables 2 and 3).
+
+use record::validate::Observation;
+use trust::{Best, Judged, KernelPlace, Purpose, Quantity, Ranked, Trust};
+
+use super::points::count;
+use crate::{
+    claims::{Candidate, Paper},
+    quantity::{KnownQuantity as _, Level},
+    roles::{JudgingKernels, Role},
+};
+
+/// Levels and directions, in the order of the tables.
+const LEVELS: [(KernelPlace, bool); 5] = [
+    (KernelPlace::L1, false),
+    (KernelPlace::L2, false),
+    (KernelPlace::L3, false),
+    (KernelPlace::Memory, false),
+    (KernelPlace::Memory, true),
+];
+
+/// Chooses. `papers`: level and direction, whether for all cores, and the name of its indicator.
+pub fn best(
+    candidates: &[Candidate],
+    judged: &[Judged],
+    observations: &[Observation],
+    papers: &[(Paper, bool, String)],
+    known: &JudgingKernels,
+) -> Vec<Best> {
+    let mut rows = Vec::new();
+    let most_cores = observations.iter().map(|one| one.experiment.cores).max().unwrap_or(1);
+    for (place, remote) in LEVELS {
+        for direction in ["read", "write"] {
+            let level = Level { place, remote, direction };
+            for cores in if most_cores > 1 { vec![1, most_cores] } else { vec![1] } {
+                let here = Here { level, cores, observations, known };
+                let paper = papers.iter().find(|(paper, all, _)| {
+                    (paper.level, paper.remote) == (place, remote)
+                        && paper.direction == direction
+                        && *all == (cores > 1)
+                });
+                rows.extend(row(&here, candidates, judged, paper.map(|(_, _, name)| name.as_str())));
+            }
+        }
+    }
+    rows
+}
+
+struct Here<'a> {
+    level: Level,
+    cores: usize,
+    observations: &'a [Observation],
+    known: &'a JudgingKernels,
+}
+
+impl Here<'_> {
+    fn fits(&self, quantity: Quantity) -> bool {
+        quantity.level() == Some(self.level) && !quantity.is_served()
+    }
+
+    /// The highest rate per second of anything in the kernels that use this level.
+    fn peak(&self, value: impl Fn(&Observation) -> Option<f64>) -> Option<f64> {
+        let used = self.observations.iter().filter(|one| {
+            let experiment = &one.experiment;
+            // What computes besides is slower.
+            self.known.is(&experiment.kernel, Role::moves)
+                && (experiment.place, experiment.remote) == (self.level.place, self.level.remote)
+                && experiment.cores == self.cores
+                && experiment.prefetch
+        });
+        let rates = used.filter_map(|one| Some(value(one)? / one.elapsed_ns * 1e9));
+        rates.fold(None, |most: Option<f64>, rate| Some(most.map_or(rate, |most| most.max(rate))))
+    }
+
+    /// Better ones first. What counts for the whole package says nothing of one core among others, unless nothing else
+    /// is left.
+    fn rank(&self, candidate: &Candidate, trust: &Trust) -> (u8, u64) {
+        let shared = self.cores == 1 && !candidate.per_core;
+        match trust {
+            Trust::Trusted { error } => (u8::from(shared), (error / ALIKE) as u64),
+            Trust::Qualitative { .. } => (2 + u8::from(shared), 0),
+            Trust::Broken { .. } | Trust::Untested { .. } => (UNFIT, 0),
+        }
+    }
+}
+
+fn row(here: &Here<'_>, candidates: &[Candidate], judged: &[Judged], paper: Option<&str>) -> Option<Best> {
+    let quantity = Quantity::ALL.iter().copied().find(|quantity| here.fits(*quantity))?;
+    let lines_per_s = here.peak(|one| quantity.of(one)).filter(|rate| *rate > 0.0)?;
+    let ranked = |candidate: &Candidate| {
+        let trust = &judged.iter().find(|one| one.name.name() == candidate.name)?.trust;
+        let found = Ranked {
+            indicator: candidate.name.clone(),
+            trust: trust.clone(),
+            events_per_s: here.peak(|one| count(candidate, one)),
+        };
+        Some((here.rank(candidate, trust), found))
+    };
+    let fitting = candidates
+        .iter()
+        .filter(|candidate| matches!(candidate.purpose, Purpose::Volume(quantity) if here.fits(quantity)));
+    let mut all: Vec<_> = fitting.filter_map(ranked).collect();
+    // A paper's choice wins a tie: people know it. Otherwise the first in the catalogue.
+    all.sort_by_key(|(rank, one)| (*rank, paper != Some(one.indicator.as_str())));
+    let papers = paper.and_then(|name| candidates.iter().find(|candidate| candidate.name == name));
+    let papers = papers.and_then(ranked).map(|(_, found)| found);
+    let best = all.into_iter().next().filter(|((class, _), _)| *class < UNFIT).map(|(_, found)| found);
+    let same = |name: &str| best.as_ref().is_some_and(|best| best.indicator == name);
+    Some(Best {
+        level: here.level.place,
+        remote: here.level.remote,
+        direction: here.level.direction.to_owned(),
+        cores: here.cores,
+        lines_per_s,
+        indicator: best.as_ref().map(|best| best.indicator.clone()),
+        events_per_s: best.as_ref().and_then(|best| best.events_per_s),
+        trust: best.as_ref().map(|best| best.trust.clone()),
+        paper: papers.filter(|papers| !same(&papers.indicator)),
+    })
+}
+
+/// From here on an indicator is not fit at all.
+const UNFIT: u8 = 4;
+/// Errors that differ by less are alike.
+const ALIKE: f64 = 0.02;

@@ -1,0 +1,122 @@
+//! What is kept of a validation: its result, and every observation as it was made.
+
+use std::{
+    fs, io,
+    io::Write as _,
+    path::{Path, PathBuf},
+};
+
+use machine::{private, store::Store};
+use record::validate::Observation;
+use trust::{SCHEMA, Validation};
+
+/// Why something could not be kept or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum KeepError {
+    /// The place cannot be written to.
+    #[error("cannot write {path}: {source}; make it writable or set XDG_DATA_HOME to a directory that is")]
+    Unwritable {
+        /// Where.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// It cannot be read.
+    #[error("cannot read {path}: {reason}; move it away and validate again")]
+    Unreadable {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Files of one machine beside its profile.
+#[derive(Clone, Debug)]
+pub struct Files {
+    directory: PathBuf,
+    id: String,
+}
+
+impl Files {
+    /// In the folder `trust` beside the profiles of a store.
+    pub fn beside(store: &Store, id: &str) -> Self {
+        let parent = store.directory().parent().unwrap_or(Path::new("."));
+        Self { directory: parent.join("trust"), id: id.to_owned() }
+    }
+
+    /// Where the files are.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    fn path(&self, ending: &str) -> PathBuf {
+        self.directory.join(format!("{}.{ending}", self.id))
+    }
+
+    /// Writes the result, replacing the one before as a whole. Returns where.
+    pub fn save(&self, validation: &Validation) -> Result<PathBuf, KeepError> {
+        let path = self.path("json");
+        let unwritable = |source: io::Error| KeepError::Unwritable { path: path.clone(), source };
+        private::create_folders(&self.directory).map_err(unwritable)?;
+        let text = serde_json::to_vec_pretty(validation).map_err(|error| unwritable(error.into()))?;
+        let temporary = self.path("new");
+        private::create_file(&temporary).and_then(|mut file| file.write_all(&text)).map_err(unwritable)?;
+        fs::rename(&temporary, &path).map_err(unwritable)?;
+        Ok(path)
+    }
+
+    /// Writes the result unless the one that is kept has more in it, which then comes back: where the kernel refuses what it
+    /// allowed before, what was found before still holds.
+    pub fn save_unless_better(&self, validation: &Validation) -> Result<Option<Validation>, KeepError> {
+        match self.load()? {
+            Some(kept) if kept.has_more_than(validation) => Ok(Some(kept)),
+            _ => self.save(validation).map(|_| None),
+        }
+    }
+
+    /// The result of the last validation; none if there was none.
+    pub fn load(&self) -> Result<Option<Validation>, KeepError> {
+        let path = self.path("json");
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(KeepError::Unreadable { path, reason: error.to_string() }),
+        };
+        let found: Validation = serde_json::from_slice(&text)
+            .map_err(|error| KeepError::Unreadable { path: path.clone(), reason: error.to_string() })?;
+        if found.schema != SCHEMA {
+            let reason = format!("its schema is '{}', this version reads '{SCHEMA}'", found.schema);
+            return Err(KeepError::Unreadable { path, reason });
+        }
+        Ok(Some(found))
+    }
+
+    /// Adds one observation to those of an unfinished validation.
+    pub fn append(&self, observation: &Observation) -> Result<(), KeepError> {
+        let path = self.path("observations");
+        let unwritable = |source: io::Error| KeepError::Unwritable { path: path.clone(), source };
+        private::create_folders(&self.directory).map_err(unwritable)?;
+        let mut line = serde_json::to_vec(observation).map_err(|error| unwritable(error.into()))?;
+        line.push(b'\n');
+        private::append_to_file(&path).and_then(|mut file| file.write_all(&line)).map_err(unwritable)
+    }
+
+    /// Observations of an unfinished validation. A line cut short by a crash is left out.
+    pub fn observations(&self) -> Vec<Observation> {
+        let text = fs::read_to_string(self.path("observations")).unwrap_or_default();
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// Forgets them: the validation is complete, or starts anew.
+    pub fn forget(&self) -> Result<(), KeepError> {
+        let path = self.path("observations");
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(KeepError::Unwritable { path, source: error })
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Which indicators can be believed: known work under every candidate, and the trust each earns.
+//!
+//! [`plan`] says which experiments are made, a [`bench::Bench`] makes them, [`judge`] turns what was observed into verdicts
+//! without touching anything. Observations are handed to the caller as they come, so that an interrupted validation goes
+//! on where it stopped.
+
+pub mod bench;
+pub mod claims;
+pub mod consult;
+pub mod judge;
+pub mod keep;
+pub mod native;
+pub mod plan;
+pub mod quantity;
+pub mod roles;
+mod session;
+pub mod simulated;
+
+use std::{cmp::Ordering, collections::HashMap, sync::atomic::AtomicBool};
+
+use events::{Catalogue, Signal};
+use machine::profile::Fingerprint;
+use record::validate::Observation;
+use trust::{Indicator, Judged, Purpose, Quantity, SCHEMA, Sweep, Trust, Validation, ValidationStep as Done};
+
+use bench::Bench;
+use claims::Candidate;
+use judge::latency::{Formula, SAMPLED};
+use plan::{Extent, Step};
+use quantity::KnownQuantity as _;
+use roles::{JudgingKernels, Role};
+use session::Made;
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// Fewer experiments.
+    pub quick: bool,
+    /// Repetitions of the accuracy step.
+    pub runs: u32,
+    /// Also events that nothing is claimed of.
+    pub all_events: bool,
+    /// Seconds since 1970; 0 of a simulated machine.
+    pub now: u64,
+    /// The model that is simulated.
+    pub simulated: Option<String>,
+    /// The machine.
+    pub fingerprint: Fingerprint,
+}
+
+/// Whoever watches.
+pub trait Observer {
+    /// How far it is, from 0 to 1.
+    fn progress(&mut self, step: &str, fraction: f64);
+    /// An experiment was made.
+    fn keep(&mut self, observation: &Observation);
+    /// An experiment that was made before, by its key.
+    fn kept(&mut self, key: &str) -> Option<Observation>;
+}
+
+/// Validates by counting. Without a catalogue there are no events, and only what needs none is left.
+pub fn validate(
+    bench: &mut dyn Bench,
+    catalogue: &Catalogue,
+    known: &JudgingKernels,
+    request: &Request,
+    observer: &mut dyn Observer,
+    interrupt: &AtomicBool,
+) -> Validation {
+    let candidates = claims::candidates(catalogue, request.all_events);
+    let formulas = formulas(catalogue);
+    let mut events: Vec<String> = candidates.iter().flat_map(|one| one.events.clone()).collect();
+    events.extend(formulas.iter().flat_map(|one| one.above.iter().chain(&one.below).cloned()));
+    events.retain(|event| event != SAMPLED);
+    events.sort();
+    events.dedup();
+    let (mut signals, mut refused) = (HashMap::new(), Vec::new());
+    for event in &events {
+        match bench.probe(event) {
+            Ok(signal) => drop(signals.insert(event.clone(), signal)),
+            Err(refusal) => refused.push((event.clone(), bench::reason(&refusal))),
+        }
+    }
+    events.retain(|event| signals.contains_key(event));
+    let extent = Extent { quick: request.quick, runs: request.runs };
+    let machine = bench.machine().clone();
+    let plan = Step::ALL.map(|step| (step, plan::experiments(step, &machine, extent, known)));
+    let Made { observations, swept, steps } = session::make(bench, &plan, &events, observer, interrupt);
+    let mut indicators = judge_all(&candidates, &formulas, &refused, &observations, &steps, known);
+    for one in &mut indicators {
+        let known: Option<Vec<Signal>> = one.events.iter().map(|event| signals.get(event).cloned()).collect();
+        one.signals = known.unwrap_or_default();
+    }
+    let best = judge::best::best(&candidates, &indicators, &observations, &claims::papers(catalogue), known);
+    Validation {
+        schema: SCHEMA.to_owned(),
+        fingerprint: request.fingerprint.clone(),
+        simulated: request.simulated.clone(),
+        instrument: bench.name(),
+        measured_at: request.now,
+        memwall: env!("CARGO_PKG_VERSION").to_owned(),
+        quick: request.quick,
+        runs: request.runs,
+        complete: steps.iter().all(|step| step.done),
+        steps,
+        best,
+        indicators,
+        thresholds: judge::latency::thresholds(&formulas, &observations, known),
+        sweeps: sweeps(&candidates, &swept),
+    }
+}
+
+/// Events per access of every volume, by kernel.
+fn sweeps(candidates: &[Candidate], swept: &[Observation]) -> Vec<Sweep> {
+    let mut kernels: Vec<&str> = swept.iter().map(|one| one.experiment.kernel.as_str()).collect();
+    kernels.dedup();
+    let volumes = || candidates.iter().filter(|one| matches!(one.purpose, Purpose::Volume(_)));
+    let all = kernels.iter().flat_map(|kernel| volumes().map(move |candidate| (*kernel, candidate)));
+    let sweep = |(kernel, candidate): (&str, &Candidate)| {
+        let here = swept.iter().filter(|one| one.experiment.kernel == kernel);
+        let points = here.filter_map(|one| {
+            let accesses = one.truth.loads + one.truth.stores;
+            Some((one.experiment.size, judge::count(candidate, one)? / accesses.max(1.0)))
+        });
+        Sweep { kernel: kernel.to_owned(), indicator: candidate.name.clone(), points: points.collect() }
+    };
+    all.map(sweep).filter(|sweep| !sweep.points.is_empty()).collect()
+}
+
+/// The latencies of helm2019 §6.2, as this machine can count them.
+fn formulas(catalogue: &Catalogue) -> Vec<Formula> {
+    let event = |meaning: &str| catalogue.meaning(meaning).next().map(|entry| entry.name.clone());
+    let mut all =
+        vec![Formula { name: Indicator::SampledLatency, above: vec![SAMPLED.to_owned()], below: Vec::new() }];
+    if let (Some(pending), Some(miss)) = (event("l1d_pending"), event("loads_l1_miss")) {
+        let name = Indicator::L1MissLatency;
+        all.push(Formula { name, above: vec![pending.clone()], below: vec![miss.clone()] });
+        if let Some(on_its_way) = event("loads_fill_buffer_hit") {
+            let name = Indicator::LoadMissRealLatency;
+            all.push(Formula { name, above: vec![pending], below: vec![miss, on_its_way] });
+        }
+    }
+    all
+}
+
+fn judge_all(
+    candidates: &[Candidate],
+    formulas: &[Formula],
+    refused: &[(String, String)],
+    observations: &[Observation],
+    steps: &[Done],
+    work: &JudgingKernels,
+) -> Vec<Judged> {
+    let known: Vec<Observation> = observations
+        .iter()
+        .filter(|one| {
+            work.is(&one.experiment.kernel, Role::knows_lines)
+                || one.experiment.place == trust::KernelPlace::Registers
+        })
+        .cloned()
+        .collect();
+    let mut judged: Vec<Judged> = Vec::new();
+    for candidate in candidates {
+        let mut verdict = match candidate.purpose {
+            Purpose::Stall => judge::stalls::judge(candidate, observations, work),
+            _ => judge::volume::judge(candidate, &known, work),
+        };
+        let why = refused.iter().find(|(event, _)| candidate.events.contains(event));
+        if let Some((_, why)) = why {
+            verdict.trust = Trust::Untested { missing: why.clone() };
+        } else if let (Trust::Untested { missing }, Some(step)) =
+            (&mut verdict.trust, steps.iter().find(|step| !step.done))
+        {
+            *missing += &format!(" (step '{}' was interrupted)", step.name);
+        }
+        if let Some(ratio) = unbalanced(candidate, observations) {
+            verdict.remarks.push(format!("Of a load of 3 : 1 on two cores it shows {ratio:.2} : 1."));
+        }
+        if !candidate.errata.is_empty() {
+            verdict.remarks.push(format!("The maker lists errata of it: {}.", candidate.errata.join(", ")));
+        }
+        verdict.remarks.extend(candidate.note.iter().map(|note| format!("Its catalogue notes: {note}.")));
+        judged.push(verdict);
+    }
+    let served: Vec<Judged> =
+        differences(candidates, &judged).iter().map(|one| judge::volume::judge(one, &known, work)).collect();
+    judged.extend(served);
+    judged.extend(formulas.iter().map(|formula| judge::latency::judge(formula, observations, work)));
+    encodings(candidates, &mut judged);
+    judged
+}
+
+/// What a level serves itself, as the difference of two trusted indicators: of what passes above it and below it.
+fn differences(candidates: &[Candidate], judged: &[Judged]) -> Vec<Candidate> {
+    let trusted = |quantity: Quantity| {
+        let fits = |one: &&Judged| {
+            one.tried_for == Purpose::Volume(quantity) && matches!(one.trust, Trust::Trusted { .. })
+        };
+        let name = judged.iter().find(fits)?.name.name();
+        candidates.iter().find(|candidate| candidate.name == name)
+    };
+    let levels = [
+        (Quantity::L1In, Quantity::L2In, Quantity::L2Served),
+        (Quantity::L2In, Quantity::L3In, Quantity::L3Served),
+    ];
+    let difference = |(above, below, served)| {
+        let (above, below) = (trusted(above)?, trusted(below)?);
+        let purpose = Purpose::Volume(served);
+        Some(Candidate {
+            events: above.events.clone(),
+            less: below.events.clone(),
+            per_core: above.per_core && below.per_core,
+            ..Candidate::event(&format!("{} - {}", above.name, below.name), purpose)
+        })
+    };
+    levels.into_iter().filter_map(difference).collect()
+}
+
+/// What an event makes of the triangle's imbalance, if it counts what is unbalanced.
+fn unbalanced(candidate: &Candidate, observations: &[Observation]) -> Option<f64> {
+    let Purpose::Volume(quantity) = candidate.purpose else { return None };
+    let unbalanced = [Quantity::Flops, Quantity::Loads, Quantity::Instructions, Quantity::L1In];
+    if !unbalanced.contains(&quantity) && !quantity.is_arithmetic() {
+        return None;
+    }
+    let event = candidate.events.first().filter(|_| candidate.events.len() == 1)?;
+    let ratios: Vec<f64> = observations
+        .iter()
+        .filter_map(|one| one.imbalance.iter().find(|(name, _)| name == event))
+        .map(|(_, ratio)| *ratio)
+        .collect();
+    judge::median(&ratios)
+}
+
+/// Where sources disagree, says which encoding was honest.
+fn encodings(candidates: &[Candidate], judged: &mut [Judged]) {
+    const BROKEN: f64 = 2.0;
+    const UNTESTED: f64 = 3.0;
+    for (at, candidate) in candidates.iter().enumerate() {
+        let Some(original) = &candidate.instead_of else { continue };
+        let Some(first) = judged.iter().position(|one| one.name.name() == original) else { continue };
+        let rank = |trust: &Trust| match trust {
+            Trust::Trusted { error } => *error,
+            Trust::Qualitative { .. } => 1.0,
+            Trust::Broken { .. } => BROKEN,
+            Trust::Untested { .. } => UNTESTED,
+        };
+        let (mine, theirs) = (rank(&judged[at].trust), rank(&judged[first].trust));
+        let other = &candidate.name;
+        let sentence = match (mine.total_cmp(&theirs), mine.min(theirs) >= BROKEN) {
+            (_, true) if mine.max(theirs) >= UNTESTED => {
+                format!("Of {original} and {other}, none is shown to be honest here.")
+            }
+            (_, true) => format!("Neither {original} nor {other} is honest here."),
+            (Ordering::Equal, _) => format!("{original} and {other} cannot be told apart here."),
+            (Ordering::Less, _) => format!("{other} is the honest encoding, not {original}."),
+            (Ordering::Greater, _) => format!("{original} is the honest encoding, not {other}."),
+        };
+        for one in [at, first] {
+            if !judged[one].remarks.contains(&sentence) {
+                judged[one].remarks.push(sentence.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! Experiments on this machine: known work on pinned threads under perf_event.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use events::{
+    CountRefusal, CountRequest as Open, CountShare, Counting, Event, Instrument as _, Scope, Signal, TooMany,
+    Unit,
+};
+use kernels::{Job, KernelCatalogue};
+use machine::{CpuSet, Isa, Source, Topology, Width, topology::CacheKind};
+use pmu::PerfEvents;
+use record::validate::{Counted, Experiment, Observation};
+
+use host::{
+    Host,
+    meter::{Conditions, Meter, MeteredPart},
+    native::Native,
+};
+
+use crate::{
+    bench::{Bench, Machine, ObserveError},
+    simulated::sum,
+};
+
+/// This machine under perf_event.
+pub struct NativeBench {
+    instrument: PerfEvents<'static>,
+    host: Native,
+    machine: Machine,
+    cpus: Vec<u32>,
+    clock_hz: Option<f64>,
+}
+
+impl NativeBench {
+    /// None if the caches are not known.
+    pub fn new(
+        source: Source,
+        topology: &Topology,
+        kernels: KernelCatalogue,
+        clock_hz: Option<f64>,
+    ) -> Option<Self> {
+        let cpus: Vec<u32> = topology.usable_cores().iter().collect();
+        let first = *cpus.first()?;
+        let package = |cpu: u32| topology.cpus.iter().find(|one| one.id == cpu).and_then(|one| one.socket);
+        let beside: Vec<u32> = cpus.iter().copied().filter(|&cpu| package(cpu) == package(first)).collect();
+        let size = |level: u32| {
+            let caches = topology.data_caches_of(first);
+            caches.iter().find(|cache| cache.level == level && cache.kind != CacheKind::Instruction)?.size
+        };
+        let isa = Isa::native();
+        let machine = Machine {
+            l1: size(1)?,
+            l2: size(2)?,
+            l3: size(3),
+            cores: beside.len(),
+            remote: topology.nodes.iter().filter(|node| node.memory.is_some()).count() > 1,
+            prefetch_switch: false,
+            widths: Width::ALL.into_iter().filter(|&width| isa.supports(width)).collect(),
+        };
+        let host = Native::with_kernels(&source, kernels, 1);
+        let instrument = PerfEvents::new(&pmu::Live, source);
+        Some(Self { instrument, host, machine, cpus: beside, clock_hz })
+    }
+
+    fn job(&self, experiment: &Experiment) -> Result<Job, String> {
+        let mut kernel = self.host.kernels().get(&experiment.kernel).map_err(|error| error.to_string())?;
+        for (name, value) in &experiment.parameters {
+            kernel = kernel.with(name, *value).map_err(|error| error.to_string())?;
+        }
+        let cpus = self.cpus.get(..experiment.cores).ok_or("not so many cores may be used")?;
+        let job = Job::new(kernel, experiment.size, cpus).on_node(experiment.remote.then_some(1));
+        Ok(Job { width: experiment.width, ..job })
+    }
+
+    /// The sets of events that are counted one after the other.
+    fn sets(&self, events: &[Event]) -> Result<Vec<(Scope, Vec<usize>)>, String> {
+        let mut sets = Vec::new();
+        let (own, boxes): (Vec<usize>, Vec<usize>) =
+            (0..events.len()).partition(|&at| matches!(self.scope(&events[at]), Scope::Process(_)));
+        for group in [own, boxes] {
+            let Some(scope) = group.first().map(|&at| self.scope(&events[at])) else { continue };
+            let wanted: Vec<Event> = group.iter().map(|&at| events[at].clone()).collect();
+            let runs = self.instrument.runs(&wanted, &scope).map_err(|refusal| refusal.to_string())?;
+            let places = |set: Vec<usize>| set.iter().map(|&at| group[at]).collect();
+            sets.extend(runs.into_iter().map(|set| (scope.clone(), places(set))));
+        }
+        Ok(sets)
+    }
+
+    /// Boxes outside the cores count everybody; events of a core only our threads.
+    fn scope(&self, event: &Event) -> Scope {
+        match event.unit() {
+            None | Some(Unit::Core) => Scope::Process(std::process::id()),
+            Some(_) => Scope::Cpus(self.cpus.iter().copied().collect::<CpuSet>()),
+        }
+    }
+
+    fn observed(
+        &mut self,
+        experiment: &Experiment,
+        names: &[String],
+        interrupt: &AtomicBool,
+    ) -> Result<Observation, String> {
+        let job = self.job(experiment)?;
+        let resolved: Result<Vec<Event>, _> =
+            names.iter().map(|name| self.instrument.resolve(name)).collect();
+        let events = resolved.map_err(|refusal| refusal.to_string())?;
+        let sets = self.sets(&events)?;
+        let counted = vec![Err("it was not counted".to_owned()); events.len()];
+        let instrument = &self.instrument;
+        let mut meter = SetBySet { instrument, events: &events, sets, at: 0, counting: None, counted };
+        let part = MeteredPart::Steady(Conditions::default());
+        let run = self.host.run_metered(&job, part, &mut meter, interrupt);
+        let run = run.map_err(|error| error.source.to_string())?;
+        let elapsed_ns = crate::judge::median(&run.elapsed_ns).unwrap_or(0.0);
+        let mut truth = run.truth;
+        truth.cycles = self.clock_hz.map(|hz| elapsed_ns * hz / 1e9 * experiment.cores as f64);
+        Ok(Observation {
+            experiment: experiment.clone(),
+            elapsed_ns,
+            truth,
+            counts: names.iter().cloned().zip(meter.counted).collect(),
+            imbalance: Vec::new(),
+        })
+    }
+}
+
+/// Counts one set of events after the other, each while the work runs once more.
+struct SetBySet<'a> {
+    instrument: &'a PerfEvents<'static>,
+    events: &'a [Event],
+    sets: Vec<(Scope, Vec<usize>)>,
+    at: usize,
+    counting: Option<Box<dyn Counting + 'a>>,
+    counted: Vec<Counted>,
+}
+
+impl Meter for SetBySet<'_> {
+    /// Opens the next set that is not refused.
+    fn begin(&mut self) -> Result<(), CountRefusal> {
+        while let Some((scope, set)) = self.sets.get(self.at) {
+            let events = set.iter().map(|&at| self.events[at].clone()).collect();
+            let (scope, too_many, share) = (scope.clone(), TooMany::Refuse, CountShare::Together);
+            match self.instrument.open(&Open { events, scope, too_many, share }) {
+                Ok(mut counting) => {
+                    counting.start()?;
+                    self.counting = Some(counting);
+                    return Ok(());
+                }
+                Err(refusal) => {
+                    set.iter().for_each(|&at| self.counted[at] = Err(refusal.to_string()));
+                    self.at += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<bool, CountRefusal> {
+        let Some(mut counting) = self.counting.take() else { return Ok(false) };
+        counting.stop()?;
+        let counts = counting.read()?;
+        for (place, &at) in self.sets[self.at].1.iter().enumerate() {
+            self.counted[at] = sum(&counts, place);
+        }
+        self.at += 1;
+        Ok(self.at < self.sets.len())
+    }
+}
+
+impl Bench for NativeBench {
+    fn name(&self) -> String {
+        self.instrument.name()
+    }
+
+    fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    fn probe(&self, event: &str) -> Result<Signal, CountRefusal> {
+        let event = self.instrument.resolve(event)?;
+        let scope = self.scope(&event);
+        let (too_many, share) = (TooMany::Refuse, CountShare::Together);
+        let request = Open { events: vec![event.clone()], scope, too_many, share };
+        self.instrument.open(&request).map(|_| event.signal)
+    }
+
+    fn observe(
+        &mut self,
+        experiment: &Experiment,
+        events: &[String],
+        interrupt: &AtomicBool,
+    ) -> Result<Observation, ObserveError> {
+        if interrupt.load(Ordering::Relaxed) {
+            return Err(ObserveError::Interrupted);
+        }
+        self.observed(experiment, events, interrupt)
+            .map_err(|reason| ObserveError::Failed { experiment: experiment.label(), reason })
+    }
+
+    fn sampled_latency(&mut self, _: &Experiment, _: &AtomicBool) -> Result<Option<Vec<f64>>, ObserveError> {
+        // Loads are not sampled natively by this step: the indicator stays untested.
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulated::experiment;
+    use trust::KernelPlace;
+
+    #[test]
+    fn known_work_runs_here_under_an_event_that_every_kernel_has() {
+        let source = Source::live();
+        let topology = Topology::read(&source);
+        let kernels = KernelCatalogue::builtin().expect("kernels");
+        let mut bench = NativeBench::new(source, &topology, kernels, Some(1e9)).expect("a CPU");
+        if let Err(why) = bench.probe("task-clock") {
+            prerequisites::skip(prerequisites::PERF_EVENT, why);
+            return;
+        }
+        let experiment = experiment(bench.machine(), "copy", KernelPlace::L2, 1).expect("a level");
+        let events = ["task-clock".to_owned()];
+        let observation =
+            bench.observe(&experiment, &events, &AtomicBool::new(false)).expect("an observation");
+        let busy_ns = observation.count("task-clock").expect("a count");
+        // How much of the elapsed time it is, is up to who else runs here.
+        assert!(busy_ns > 0.0, "{busy_ns} of {}", observation.elapsed_ns);
+        assert_eq!(observation.truth.below[0].read, observation.truth.below[0].owned);
+        assert!(observation.truth.below[0].read > 0.0 && observation.truth.below[1].read == 0.0);
+    }
+}

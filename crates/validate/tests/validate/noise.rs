@@ -1,0 +1,67 @@
+//! A machine without flaws, under noise.
+
+use std::sync::atomic::AtomicBool;
+
+use host::simulated::Conditions;
+use machine::model::Model;
+use record::validate::Observation;
+use sim::pmu::{Flaws, SimulatedPmu};
+use trust::{Purpose, Quantity, Trust};
+use validate::{
+    bench::Bench,
+    claims::{Candidate, candidates},
+    judge::volume,
+    simulated::SimulatedBench,
+};
+
+use crate::{INSTRUCTIONS, known, noisy, plan};
+
+/// Every volume candidate of the machine that can be counted on it.
+fn countable(bench: &dyn Bench) -> Vec<Candidate> {
+    let catalogue = events::Catalogue::named("haswell-ep").unwrap();
+    let mut all = candidates(catalogue, false);
+    all.retain(|one| {
+        let volume = matches!(one.purpose, Purpose::Volume(quantity) if quantity != Quantity::HandedOver);
+        volume && one.events.iter().all(|event| bench.probe(event).is_ok())
+    });
+    all
+}
+
+/// Names of those that are broken for what they claim.
+fn accused(model: &Model, seed: u64, conditions: Conditions) -> Vec<String> {
+    let pmu = SimulatedPmu::new(model, Flaws::Off).unwrap();
+    let kernels = kernels::KernelCatalogue::builtin().unwrap();
+    let mut bench = SimulatedBench::new(model, pmu, kernels, seed, conditions);
+    let candidates = countable(&bench);
+    let mut events: Vec<String> = candidates.iter().flat_map(|one| one.events.clone()).collect();
+    events.sort();
+    events.dedup();
+    let plan = plan(bench.machine(), &["load", "copy"]);
+    let observe = |one| bench.observe(one, &events, &AtomicBool::new(false)).unwrap();
+    let observations: Vec<Observation> = plan.iter().map(observe).collect();
+    let broken = candidates
+        .iter()
+        .filter(|one| matches!(volume::judge(one, &observations, &known()).trust, Trust::Broken { .. }));
+    broken.map(|one| one.name.to_string()).collect()
+}
+
+#[test]
+fn noise_makes_no_accusation_over_fifty_seeds() {
+    let model = Model::builtin("tiny").unwrap();
+    let quiet = Conditions { instructions: Some(INSTRUCTIONS), ..Conditions::default() };
+    let known = accused(&model, 1, quiet);
+    // What prefetchers hide from an event is no fault of the noise.
+    assert!(known.iter().any(|name| name.contains("L3_MISS")), "{known:?}");
+    let noisy = Conditions { instructions: Some(INSTRUCTIONS / 2), ..noisy() };
+    let check = |seeds: std::ops::Range<u64>| {
+        for seed in seeds {
+            for name in accused(&model, seed, noisy) {
+                assert!(known.contains(&name), "seed {seed}: {name} is accused only under noise");
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let threads = [scope.spawn(|| check(0..25)), scope.spawn(|| check(25..50))];
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+    });
+}
