@@ -3,7 +3,7 @@
 use std::{env, path::PathBuf};
 
 fn main() {
-    println!("cargo::rerun-if-changed=preload/heap.c");
+    println!("cargo::rerun-if-changed=preload");
     let library = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("heap.so");
     let mut build = cc::Build::new();
     build.opt_level(2).debug(false).pic(true).warnings(true).extra_warnings(true);
@@ -14,8 +14,12 @@ fn main() {
         "-fexceptions",
         "-fno-builtin",
         "-Wl,-soname,memwall-heap.so",
+        // Every program that starts has to load it: fewer mappings, nothing to run but our own.
+        "-Wl,-z,noseparate-code",
+        "-Wl,--hash-style=gnu",
+        "-nostartfiles",
     ]);
-    compile.arg("-o").arg(&library).arg("preload/heap.c").args(["-ldl", "-lpthread"]);
+    compile.arg("-o").arg(&library).arg("preload/heap.c").args(["-Wl,--as-needed", "-ldl"]);
     let status = compile.status();
     assert!(
         status.as_ref().is_ok_and(std::process::ExitStatus::success),

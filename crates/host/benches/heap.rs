@@ -1,8 +1,10 @@
-//! What writing allocations down costs a program: its own processor time with and without the library inside.
+//! What writing allocations down costs a program: its own processor time with and without the library loaded, and with a
+//! library that only passes calls on.
 //!
 //! `cargo bench -p memwall-host --bench heap` runs all examples, `-- NAME ROUNDS` those whose names hold NAME. Runs are
-//! interleaved, forwards and backwards in turn, and each is divided by the run without the library of the same round.
-//! Fails where the whole 95 % interval of the median lies above what the library may cost.
+//! interleaved, forwards and backwards in turn, and each is compared with the others of the same round. Fails where the
+//! whole 95 % interval of the median lies above what the library may cost. `-- --instructions` counts instructions of
+//! `allocator` under callgrind instead, which no neighbour disturbs.
 #![allow(clippy::unwrap_used)]
 
 #[path = "built/mod.rs"]
@@ -14,16 +16,18 @@ mod timed;
 use std::{
     env,
     ffi::OsString,
-    fs,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, ExitCode},
 };
 
+use heap::NoteFile;
 use host::statistics;
+use machine::profile::Estimate;
+use tempfile::TempDir;
 
-/// Program, and the share of its processor time that the library may cost.
+/// Program, and the share of its processor time that the library may cost above one that only passes calls on.
 const PROGRAMS: [(&str, f64); 12] = [
-    ("allocator", 0.05),
+    ("allocator", 0.01),
     ("hash_join", 0.01),
     ("chase --size L3", 0.01),
     ("stream", 0.01),
@@ -49,20 +53,24 @@ fn main() -> ExitCode {
     }
     let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let rounds = words.get(1).map_or(ROUNDS, |rounds| rounds.parse().unwrap());
-    let folder = tempfile::tempdir().unwrap();
-    let library = heap::install(folder.path()).unwrap();
-    let examples = built::examples().unwrap();
-    println!("{rounds} interleaved rounds, median of the ratio to the program alone and its 95 % interval");
+    let bench = HeapCost::new();
+    if words.first().is_some_and(|first| first == "--instructions") {
+        return bench.instructions();
+    }
+    println!(
+        "{rounds} interleaved rounds; what a library adds to the program's processor time: median, 95 % interval"
+    );
+    println!("{:>20} {:>32} {:>32}", "", "passing on, above alone", "noting, above passing on");
     let is_wanted = |name: &str| words.first().is_none_or(|wanted| name.contains(wanted.as_str()));
     let wanted = PROGRAMS.iter().filter(|(program, _)| is_wanted(program));
     let broken: u32 = wanted
         .map(|(program, most)| {
-            let costs = costs(program, &examples, folder.path(), &library, rounds);
-            let cost = statistics::estimate(&costs).unwrap();
-            let [value, low, high] = [cost.value, cost.low, cost.high].map(|share| share * 100.0);
-            let verdict = if cost.low <= *most { "" } else { "  BROKEN" };
+            let (passing, noting) = bench.costs(program, rounds);
+            let verdict = if noting.low <= *most { "" } else { "  BROKEN" };
             println!(
-                "{program:>20} {value:+6.2} % ({low:+.2} to {high:+.2}), at most {:.0} %{verdict}",
+                "{program:>20} {:>32} {:>32}, at most {:.0} %{verdict}",
+                words_of(&passing),
+                words_of(&noting),
                 most * 100.0
             );
             u32::from(!verdict.is_empty())
@@ -72,31 +80,100 @@ fn main() -> ExitCode {
     if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// What the library adds in each round, as a share of the program's processor time.
-fn costs(program: &str, examples: &Path, folder: &Path, library: &Path, rounds: usize) -> Vec<f64> {
-    let command = built::fixed_work(program, examples, SECONDS);
-    let run = |with_library: bool| {
-        let mut watcher = Command::new("env");
-        if with_library {
-            watcher.arg(format!("LD_PRELOAD={}", library.display()));
-            watcher.arg(format!("{}={}", heap::FOLDER_VARIABLE, folder.display()));
-        }
-        let times = timed::run(watcher, &command, folder);
-        remove_logs(folder);
-        times.program
-    };
-    let one = |round: usize| {
-        let with_first = round.is_multiple_of(2);
-        let (first, second) = (run(with_first), run(!with_first));
-        let (with, without) = if with_first { (first, second) } else { (second, first) };
-        with / without - 1.0
-    };
-    (0..rounds).map(one).collect()
+fn words_of(cost: &Estimate) -> String {
+    let [value, low, high] = [cost.value, cost.low, cost.high].map(|share| share * 100.0);
+    format!("{value:+.2} % ({low:+.2} to {high:+.2})")
 }
 
-fn remove_logs(folder: &Path) {
-    let files = fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
-    for log in files.filter(|path| path.extension().is_some_and(|extension| extension == "heap")) {
-        fs::remove_file(log).unwrap();
+/// What is loaded the program.
+#[derive(Clone, Copy)]
+enum Preloaded {
+    Nothing,
+    Passing,
+    Noting,
+}
+
+struct HeapCost {
+    folder: TempDir,
+    noting: PathBuf,
+    passing: PathBuf,
+    examples: PathBuf,
+}
+
+impl HeapCost {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let noting = heap::install(folder.path()).unwrap();
+        let passing = folder.path().join("pass.so");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/heap/pass.c");
+        let mut compiler = Command::new("cc");
+        let built = compiler
+            .args(["-O2", "-shared", "-fPIC", "-fno-builtin", "-o"])
+            .arg(&passing)
+            .arg(source)
+            .status();
+        assert!(built.unwrap().success());
+        Self { folder, noting, passing, examples: built::examples().unwrap() }
+    }
+
+    /// `env` with what the program needs, and the file it writes to.
+    fn environment(&self, loaded: Preloaded) -> (Command, Option<NoteFile>) {
+        let mut command = Command::new("env");
+        match loaded {
+            Preloaded::Nothing => (command, None),
+            Preloaded::Passing => {
+                command.arg(format!("LD_PRELOAD={}", self.passing.display()));
+                (command, None)
+            }
+            Preloaded::Noting => {
+                let file = NoteFile::create().unwrap();
+                file.let_inherit(true).unwrap();
+                command.arg(format!("LD_PRELOAD={}", self.noting.display()));
+                command.arg(format!("{}={}", heap::VARIABLE, file.variable().display()));
+                (command, Some(file))
+            }
+        }
+    }
+
+    /// What passing on adds to the program alone, and noting to passing on, as shares of processor time.
+    fn costs(&self, program: &str, rounds: usize) -> (Estimate, Estimate) {
+        let command = built::fixed_work(program, &self.examples, SECONDS);
+        let run = |loaded: Preloaded| {
+            let (watcher, _file) = self.environment(loaded);
+            timed::run(watcher, &command, self.folder.path()).program
+        };
+        let mut order = [Preloaded::Nothing, Preloaded::Passing, Preloaded::Noting];
+        let (mut passing, mut noting) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            let mut times = [0.0; 3];
+            order.reverse();
+            order.iter().for_each(|loaded| times[*loaded as usize] = run(*loaded));
+            let [alone, passed, noted] = times;
+            passing.push(passed / alone - 1.0);
+            noting.push(noted / passed - 1.0);
+        }
+        (statistics::estimate(&passing).unwrap(), statistics::estimate(&noting).unwrap())
+    }
+
+    /// Instructions of `allocator`: the library's own may be one per cent above those of passing on.
+    fn instructions(&self) -> ExitCode {
+        const MOST: f64 = 0.01;
+        let program = [self.examples.join("allocator").into_os_string(), "--rounds".into(), "40".into()];
+        let counts = [Preloaded::Nothing, Preloaded::Passing, Preloaded::Noting].map(|loaded| {
+            let (mut command, _file) = self.environment(loaded);
+            command.args(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]).args(&program);
+            let output = command.output().unwrap();
+            let text = String::from_utf8_lossy(&output.stderr).into_owned();
+            let count =
+                text.lines().find_map(|line| line.split("Collected : ").nth(1)?.trim().parse::<f64>().ok());
+            count.unwrap_or_else(|| panic!("no count in {text:?}"))
+        });
+        let [alone, passing, noting] = counts;
+        let [passing_share, noting_share] =
+            [passing / alone - 1.0, noting / passing - 1.0].map(|share| share * 100.0);
+        println!(
+            "{alone} instructions alone, {passing} passing on ({passing_share:+.2} %), {noting} noting ({noting_share:+.2} % above passing on)"
+        );
+        if noting / passing - 1.0 <= MOST { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 }

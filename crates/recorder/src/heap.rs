@@ -1,79 +1,115 @@
 //! Allocations of the program: the library that writes them down goes in, and what it wrote comes out.
 //!
-//! Logs lie in a folder of our own, one per process and program it executed. They are read and removed when the process
-//! ends or executes another program, as long as its mappings are known; the rest at the end.
+//! Programs write to memory that we made and they inherit. The kernel's records say which process has which part of it;
+//! notes are read while the program runs, each when all records before it were taken, so that its mappings are known.
 
+mod authors;
 mod entering;
+mod folder;
+mod reading;
+mod remarks;
 mod sites;
 mod wrappers;
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     ffi::OsString,
-    fs::{self, File},
     io,
-    os::unix::fs::MetadataExt as _,
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
-use ::heap::{FOLDER_VARIABLE, LogReader, LogState, Note, NoteKind};
-use machine::private;
-use record::{
-    data::{BlockKind, HeapBlock, HeapLog},
-    file::Writer,
-};
-use rustix::fs::StatVfsMountFlags;
+use ::heap::{Note, NoteFile, NoteRing, VARIABLE};
+use record::file::Writer;
 use tempfile::TempDir;
 
 use self::sites::{Frames, SiteKey};
-use super::{modules::Modules, recorder::RecordWindow, spaces::Space};
-pub(super) use entering::{Barrier, barrier, why_no_log};
+use super::{modules::Modules, population::Population, recorder::RecordWindow};
+pub(super) use authors::Leaving;
+pub(super) use entering::{Barrier, barrier};
 
-/// Blocks kept in all: a recording of about 60 MB.
-const MOST_BLOCKS: u64 = 1_000_000;
-
-/// Sites kept in all.
-const MOST_SITES: usize = 20_000;
-
-/// The folder, and what was read from it.
+/// The memory that programs write to, the library, and what was read.
 #[derive(Debug)]
 pub(super) struct Heap {
     folder: TempDir,
     library: PathBuf,
+    file: NoteFile,
+    /// By number of the process.
+    authors: HashMap<i32, Author>,
+    /// By region of the file.
+    rings: HashMap<u64, LiveRing>,
     frames: Frames,
     by_key: HashMap<SiteKey, u32>,
     blocks: u64,
-    /// Blocks beyond the limit.
-    pub left_out: u64,
-    /// Logs that could not be read.
-    pub unreadable: u64,
-    pub logs: u64,
+    shortfall: Shortfall,
 }
 
-/// Whose log is read.
-#[derive(Clone, Copy)]
-pub(super) struct LogOwner<'a> {
-    pub pid: i32,
-    pub process: u32,
-    /// The process it was forked from.
-    pub parent: Option<u32>,
-    pub space: &'a Space,
+/// What is missing.
+#[derive(Debug, Default)]
+struct Shortfall {
+    /// Blocks beyond the limit.
+    left_out: u64,
+    /// Notes that found no room.
+    dropped: u64,
+    /// Notes of processes that could not be told.
+    nameless: u64,
+    /// Rings that make no sense, or have a clock of their own.
+    unreadable: u64,
+    /// Programs executed that wrote nothing down, by their file.
+    silent: BTreeMap<String, u64>,
+}
+
+/// A process, and where it writes.
+#[derive(Debug)]
+struct Author {
+    /// Its index in the recording.
+    process: u32,
+    /// None: nothing was heard of its program yet.
+    region: Option<u64>,
+    /// The index of the process it was forked from, since it executed nothing.
+    parent: Option<Option<u32>>,
+    began_ns: u64,
+    notes: u64,
+    /// Sites by return addresses.
+    known: HashMap<[u64; 4], u32>,
+}
+
+/// The notes of one executed program and of all that forked from it.
+#[derive(Debug)]
+struct LiveRing {
+    ring: NoteRing,
+    is_readable: bool,
+    /// Taken, but newer than the kernel's records that we know.
+    waiting: Vec<Note>,
+    authors: usize,
+    /// Numbers of processes, from their own to ours.
+    names: HashMap<u32, i32>,
+    /// Numbers that lead to nobody, and how often they were looked for.
+    strangers: HashMap<u32, u32>,
+}
+
+/// What a note is read with.
+pub(super) struct HeapContext<'a> {
+    pub population: &'a Population,
+    pub window: &'a RecordWindow,
+    pub modules: &'a mut Modules,
+    pub writer: &'a mut Writer,
 }
 
 impl Heap {
-    /// Makes the folder and puts the library there.
+    /// Makes the memory, and puts the library into a folder.
     pub fn prepare() -> io::Result<Self> {
-        let folder = folder()?;
+        let folder = folder::make()?;
         let library = ::heap::install(folder.path())?;
         Ok(Self {
             folder,
             library,
+            file: NoteFile::create()?,
+            authors: HashMap::new(),
+            rings: HashMap::new(),
             frames: Frames::default(),
             by_key: HashMap::new(),
             blocks: 0,
-            left_out: 0,
-            unreadable: 0,
-            logs: 0,
+            shortfall: Shortfall::default(),
         })
     }
 
@@ -85,184 +121,22 @@ impl Heap {
             preload.push(":");
             preload.push(others);
         }
-        [(PRELOAD.into(), preload), (FOLDER_VARIABLE.into(), self.folder.path().as_os_str().to_owned())]
+        [(PRELOAD.into(), preload), (VARIABLE.into(), self.file.variable())]
     }
 
-    /// Reads and removes the logs that a process began before `until_ns`.
-    pub fn collect(
-        &mut self,
-        owner: LogOwner<'_>,
-        until_ns: u64,
-        window: &RecordWindow,
-        modules: &mut Modules,
-        writer: &mut Writer,
-    ) {
-        /// A number may be free again while the next is in use.
-        const GAPS: u32 = 3;
-        let (mut number, mut missing) = (0, 0);
-        while missing < GAPS {
-            let path = self.folder.path().join(format!("{}.{number}.heap", owner.pid));
-            number += 1;
-            match File::open(&path).map(LogReader::new) {
-                Err(_) => missing += 1,
-                Ok(Ok(reader)) if reader.log.began_ns > until_ns => {}
-                Ok(Ok(reader)) => {
-                    self.logs += 1;
-                    self.read(reader, owner, window, modules, writer);
-                    let _ = fs::remove_file(path);
-                }
-                Ok(Err(_)) => {
-                    self.unreadable += 1;
-                    let _ = fs::remove_file(path);
-                }
-            }
-        }
+    /// Whether a file is the library.
+    pub fn is_library(&self, path: &str) -> bool {
+        self.library.as_os_str() == path
     }
 
-    fn read(
-        &mut self,
-        mut reader: LogReader<File>,
-        owner: LogOwner<'_>,
-        window: &RecordWindow,
-        modules: &mut Modules,
-        writer: &mut Writer,
-    ) {
-        // Of this log only: other processes have other addresses.
-        let mut known: HashMap<[u64; 4], Option<u32>> = HashMap::new();
-        let mut is_cut = false;
-        loop {
-            let note = match reader.next() {
-                Ok(Some(note)) => note,
-                Ok(None) => break,
-                Err(_) => {
-                    is_cut = true;
-                    break;
-                }
-            };
-            if note.time_ns >= window.end_ns {
-                continue;
-            }
-            if self.blocks >= MOST_BLOCKS {
-                self.left_out += 1;
-                continue;
-            }
-            self.blocks += 1;
-            let site = match note.kind {
-                NoteKind::Unmapped => None,
-                _ => *known
-                    .entry(note.callers)
-                    .or_insert_with(|| self.site(&note.callers, owner, modules, writer)),
-            };
-            writer.block(block(&note, owner.process, window.time(note.time_ns), site));
-            if writer.is_laden() {
-                // If it fails the writer drops what comes, and says so at the end.
-                let _ = writer.flush();
-            }
-        }
-        let log = &reader.log;
-        writer.heap_log(HeapLog {
-            process: owner.process,
-            inherits: owner.parent.filter(|_| log.forked),
-            began_ns: window.time(log.began_ns),
-            problem: problem(log.state, is_cut),
-        });
-    }
-
-    fn site(
-        &mut self,
-        callers: &[u64],
-        owner: LogOwner<'_>,
-        modules: &mut Modules,
-        writer: &mut Writer,
-    ) -> Option<u32> {
-        let (key, site) = self.frames.site(callers, owner.space, modules, owner.pid)?;
-        if let Some(index) = self.by_key.get(&key) {
-            return Some(*index);
-        }
-        if self.by_key.len() >= MOST_SITES {
-            return None;
-        }
-        let index = u32::try_from(self.by_key.len()).ok()?;
-        writer.site(index, site);
-        self.by_key.insert(key, index);
-        Some(index)
+    /// Whether a process forked now inherits the memory.
+    pub fn let_inherit(&self, is_inherited: bool) -> io::Result<()> {
+        self.file.let_inherit(is_inherited)
     }
 
     /// Removes the folder. Processes that go on start others with the library: for them it stays, and its path comes
     /// back.
     pub fn remove(self, somebody_goes_on: bool) -> Option<PathBuf> {
-        if !somebody_goes_on {
-            return None;
-        }
-        let folder = self.folder.keep();
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            if entry.path() != self.library {
-                let _ = fs::remove_file(entry.path());
-            }
-        }
-        Some(folder)
-    }
-}
-
-/// A folder that programs may be loaded from, with a name that `LD_PRELOAD` can hold.
-fn folder() -> io::Result<TempDir> {
-    let places = [std::env::temp_dir(), "/tmp".into(), "/var/tmp".into(), "/dev/shm".into()];
-    let is_fit = |place: &Path| {
-        let text = place.as_os_str().as_encoded_bytes();
-        let name_fits = text.first() == Some(&b'/') && !text.iter().any(|byte| b": $".contains(byte));
-        let flags = rustix::fs::statvfs(place).map(|about| about.f_flag);
-        let may_load = flags.is_ok_and(|flags| !flags.contains(StatVfsMountFlags::NOEXEC));
-        name_fits && may_load && nobody_else_can_move(place)
-    };
-    let mut trouble = io::Error::other("no folder for temporary files from which programs may be loaded");
-    for place in places.iter().filter(|place| is_fit(place)) {
-        let builder = &mut tempfile::Builder::new();
-        match builder.prefix("memwall-heap-").permissions(private::folder_permissions()).tempdir_in(place) {
-            Ok(folder) => return Ok(folder),
-            Err(error) => trouble = error,
-        }
-    }
-    Err(trouble)
-}
-
-/// Whether no other user but root can put something else in the place of what is in a folder: it and all folders above
-/// it belong to us or root, and where others may write, they may not remove what is not theirs.
-fn nobody_else_can_move(folder: &Path) -> bool {
-    const OTHERS_WRITE: u32 = 0o022;
-    const STICKY: u32 = 0o1000;
-    let us = rustix::process::geteuid().as_raw();
-    let Ok(folder) = folder.canonicalize() else { return false };
-    folder.ancestors().all(|folder| {
-        fs::metadata(folder).is_ok_and(|about| {
-            let is_guarded = about.mode() & OTHERS_WRITE == 0 || about.mode() & STICKY != 0;
-            is_guarded && [0, us].contains(&about.uid())
-        })
-    })
-}
-
-fn block(note: &Note, process: u32, time_ns: u64, site: Option<u32>) -> HeapBlock {
-    let kind = match note.kind {
-        NoteKind::Allocated => BlockKind::Large,
-        NoteKind::Sampled => BlockKind::Small,
-        NoteKind::Mapped => BlockKind::Mapped,
-        NoteKind::Unmapped => BlockKind::Unmapped,
-    };
-    HeapBlock {
-        process,
-        time_ns,
-        address: note.address,
-        size_bytes: note.size_bytes,
-        kind,
-        tid: note.tid,
-        site,
-    }
-}
-
-fn problem(state: LogState, is_cut: bool) -> Option<String> {
-    match (state, is_cut) {
-        (_, true) => Some("the end of the log could not be read".into()),
-        (LogState::Full, _) => Some("the log was full: later blocks are missing".into()),
-        (LogState::NoSpace, _) => Some("the log could not grow: later blocks are missing".into()),
-        (LogState::Whole, _) => None,
+        somebody_goes_on.then(|| self.folder.keep())
     }
 }

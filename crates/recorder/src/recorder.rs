@@ -44,6 +44,8 @@ pub(super) struct RecordCounts {
     pub throttled: u64,
     pub malformed: u64,
     pub unmapped: u64,
+    /// In the library that writes allocations down; not in the recording.
+    pub own: u64,
 }
 
 /// Takes records in order of time and hands the writer what they mean.
@@ -59,8 +61,6 @@ pub(super) struct Recorder {
     pub generated: Vec<GeneratedCode>,
     /// What the program writes down about its allocations, if it does.
     pub heap: Option<Heap>,
-    /// Executables of processes that left no log.
-    pub silent: Vec<String>,
     pub counts: RecordCounts,
     /// When the first process ended.
     pub root_ended_ns: Option<u64>,
@@ -117,7 +117,6 @@ impl Recorder {
             chains: Chains::default(),
             generated: Vec::new(),
             heap: None,
-            silent: Vec::new(),
             counts: RecordCounts::default(),
             root_ended_ns: None,
             by_place: HashMap::new(),
@@ -233,8 +232,10 @@ impl Recorder {
         }
     }
 
-    /// Hands over finished slices, up to a moment of the kernel's clock.
+    /// Hands over finished slices and notes of allocations, up to a moment of the kernel's clock before which all
+    /// records were taken.
     pub fn advance(&mut self, at_ns: u64) {
+        self.with_heap(|heap, around| heap.read_all(at_ns, around));
         let writer = &mut self.writer;
         self.slices.advance(self.window.time(at_ns), |slice| writer.slice(slice));
     }
@@ -252,7 +253,7 @@ impl Recorder {
 
     /// Ends all that still lives.
     pub fn end(&mut self, at_ns: u64) {
-        self.collect_logs_of_the_living();
+        self.with_heap(Heap::left_at_the_end);
         let at_ns = self.window.time(at_ns);
         for thread in self.population.threads.values() {
             let writer = &mut self.writer;

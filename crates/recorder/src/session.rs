@@ -166,7 +166,10 @@ impl<'k> Begin<'_, 'k> {
         let writer = Writer::create(&self.request.output, &about)?;
         let (heap, no_heap) = self.heap(program.path());
         let variables = heap.as_ref().map_or_else(Vec::new, |heap| heap.environment().to_vec());
-        let forked = program.fork_with(signals.mask_before(), &variables);
+        // The program inherits what allocations are written to; whatever else we start does not.
+        let let_inherit = |is_inherited| heap.as_ref().map_or(Ok(()), |heap| heap.let_inherit(is_inherited));
+        let forked = let_inherit(true).and_then(|()| program.fork_with(signals.mask_before(), &variables));
+        let forked = forked.and_then(|child| let_inherit(false).map(|()| child));
         let mut child = forked.map_err(system("start a process"))?;
         let instrument = self.instrument(Who::Child(child.pid));
         let (instrument, refusal) = match instrument {
@@ -183,10 +186,13 @@ impl<'k> Begin<'_, 'k> {
             end_ns: NEVER,
         };
         let mut recorder = Recorder::new(writer, child.pid, window, SLICE_NS, self.request.skid_instructions);
+        let has_heap = heap.is_some();
         recorder.heap = heap;
         let mut session = self.session(instrument, recorder, signals, about, child.pid, true);
+        let untold = "whose they are stands in the kernel's records, which it refused";
+        session.no_heap =
+            no_heap.or_else(|| refusal.as_ref().filter(|_| has_heap).map(|_| untold.to_owned()));
         session.refusal = refusal;
-        session.no_heap = no_heap;
         self.sample_loads(&mut session, Who::Child(child.pid));
         if let Err(source) = child.go() {
             self.call_off(child);

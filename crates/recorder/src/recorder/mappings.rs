@@ -17,7 +17,7 @@ const LOOK_AGAIN_NS: u64 = 1_000_000_000;
 
 impl Recorder {
     pub(super) fn mmap(&mut self, mmap: &Mmap<'_>) {
-        if mmap.pid <= 0 {
+        if mmap.pid <= 0 || self.heap.as_mut().is_some_and(|heap| heap.announced(mmap)) {
             return;
         }
         let at_ns = self.window.time(mmap.stamp.time_ns);

@@ -41,6 +41,12 @@ impl Recorder {
                 self.modules.unknown(sample.pid)
             }
         };
+        // What we brought along is not the program's.
+        let path = &self.modules.get(number).about.path;
+        if self.heap.as_ref().is_some_and(|heap| heap.is_library(path)) {
+            self.counts.own += 1;
+            return;
+        }
         let known = self.place(number, sample.pid, mapped.as_ref(), ip);
         let address = known.operand.and_then(|operand| {
             let bias = ip.wrapping_sub(self.places[known.index as usize].address);

@@ -2,11 +2,12 @@
 
 use pmu::sampling::Stamp;
 
-use super::{NEVER, Recorder};
-use crate::{areas::FIRST_LOOK_NS, heap::LogOwner, slices::Doing};
-
-/// Executables without a log that are remembered.
-const MOST_SILENT: usize = 20;
+use super::Recorder;
+use crate::{
+    areas::FIRST_LOOK_NS,
+    heap::{Heap, HeapContext, Leaving},
+    slices::Doing,
+};
 
 impl Recorder {
     /// The index of a thread, also of one whose beginning was lost.
@@ -60,7 +61,7 @@ impl Recorder {
             }
         }
         if exec {
-            self.collect_logs(pid, stamp.time_ns);
+            self.with_heap(|heap, around| heap.left(pid, stamp.time_ns, Leaving::Executes, around));
         }
         if let Some(process) = self.population.processes.get_mut(&pid) {
             if exec {
@@ -69,6 +70,9 @@ impl Recorder {
                 process.look_ns = at_ns.saturating_add(FIRST_LOOK_NS);
                 process.awaits_executable = true;
                 process.looked_at_ns = None;
+                if let Some(heap) = &mut self.heap {
+                    heap.executed(pid, process.index, stamp.time_ns);
+                }
             }
             if (exec || tid == pid) && process.about.name != name {
                 name.clone_into(&mut process.about.name);
@@ -83,6 +87,9 @@ impl Recorder {
         if pid != parent_pid {
             let process = self.population.process(pid, Some(parent_pid), at_ns);
             self.writer.process(process.index, &process.about);
+            if let Some(heap) = &mut self.heap {
+                heap.forked(pid, parent_pid, process.index, process.parent, stamp.time_ns);
+            }
         }
         self.ensure_process(pid, at_ns);
         self.begin_thread(pid, tid, at_ns, Doing::Preempted);
@@ -92,7 +99,7 @@ impl Recorder {
         let at_ns = self.window.time(stamp.time_ns);
         if self.population.is_last(tid) {
             let pid = self.population.threads.get(&tid).map_or(tid, |thread| thread.pid);
-            self.collect_logs(pid, stamp.time_ns);
+            self.with_heap(|heap, around| heap.left(pid, stamp.time_ns, Leaving::Ends, around));
         }
         let Some((thread, process)) = self.population.end(tid, at_ns) else { return };
         let writer = &mut self.writer;
@@ -119,24 +126,15 @@ impl Recorder {
         }
     }
 
-    /// Reads what a process wrote down about its allocations before a moment, at its end or before it executes
-    /// something else.
-    fn collect_logs(&mut self, pid: i32, until_ns: u64) {
+    /// Does something with what the program wrote down about its allocations, if it does.
+    pub(super) fn with_heap(&mut self, act: impl FnOnce(&mut Heap, &mut HeapContext<'_>)) {
         let Some(heap) = &mut self.heap else { return };
-        let Some(process) = self.population.processes.get(&pid) else { return };
-        let owner = LogOwner { pid, process: process.index, parent: process.parent, space: &process.space };
-        let before = heap.logs;
-        heap.collect(owner, until_ns, &self.window, &mut self.modules, &mut self.writer);
-        let executable = process.about.executable.as_ref().filter(|_| heap.logs == before);
-        if let Some(executable) = executable.filter(|executable| !self.silent.contains(executable))
-            && self.silent.len() < MOST_SILENT
-        {
-            self.silent.push(executable.clone());
-        }
-    }
-
-    pub(super) fn collect_logs_of_the_living(&mut self) {
-        let living: Vec<i32> = self.population.processes.keys().copied().collect();
-        living.into_iter().for_each(|pid| self.collect_logs(pid, NEVER));
+        let mut around = HeapContext {
+            population: &self.population,
+            window: &self.window,
+            modules: &mut self.modules,
+            writer: &mut self.writer,
+        };
+        act(heap, &mut around);
     }
 }

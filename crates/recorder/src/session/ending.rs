@@ -4,7 +4,7 @@ use machine::profile::Noise;
 use record::run::ModuleKind;
 
 use super::*;
-use crate::{heap::why_no_log, recorder::RecordCounts};
+use crate::recorder::RecordCounts;
 
 impl RecordSession<'_> {
     /// Writes how the recording ended. What goes wrong with that is kept as trouble.
@@ -41,7 +41,7 @@ impl RecordSession<'_> {
     }
 
     fn remarks(&mut self, ending: Ending, is_whole: bool) {
-        let RecordCounts { lost, lost_loads, throttled, malformed, unmapped, samples, .. } =
+        let RecordCounts { lost, lost_loads, throttled, malformed, unmapped, samples, own } =
             self.recorder.counts;
         let mut say = |text: String| self.recorder.writer.remark(&text);
         if let Some(refusal) = &self.refusal {
@@ -67,6 +67,19 @@ impl RecordSession<'_> {
         }
         if unmapped > 0 {
             say(format!("{unmapped} of {samples} samples lie in memory that no record told of."));
+        }
+        if own > 0 {
+            let share = 100.0 * own as f64 / (own + samples) as f64;
+            say(format!(
+                "{share:.1} % of the program's time in user mode went to memwall's own notes of its allocations; these \
+                 samples are left out."
+            ));
+        }
+        if let (Ending::Signalled(signal), Some(_)) = (ending, &self.recorder.heap) {
+            say(format!(
+                "The program was ended by signal {signal}. If it is not when it runs alone, memwall may be to blame: \
+                 --no-heap leaves out the library that memwall loads into it."
+            ));
         }
         if !self.is_child && ending == Ending::Unknown {
             say("The process ended while it was recorded; only its parent knows its exit code.".into());
@@ -97,19 +110,7 @@ impl RecordSession<'_> {
                 "Allocations are not known: {reason}. Data on the heap is named by its mapping."
             ));
         }
-        for executable in &recorder.silent {
-            all.extend(why_no_log(executable).map(|why| {
-                format!("Allocations of {executable} are not known: it {why}. Its data on the heap is named by its mapping.")
-            }));
-        }
-        if let Some(Heap { left_out, unreadable, .. }) = &recorder.heap {
-            if *left_out > 0 {
-                all.push(format!("{left_out} allocations were left out, since there were too many to keep."));
-            }
-            if *unreadable > 0 {
-                all.push(format!("{unreadable} logs of allocations could not be read."));
-            }
-        }
+        all.extend(recorder.heap.iter().flat_map(Heap::remarks));
         if recorder.chains.left_out > 0 {
             let count = recorder.chains.left_out;
             all.push(format!(

@@ -1,0 +1,124 @@
+//! One note, as the library writes it.
+
+/// Words of a note.
+pub(crate) const WORDS: usize = 8;
+
+/// Bits of a note's first word that hold the size, and the mean distance behind it.
+const SIZE_BITS: u32 = 48;
+const DISTANCE_BITS: u32 = 8;
+
+/// What a note tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoteKind {
+    /// A large block was allocated.
+    Allocated,
+    /// A small block was allocated; it stands for others like it.
+    Sampled {
+        /// Points lay so far apart, on average, in the bytes that its thread allocated; the block is one that held a
+        /// point.
+        distance_bytes: u64,
+    },
+    /// Anonymous memory was mapped by the program itself.
+    Mapped,
+    /// Memory was unmapped by the program itself.
+    Unmapped,
+}
+
+/// One note.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// `CLOCK_MONOTONIC`.
+    pub time_ns: u64,
+    /// First address of the block.
+    pub address: u64,
+    /// Bytes asked for.
+    pub size_bytes: u64,
+    /// Process, as it numbers itself: in its own namespace.
+    pub pid: u32,
+    /// Thread, likewise.
+    pub tid: u32,
+    /// What happened.
+    pub kind: NoteKind,
+    /// Who asked: first the return address of the call, then words found on the stack that may be return addresses
+    /// further out (check that a call precedes them). 0 ends the list.
+    pub callers: [u64; 4],
+}
+
+/// How many bytes a block stands for, itself among them: sums over blocks are estimates of sums over all blocks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StandsFor {
+    /// Without bias.
+    pub bytes: f64,
+    /// What it adds to the variance of the sum.
+    pub variance: f64,
+}
+
+impl Note {
+    /// Reads a note; none of words that the library does not write.
+    pub fn parse(words: [u64; WORDS]) -> Option<Self> {
+        let [control, time_ns, address, ids, callers @ ..] = words;
+        let distance_log2 = control >> SIZE_BITS & ((1 << DISTANCE_BITS) - 1);
+        let kind = match control >> (SIZE_BITS + DISTANCE_BITS) {
+            1 => NoteKind::Allocated,
+            2 => NoteKind::Sampled { distance_bytes: 1_u64.checked_shl(u32::try_from(distance_log2).ok()?)? },
+            3 => NoteKind::Mapped,
+            4 => NoteKind::Unmapped,
+            _ => return None,
+        };
+        Some(Self {
+            time_ns,
+            address,
+            size_bytes: control & ((1 << SIZE_BITS) - 1),
+            // The low half comes first in memory.
+            pid: ids as u32,
+            tid: (ids >> 32) as u32,
+            kind,
+            callers,
+        })
+    }
+
+    /// What an allocation stands for: itself if all of its kind are written down, else those like it that were not.
+    pub fn stands_for(&self) -> StandsFor {
+        let size = self.size_bytes as f64;
+        match self.kind {
+            NoteKind::Sampled { distance_bytes } => {
+                let chance = -(-size / distance_bytes as f64).exp_m1();
+                // A block of no bytes holds no point; if one is written down all the same it stands for none.
+                if chance <= 0.0 {
+                    return StandsFor { bytes: 0.0, variance: 0.0 };
+                }
+                StandsFor { bytes: size / chance, variance: size * size * (1.0 - chance) / (chance * chance) }
+            }
+            _ => StandsFor { bytes: size, variance: 0.0 },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn no_words_make_it_panic(words in any::<[u64; WORDS]>(), kind in 0_u64..6, distance in 0_u64..256) {
+            Note::parse(words);
+            let control = words[0] >> 16 | distance << SIZE_BITS | kind << (SIZE_BITS + DISTANCE_BITS);
+            let note = Note::parse([control, words[1], words[2], words[3], words[4], words[5], words[6], words[7]]);
+            prop_assert_eq!(note.is_some(), (1..5).contains(&kind) && (kind != 2 || distance < 64));
+            if let Some(note) = note {
+                let stands = note.stands_for();
+                prop_assert!(stands.bytes >= note.size_bytes as f64 && stands.variance >= 0.0, "{stands:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn small_blocks_stand_for_about_a_distance_and_large_ones_for_themselves() {
+        let note = |size: u64| Note::parse([2 << 56 | 20 << 48 | size, 0, 0, 0, 0, 0, 0, 0]).unwrap();
+        let tiny = note(16).stands_for();
+        assert!((tiny.bytes / f64::from(1 << 20) - 1.0).abs() < 1e-4, "{tiny:?}");
+        assert!(note(1 << 24).stands_for().bytes < f64::from(1 << 24) * 1.000_001);
+        assert_eq!(note(0).stands_for().bytes, 0.0);
+    }
+}
