@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use record::{data::Block, file::read, run::Run};
+use record::{data::HeapBlock, file::read, run::Run};
 
 use super::{
     Fault,
@@ -81,14 +81,14 @@ fn recorded(place: &Place, command: &[&str]) -> (String, Run) {
     (said(&output.stdout), read(&file).expect("a recording"))
 }
 
-fn block_of(run: &Run, size_bytes: u64) -> &Block {
-    let all: Vec<&Block> = run.data.blocks.iter().filter(|block| block.size_bytes == size_bytes).collect();
+fn block_of(run: &Run, size_bytes: u64) -> &HeapBlock {
+    let all: Vec<&HeapBlock> = run.data.blocks.iter().filter(|block| block.size_bytes == size_bytes).collect();
     let [block] = all[..] else { panic!("{} blocks of {size_bytes} bytes: {:?}", all.len(), run.remarks) };
     block
 }
 
 /// The site of the block must be this function.
-fn check_site(run: &Run, block: &Block, function: &str) {
+fn check_site(run: &Run, block: &HeapBlock, function: &str) {
     let site = block.site.map(|site| run.data.sites[site as usize].function.as_str());
     assert_eq!(site, Some(function), "{block:?} {:?}", run.remarks);
 }
@@ -247,14 +247,14 @@ fn pid_namespace() -> Tried {
     let Some(family) = family(&place, "storm", "fork()") else { return Missing("C compiler") };
     let script = format!("{} 3; sleep 0.5; {}", text(&chain), text(&family));
     let (_, run) = recorded(&place, &["unshare", "--pid", "--fork", "sh", "-c", &script]);
-    let executable = |block: &Block| run.processes[block.process as usize].executable.clone();
+    let executable = |block: &HeapBlock| run.processes[block.process as usize].executable.clone();
     for number in 1..=3 {
         let block = block_of(&run, 700_000 + number);
         check_site(&run, block, "own");
         assert_eq!(executable(block).as_deref(), Some(text(&chain)));
     }
     // Forked processes that were gone before they could be asked for their number are left out, and counted.
-    let blocks: Vec<&Block> =
+    let blocks: Vec<&HeapBlock> =
         run.data.blocks.iter().filter(|block| (600_000..600_020).contains(&block.size_bytes)).collect();
     let processes: std::collections::BTreeSet<u32> = blocks.iter().map(|block| block.process).collect();
     assert_eq!(processes.len(), blocks.len());
