@@ -82,7 +82,8 @@ fn recorded(place: &Place, command: &[&str]) -> (String, Run) {
 }
 
 fn block_of(run: &Run, size_bytes: u64) -> &HeapBlock {
-    let all: Vec<&HeapBlock> = run.data.blocks.iter().filter(|block| block.size_bytes == size_bytes).collect();
+    let all: Vec<&HeapBlock> =
+        run.data.blocks.iter().filter(|block| block.size_bytes == size_bytes).collect();
     let [block] = all[..] else { panic!("{} blocks of {size_bytes} bytes: {:?}", all.len(), run.remarks) };
     block
 }
