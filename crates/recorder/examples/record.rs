@@ -1,11 +1,19 @@
-//! The smallest recorder: `record FILE [--pid PID | --rate HZ | --duration SECONDS | --delay SECONDS | --refused | --no-heap | --call-graph]... -- PROGRAM [ARGUMENT]...`
+//! The smallest recorder: `record FILE [--pid PID | --rate HZ | --duration SECONDS | --delay SECONDS | --refused | --faulty | --no-heap | --call-graph]... -- PROGRAM [ARGUMENT]...`
 //!
 //! Runs a program, writes a recording and ends with the program's exit code. Tests use it as the process to kill.
 
-use std::{env, ffi::OsString, process::ExitCode, time::Duration};
+use std::{
+    env,
+    ffi::OsString,
+    os::fd::{BorrowedFd, OwnedFd},
+    process::ExitCode,
+    time::Duration,
+};
 
 use machine::Source;
-use pmu::{Errno, LinuxKernel, Live, scripted::Scripted};
+use pmu::{
+    Errno, EventTarget, KernelEvent, LinuxKernel, Live, Mapping, kernel::RingState, scripted::Scripted,
+};
 use recorder::{RecordRequest, RecordTarget, record};
 
 fn main() -> ExitCode {
@@ -19,6 +27,7 @@ fn main() -> ExitCode {
         match argument.to_str() {
             Some("--") => break,
             Some("--refused") => kernel = &refusing,
+            Some("--faulty") => kernel = &Faulty,
             Some("--no-heap") => request.heap = false,
             Some("--call-graph") => request.call_chains = true,
             Some("--pid") => match number() {
@@ -49,9 +58,57 @@ fn main() -> ExitCode {
     }
 }
 
+/// The kernel, and a planted bug: whoever changes a period panics. That is a tenth of a second after the beginning.
+struct Faulty;
+
+impl LinuxKernel for Faulty {
+    fn open(
+        &self,
+        event: &KernelEvent,
+        target: EventTarget,
+        leader: Option<BorrowedFd<'_>>,
+    ) -> Result<OwnedFd, Errno> {
+        Live.open(event, target, leader)
+    }
+
+    fn open_in_cgroup(
+        &self,
+        event: &KernelEvent,
+        cgroup: BorrowedFd<'_>,
+        cpu: u32,
+        leader: Option<BorrowedFd<'_>>,
+    ) -> Result<OwnedFd, Errno> {
+        Live.open_in_cgroup(event, cgroup, cpu, leader)
+    }
+
+    fn switch(&self, fd: BorrowedFd<'_>, on: bool, group: bool) -> Result<(), Errno> {
+        Live.switch(fd, on, group)
+    }
+
+    fn read(&self, fd: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<usize, Errno> {
+        Live.read(fd, bytes)
+    }
+
+    fn map(&self, fd: BorrowedFd<'_>, data_pages: usize) -> Result<Mapping, Errno> {
+        Live.map(fd, data_pages)
+    }
+
+    fn redirect(&self, fd: BorrowedFd<'_>, to: BorrowedFd<'_>) -> Result<(), Errno> {
+        Live.redirect(fd, to)
+    }
+
+    fn set_period(&self, _: BorrowedFd<'_>, _: u64) -> Result<(), Errno> {
+        panic!("a planted bug");
+    }
+
+    fn wait(&self, rings: &[BorrowedFd<'_>], timeout: Duration) -> Result<Vec<RingState>, Errno> {
+        Live.wait(rings, timeout)
+    }
+}
+
 fn usage() -> ExitCode {
     eprintln!(
-        "usage: record FILE [--pid PID | --rate HZ | --duration SECONDS | --delay SECONDS | --refused | --no-heap | --call-graph]... -- PROGRAM [ARGUMENT]..."
+        "usage: record FILE [--pid PID | --rate HZ | --duration SECONDS | --delay SECONDS | --refused | --faulty | --no-heap | --call-graph]... -- PROGRAM [ARGUMENT]..."
     );
     ExitCode::from(2)
 }

@@ -124,7 +124,7 @@ pub struct RecordOutcome {
     /// Why no loads were sampled although that was asked for, and what to do instead.
     pub no_loads: Option<String>,
     /// Why the recording stopped early; what was measured before is in it.
-    pub trouble: Option<FileError>,
+    pub trouble: Option<RecordTrouble>,
     /// A folder with the library that writes allocations down, still there because processes of the program go on and
     /// load it into whatever they start.
     pub left_behind: Option<PathBuf>,
@@ -140,6 +140,18 @@ impl RecordOutcome {
             Ending::Detached | Ending::Unknown => 0,
         }
     }
+}
+
+/// Why a recording stopped before the program did.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordTrouble {
+    /// It cannot be written any more.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// memwall panicked.
+    #[error("a fault of memwall itself; please report the lines above that begin with \"thread\"")]
+    OwnFault,
 }
 
 /// Why nothing was recorded.

@@ -98,4 +98,25 @@ mod tests {
             PERF_REGISTERS.iter().all(|number| pmu::sampling::Fields::GENERAL_REGISTERS >> number & 1 == 1)
         );
     }
+
+    /// Samples land in whatever code the loader and the C library have, also where nobody ever looked.
+    #[test]
+    fn wherever_a_sample_lands_in_the_libraries_of_this_process_nothing_panics() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        let maps = crate::memory::maps(own).unwrap();
+        let files: std::collections::BTreeSet<_> =
+            maps.into_iter().map(|line| line.path).filter(|path| path.contains(".so")).collect();
+        let mut watched = 0;
+        for (number, file) in files.iter().enumerate() {
+            let image = Image::open(file.as_ref(), None).unwrap();
+            for skid in 0..3 {
+                let mut operands = Operands::new(skid);
+                for range in image.function_ranges() {
+                    let found = range.filter_map(|address| operands.find(number, &image, address));
+                    watched += found.count();
+                }
+            }
+        }
+        assert!(watched > 1000, "{watched}");
+    }
 }

@@ -20,7 +20,7 @@ use pmu::{
     },
 };
 use record::{
-    file::{FileError, Writer},
+    file::Writer,
     run::{About, Ending, Usage},
 };
 use rustix::{
@@ -29,7 +29,7 @@ use rustix::{
 };
 
 use super::{
-    OnRefusal, RecordError, RecordOutcome, RecordRequest, RecordTarget,
+    OnRefusal, RecordError, RecordOutcome, RecordRequest, RecordTarget, RecordTrouble,
     heap::{Barrier, Heap, barrier},
     loads,
     recorder::{NEVER, RecordWindow, Recorder},
@@ -89,7 +89,7 @@ struct RecordSession<'k> {
     refusal: Option<String>,
     /// Why allocations are not written down.
     no_heap: Option<String>,
-    trouble: Option<FileError>,
+    trouble: Option<RecordTrouble>,
     /// Samples that are safe in the recording.
     committed: u64,
 }

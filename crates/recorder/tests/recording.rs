@@ -328,3 +328,16 @@ fn a_part_of_a_run_can_be_recorded() {
     assert!(elapsed_ns >= 250_000_000, "{elapsed_ns}");
     assert!(run.samples.time_ns.iter().all(|time| *time <= elapsed_ns));
 }
+
+#[test]
+fn a_bug_of_the_recorder_costs_the_program_nothing() {
+    let place = Place::new();
+    let spin = place.spin();
+    let output = place.record(&["--faulty", "--", spin.to_str().unwrap(), "400"]);
+    assert_eq!(output.status.code(), Some(37), "{output:?}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("a planted bug") && said.contains("a fault of memwall itself"), "{said}");
+    let run = place.read();
+    assert_eq!((run.about.ending, run.about.lost_samples), (Ending::Exited(37), None));
+    assert!(run.remarks.iter().any(|text| text.contains("a fault of memwall itself")), "{:?}", run.remarks);
+}

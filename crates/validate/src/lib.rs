@@ -4,6 +4,8 @@
 //! without touching anything. Observations are handed to the caller as they come, so that an interrupted validation goes
 //! on where it stopped.
 
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
 pub mod bench;
 pub mod claims;
 pub mod consult;

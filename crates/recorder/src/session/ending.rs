@@ -30,7 +30,7 @@ impl RecordSession<'_> {
         match self.recorder.writer.finish(&self.about, &code) {
             Ok(()) if self.trouble.is_none() => self.committed = self.recorder.counts.samples,
             Ok(()) => {}
-            Err(error) => self.trouble = self.trouble.take().or(Some(error)),
+            Err(error) => self.trouble = self.trouble.take().or(Some(error.into())),
         }
     }
 

@@ -1,5 +1,7 @@
 //! The time in which the program runs.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use super::*;
 
 impl RecordSession<'_> {
@@ -8,23 +10,23 @@ impl RecordSession<'_> {
         if matches!(self.instrument, SessionInstrument::Schedule(_)) && self.is_child {
             self.look_at_schedule();
         }
-        let cause = self.watch();
+        let cause = self.guard(Self::watch).unwrap_or(Cause::Unwritable);
         let end_ns = now_ns();
         if cause == Cause::Stopped && matches!(self.instrument, SessionInstrument::Sampler(_)) {
             self.recorder.look_around(end_ns, true);
         }
         self.recorder.close(end_ns);
-        self.stop_instrument();
+        self.guard(Self::stop_instrument);
         let ending = match cause {
             Cause::Ended(ending, usage) => {
                 // From here on Ctrl-C means us; what was committed stays.
                 self.signals = None;
-                self.conclude(end_ns, ending, usage);
+                self.guard(|session| session.conclude(end_ns, ending, usage));
                 ending
             }
             // The recording is complete; the program goes on, and its exit code is still ours.
             Cause::Stopped => {
-                self.conclude(end_ns, Ending::Detached, None);
+                self.guard(|session| session.conclude(end_ns, Ending::Detached, None));
                 if self.is_child { self.wait_for_program().0 } else { Ending::Detached }
             }
             Cause::Unwritable => {
@@ -32,7 +34,7 @@ impl RecordSession<'_> {
                     true => self.wait_for_program(),
                     false => (Ending::Detached, None),
                 };
-                self.conclude(end_ns, ending, usage);
+                self.guard(|session| session.conclude(end_ns, ending, usage));
                 ending
             }
         };
@@ -47,6 +49,18 @@ impl RecordSession<'_> {
             trouble: self.trouble,
             left_behind,
         })
+    }
+
+    /// Does a part of the work. Where that panics the program must not pay for it: recording is over, what was committed
+    /// is kept, and the program is waited for.
+    fn guard<T>(&mut self, work: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        let done = catch_unwind(AssertUnwindSafe(|| work(self)));
+        done.inspect_err(|_| {
+            // What it would read next may be what it failed on.
+            self.instrument = SessionInstrument::Off;
+            self.trouble = Some(RecordTrouble::OwnFault);
+        })
+        .ok()
     }
 
     fn watch(&mut self) -> Cause {
@@ -71,7 +85,7 @@ impl RecordSession<'_> {
             if is_due {
                 next_commit = Instant::now() + COMMIT_EVERY;
                 if let Err(error) = self.recorder.writer.flush() {
-                    self.trouble = Some(error);
+                    self.trouble = Some(error.into());
                     return Cause::Unwritable;
                 }
                 self.committed = self.recorder.counts.samples;
