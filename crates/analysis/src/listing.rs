@@ -7,7 +7,7 @@ use record::run::{Function, Run};
 
 use crate::{
     findings::{Findings, InstructionFinding, SourceLine, ThreadActivity},
-    timer::Blamed,
+    timer::Tally,
 };
 
 /// A function's instructions from its first to its last.
@@ -40,14 +40,14 @@ pub struct AnnotatedLine {
 pub(crate) fn functions(
     run: &Run,
     findings: &Findings,
-    blamed: &Blamed,
+    tally: &Tally,
     most: usize,
 ) -> Vec<AnnotatedFunction> {
     let sampled: HashMap<(usize, u64), &InstructionFinding> =
         findings.instructions.iter().map(|found| ((found.symbol, found.address), found)).collect();
     let annotated = findings.symbols.iter().enumerate().filter_map(|(symbol, finding)| {
         let id = finding.function?;
-        let (function, blocks) = (run.function(id)?, blamed.blocks_of(id)?);
+        let (function, blocks) = (run.function(id)?, tally.program.blocks_of(id)?);
         let lines =
             lines(run, function, blocks, |address| sampled.get(&(symbol, address)).copied()).collect();
         Some(AnnotatedFunction { symbol, lines })

@@ -18,7 +18,7 @@ use record::{ids::ThreadId, run::Run};
 use crate::{
     findings::{Findings, ObjectFinding, ObjectSharing, ObjectUse, Objects, SharedLine, TimeShare},
     statistics,
-    timer::Blamed,
+    timer::{Ranks, Tally},
 };
 use flagged::FlaggedTally;
 use tally::{ObjectTally, ObjectTouch};
@@ -28,8 +28,13 @@ pub(crate) use space::{SpaceKey, Spaces};
 
 /// Which data a run waited for, and for each sample the index of its object, if its address is known. `findings` are
 /// those of the same run: objects refer to its symbols.
-pub(crate) fn assign(run: &Run, blamed: &Blamed, findings: &Findings) -> (Objects, Vec<Option<u32>>) {
-    let mut sorted = Sorted::new(run, blamed, findings);
+pub(crate) fn assign(
+    run: &Run,
+    blamed: &Tally,
+    ranks: &Ranks,
+    findings: &Findings,
+) -> (Objects, Vec<Option<u32>>) {
+    let mut sorted = Sorted::new(run, blamed, ranks, findings);
     let keys: Vec<Option<SpaceKey>> =
         (0..run.samples.time_ns.len()).map(|index| sorted.sample(index)).collect();
     let Sorted { spaces, tally, flagged, operands, addressed, .. } = sorted;
@@ -49,7 +54,8 @@ pub(crate) fn assign(run: &Run, blamed: &Blamed, findings: &Findings) -> (Object
 /// Samples sorted by the data they touch.
 struct Sorted<'a> {
     run: &'a Run,
-    blamed: &'a Blamed,
+    blamed: &'a Tally,
+    ranks: &'a Ranks,
     findings: &'a Findings,
     spaces: Spaces<'a>,
     tally: ObjectTally,
@@ -60,10 +66,11 @@ struct Sorted<'a> {
 }
 
 impl<'a> Sorted<'a> {
-    fn new(run: &'a Run, blamed: &'a Blamed, findings: &'a Findings) -> Self {
+    fn new(run: &'a Run, blamed: &'a Tally, ranks: &'a Ranks, findings: &'a Findings) -> Self {
         Self {
             run,
             blamed,
+            ranks,
             findings,
             spaces: Spaces::new(run),
             tally: ObjectTally::default(),
@@ -79,7 +86,7 @@ impl<'a> Sorted<'a> {
         let (place, thread, time_ns) = (samples.place[index], samples.thread[index], samples.time_ns[index]);
         let waits = self.blamed.waits(place);
         let function = run.place(place).and_then(|place| place.function);
-        let symbol = function.and_then(|function| self.blamed.symbol(function));
+        let symbol = function.and_then(|function| self.ranks.symbol(function));
         let is_flagged = self.findings.timeline.is_flagged(time_ns);
         if is_flagged {
             self.flagged.code(symbol, waits.loads);

@@ -1,13 +1,13 @@
 //! A recording read as a whole: what it says of code and of data, each sample blamed once.
 
 use machine::profile::Profile;
-use record::run::Run;
+use record::{ids::PlaceId, run::Run};
 
 use crate::{
     findings::{Confidence, Findings, HeldBack, Objects, ThreadActivity},
     listing::{self, AnnotatedFunction},
     objects,
-    timer::{self, Blamed, TimerOptions},
+    timer::{self, SplitTally, Tally, TimerOptions},
 };
 
 /// All that is made of a recording.
@@ -18,9 +18,13 @@ pub struct Reading {
     pub objects: Objects,
     /// The object of each sample, if its address is known.
     assigned: Vec<Option<u32>>,
-    /// What each sample means.
-    blamed: Blamed,
+    /// By place: the instructions of the findings that its samples are blamed on, and what each part of one means.
+    parts: Vec<Vec<(usize, SampleActivities)>>,
+    tally: Tally,
 }
+
+/// Parts of a sample by activity, as small as pages need them.
+type SampleActivities = [f32; ThreadActivity::ALL.len()];
 
 /// A sample, or the part of one that is blamed on one instruction.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,17 +38,21 @@ pub struct SamplePart {
     /// Index among [`Objects::objects`], if the address came back.
     pub object: Option<usize>,
     /// What it means, in the order of [`ThreadActivity::ALL`]; sums to 1 over all parts of a sample.
-    pub parts: [f32; ThreadActivity::ALL.len()],
+    pub parts: SampleActivities,
 }
 
 impl Reading {
     /// Reads a run, beside the machine's profile if there is one.
     pub fn of(run: &Run, profile: Option<&Profile>, options: &TimerOptions) -> Self {
-        let (mut findings, blamed) = timer::analyse_and_blame(run, profile, options);
-        let (objects, assigned) = objects::assign(run, &blamed, &findings);
+        let tally = Tally::new(run, profile);
+        let (mut findings, ranks) = timer::findings(run, &tally, profile, options);
+        let (objects, assigned) = objects::assign(run, &tally, &ranks, &findings);
         findings.advice = timer::advice(&findings, objects::advice(&findings, &objects));
         doubt_where_lines_are_shared(&mut findings, &objects);
-        Self { findings, objects, assigned, blamed }
+        let small = |(instruction, parts): (usize, SplitTally)| (instruction, parts.map(|part| part as f32));
+        let parts_of = |place| tally.parts_by_instruction(place, &ranks).into_iter().map(small).collect();
+        let parts = (0..run.places.len()).map(|place| parts_of(PlaceId::of(place))).collect();
+        Self { findings, objects, assigned, parts, tally }
     }
 
     /// The samples of the same run one by one, in terms of the findings.
@@ -58,8 +66,8 @@ impl Reading {
         columns.flat_map(move |(((&time_ns, thread), &place), object)| {
             let thread = threads.get(thread.index()).copied().flatten();
             let object = object.map(|object| object as usize);
-            let parts = self.blamed.parts(place).iter();
-            parts.filter_map(move |&(instruction, parts)| {
+            let parts: &[_] = self.parts.get(place.index()).map_or(&[], Vec::as_slice);
+            parts.iter().filter_map(move |&(instruction, parts)| {
                 Some(SamplePart { time_ns, thread: thread?, instruction, object, parts })
             })
         })
@@ -67,7 +75,7 @@ impl Reading {
 
     /// The `most` functions with most samples instruction by instruction, as far as their code is known.
     pub fn listing(&self, run: &Run, most: usize) -> Vec<AnnotatedFunction> {
-        listing::functions(run, &self.findings, &self.blamed, most)
+        listing::functions(run, &self.findings, &self.tally, most)
     }
 }
 

@@ -7,7 +7,6 @@
 mod account;
 mod advice;
 mod blame;
-mod blamed;
 mod bubble;
 mod facts;
 mod limits;
@@ -24,7 +23,7 @@ mod timeline;
 mod verdict;
 mod views;
 
-use machine::profile::{LevelName, Profile};
+use machine::profile::Profile;
 use record::run::Run;
 use trust::{Basis, Indicator, Standing, TrustCatalogue};
 
@@ -33,9 +32,8 @@ use crate::{
     loads,
 };
 pub(crate) use advice::advice;
-use blame::BlameCore;
-pub(crate) use blamed::{AccessKind, Blamed, BlamedWaits};
-use tally::Tally;
+pub(crate) use tally::{AccessKind, BlamedWaits, SplitTally, Tally};
+pub(crate) use views::Ranks;
 
 /// What to find out.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,21 +93,21 @@ impl TimerOptions {
 
 /// What a run says; beside the machine's profile, if there is one.
 pub fn analyse(run: &Run, profile: Option<&Profile>, options: &TimerOptions) -> Findings {
-    analyse_and_blame(run, profile, options).0
+    findings(run, &Tally::new(run, profile), profile, options).0
 }
 
-/// The same, and what each sample means.
-pub(crate) fn analyse_and_blame(
+/// What samples that were blamed say, and where in it each of them is found.
+pub(crate) fn findings(
     run: &Run,
+    tally: &Tally,
     profile: Option<&Profile>,
     options: &TimerOptions,
-) -> (Findings, Blamed) {
-    let tally = Tally::new(run, &core(profile));
+) -> (Findings, Ranks) {
     let overall = tally.split_of(run.samples.place.iter().copied());
-    let timeline = timeline::timeline(run, &tally, options);
-    let (symbols, instructions, ranks) = views::symbols(run, &tally, &timeline, options);
+    let timeline = timeline::timeline(run, tally, options);
+    let (symbols, instructions, ranks) = views::symbols(run, tally, &timeline, options);
     let account = account::overall(run);
-    let limits = limits::limits(run, &tally, profile);
+    let limits = limits::limits(run, tally, profile);
     let verdict = verdict::verdict(run, overall.as_ref(), &instructions, &limits, &options.trust);
     let mut findings = Findings {
         schema: SCHEMA.to_owned(),
@@ -117,36 +115,17 @@ pub(crate) fn analyse_and_blame(
         verdict,
         overall,
         account,
-        threads: views::threads(run, &tally),
+        threads: views::threads(run, tally),
         symbols,
         instructions,
         timeline,
         limits,
         loads: loads::loads(run),
         advice: Vec::new(),
-        remarks: remarks::remarks(run, &tally, overall.as_ref(), &options.trust),
+        remarks: remarks::remarks(run, tally, overall.as_ref(), &options.trust),
     };
     findings.advice = advice(&findings, Vec::new());
-    (findings, Blamed::new(tally, ranks))
-}
-
-/// The core by its profile, or much like others.
-fn core(profile: Option<&Profile>) -> BlameCore {
-    const FIRST_CACHE_BYTES: f64 = 32768.0;
-    const CLOCK_HZ: f64 = 3e9;
-    let first =
-        profile.and_then(|profile| profile.levels.iter().find(|level| level.name == LevelName::Cache(1)));
-    let claimed = first.and_then(|level| level.claimed.map(|claimed| claimed.0 as f64));
-    let usable = first.and_then(|level| level.usable.map(|usable| usable.value));
-    let clock = profile.and_then(|profile| profile.clock).map(|clock| clock.add_hz);
-    let or = |value: Option<f64>, default| value.filter(|value| *value > 0.0).unwrap_or(default);
-    BlameCore {
-        first_cache_bytes: or(claimed.or(usable), FIRST_CACHE_BYTES),
-        clock_hz: or(clock, CLOCK_HZ),
-        latencies: profile.map_or_else(Vec::new, |profile| {
-            profile.latency_curve.iter().map(|point| (point.size.0 as f64, point.latency_ns.value)).collect()
-        }),
-    }
+    (findings, ranks)
 }
 
 fn subject(run: &Run) -> FindingSubject {

@@ -100,7 +100,7 @@ impl<'k> KnownWork<'k> {
     pub fn stop(&mut self) -> Result<u64, KnownWorkError> {
         self.sampler.stop()?;
         let (before, recorder) = (self.recorder.counts.samples, &mut self.recorder);
-        self.sampler.drain_all(|record| recorder.take(record));
+        recorder.drain_all(&mut self.sampler, &mut []);
         // As in a recording of a program: samples must not march in step with the work.
         self.sampler.redraw_periods()?;
         Ok(self.recorder.counts.samples - before)

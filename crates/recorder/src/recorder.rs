@@ -8,7 +8,7 @@ mod tasks;
 use std::collections::HashMap;
 
 use code::blame::WatchedOperand;
-use pmu::sampling::RingRecord;
+use pmu::sampling::{RingRecord, Sampler};
 use record::{file::Writer, run::Place};
 
 use super::{
@@ -21,6 +21,7 @@ use super::{
     operand::Operands,
     population::Population,
     schedule::ScheduleWatch,
+    session::now_ns,
     slices::{Doing, ThreadSlices},
     variables::Variables,
 };
@@ -201,8 +202,27 @@ impl Recorder {
         }
     }
 
+    /// Takes what the rings hold by now.
+    pub fn drain(&mut self, clock: &mut Sampler<'_>, loads: &mut [Sampler<'_>]) {
+        let now = now_ns();
+        clock.drain(|record| self.take(record));
+        // What was mapped stands in the other rings, which come first.
+        for loads in loads {
+            loads.drain(|record| self.take_load(record));
+        }
+        self.advance(now);
+    }
+
+    /// Takes all that the rings of samplers hold that were stopped.
+    pub fn drain_all(&mut self, clock: &mut Sampler<'_>, loads: &mut [Sampler<'_>]) {
+        clock.drain_all(|record| self.take(record));
+        for loads in loads {
+            loads.drain_all(|record| self.take_load(record));
+        }
+    }
+
     /// Takes one record.
-    pub fn take(&mut self, record: RingRecord<'_>) {
+    pub(super) fn take(&mut self, record: RingRecord<'_>) {
         match record {
             RingRecord::Sample(sample) => self.sample(&sample),
             RingRecord::Mmap(mmap) if !mmap.is_data => self.mmap(&mmap),
@@ -221,7 +241,7 @@ impl Recorder {
     }
 
     /// Takes one record of a sampler of loads.
-    pub fn take_load(&mut self, record: RingRecord<'_>) {
+    fn take_load(&mut self, record: RingRecord<'_>) {
         match record {
             RingRecord::Sample(sample) => self.load(&sample),
             RingRecord::Lost { records: lost, .. } | RingRecord::LostSamples { samples: lost, .. } => {
@@ -234,7 +254,7 @@ impl Recorder {
 
     /// Hands over finished slices and notes of allocations, up to a moment of the kernel's clock before which all
     /// records were taken.
-    pub fn advance(&mut self, at_ns: u64) {
+    fn advance(&mut self, at_ns: u64) {
         self.with_heap(|heap, around| heap.read_all(at_ns, around));
         let writer = &mut self.writer;
         self.slices.advance(self.window.time(at_ns), |slice| writer.slice(slice));

@@ -5,6 +5,7 @@
 //! about as long as [`HIT`] of them; only what is beyond that is waiting.
 
 use code::{Block, Class};
+use machine::profile::{LevelName, Profile};
 
 use super::{
     bubble,
@@ -47,6 +48,31 @@ pub(crate) struct BlameCore {
     pub(crate) clock_hz: f64,
     /// Latency of a dependent load by data set, in bytes and nanoseconds, ascending; none without a profile.
     pub(crate) latencies: Vec<(f64, f64)>,
+}
+
+impl BlameCore {
+    /// The core by its profile, or much like others.
+    pub(crate) fn of(profile: Option<&Profile>) -> Self {
+        const FIRST_CACHE_BYTES: f64 = 32768.0;
+        const CLOCK_HZ: f64 = 3e9;
+        let first =
+            profile.and_then(|profile| profile.levels.iter().find(|level| level.name == LevelName::Cache(1)));
+        let claimed = first.and_then(|level| level.claimed.map(|claimed| claimed.0 as f64));
+        let usable = first.and_then(|level| level.usable.map(|usable| usable.value));
+        let clock = profile.and_then(|profile| profile.clock).map(|clock| clock.add_hz);
+        let or = |value: Option<f64>, default| value.filter(|value| *value > 0.0).unwrap_or(default);
+        Self {
+            first_cache_bytes: or(claimed.or(usable), FIRST_CACHE_BYTES),
+            clock_hz: or(clock, CLOCK_HZ),
+            latencies: profile.map_or_else(Vec::new, |profile| {
+                profile
+                    .latency_curve
+                    .iter()
+                    .map(|point| (point.size.0 as f64, point.latency_ns.value))
+                    .collect()
+            }),
+        }
+    }
 }
 
 impl BlameCore {

@@ -1,13 +1,17 @@
 //! Samples by what they mean.
 
+use code::blame::AddressBehind;
+use machine::profile::Profile;
 use record::{ids::PlaceId, run::Run};
 
 use super::{
     blame::{BlameCore, SampleMeaning, meanings},
+    pattern::pattern,
     program::{BlamedSites, DecodedProgram},
     streams::AddressStreams,
+    views::Ranks,
 };
-use crate::findings::{Split, ThreadActivity};
+use crate::findings::{Pattern, Split, ThreadActivity};
 
 /// Parts of a sample, by activity in the order of [`ThreadActivity::ALL`]; they sum to 1.
 pub(crate) type SplitTally = [f64; ThreadActivity::ALL.len()];
@@ -20,10 +24,31 @@ pub(crate) struct Tally {
     pub(crate) meanings: Vec<SampleMeaning>,
     /// By place: what one of its samples means.
     parts: Vec<SplitTally>,
+    /// By place: how the instruction blamed for its samples walks through memory.
+    patterns: Vec<Pattern>,
+}
+
+/// How the operand that a sample's address is of is touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AccessKind {
+    pub reads: bool,
+    pub writes: bool,
+    pub behind: AddressBehind,
+}
+
+/// Parts of a sample that wait for memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct BlamedWaits {
+    /// On loads.
+    pub loads: f64,
+    /// On stores, atomics and fences.
+    pub other: f64,
 }
 
 impl Tally {
-    pub(crate) fn new(run: &Run, core: &BlameCore) -> Self {
+    /// Blames the samples of a run, on the core that the profile tells of.
+    pub(crate) fn new(run: &Run, profile: Option<&Profile>) -> Self {
+        let core = &BlameCore::of(profile);
         let mut counts = vec![0u64; run.places.len()];
         for &place in &run.samples.place {
             if let Some(count) = counts.get_mut(place.index()) {
@@ -34,7 +59,44 @@ impl Tally {
         let streams = AddressStreams::new(run, &program, core);
         let meanings = meanings(&program, &streams, core);
         let parts = program.blames.iter().map(|blame| parts_of(blame, &program, &meanings)).collect();
-        Self { program, streams, meanings, parts }
+        let patterns = program.blames.iter().map(|blame| pattern_of(blame, &program, &streams)).collect();
+        Self { program, streams, meanings, parts, patterns }
+    }
+
+    /// How the instruction blamed for samples at a place touches memory; none if it does not, or is not known.
+    pub(crate) fn access(&self, place: PlaceId) -> Option<AccessKind> {
+        let watched = self.program.watched.get(place.index()).copied().flatten()?;
+        let access = watched.operand.access();
+        Some(AccessKind { reads: access.reads(), writes: access.writes(), behind: watched.behind })
+    }
+
+    /// What of a sample at a place is waiting for memory.
+    pub(crate) fn waits(&self, place: PlaceId) -> BlamedWaits {
+        let parts = self.parts(place);
+        let part = |activity: ThreadActivity| parts[activity as usize];
+        BlamedWaits {
+            loads: part(ThreadActivity::Loads),
+            other: part(ThreadActivity::Stores) + part(ThreadActivity::Atomics),
+        }
+    }
+
+    /// How the instruction blamed for samples at a place walks through memory.
+    pub(crate) fn pattern(&self, place: PlaceId) -> Pattern {
+        self.patterns.get(place.index()).copied().unwrap_or(Pattern::Unknown)
+    }
+
+    /// Whom a sample at a place is blamed on, as the findings number instructions, and what each part of it means.
+    pub(crate) fn parts_by_instruction(&self, place: PlaceId, ranks: &Ranks) -> Vec<(usize, SplitTally)> {
+        let parts: Vec<(Option<usize>, SplitTally)> = match self.program.blames.get(place.index()) {
+            Some(BlamedSites::Sites(sites)) => {
+                let part =
+                    |&(site, weight): &(usize, f64)| (ranks.site(site), self.parts_of_site(site, weight));
+                sites.iter().map(part).collect()
+            }
+            Some(BlamedSites::Undecided(site)) => vec![(ranks.site(*site), undecided())],
+            Some(BlamedSites::Unknown) | None => vec![(ranks.place(place), undecided())],
+        };
+        parts.into_iter().filter_map(|(index, parts)| Some((index?, parts))).collect()
     }
 
     /// What one sample at a place means.
@@ -43,7 +105,7 @@ impl Tally {
     }
 
     /// What the part `weight` of a sample means that is blamed on a site.
-    pub(crate) fn parts_of_site(&self, site: usize, weight: f64) -> SplitTally {
+    fn parts_of_site(&self, site: usize, weight: f64) -> SplitTally {
         site_parts(&self.program, &self.meanings, site).map(|part| part * weight)
     }
 
@@ -82,7 +144,7 @@ pub(crate) fn split(sum: &SplitTally, samples: u64) -> Option<Split> {
     })
 }
 
-pub(crate) fn undecided() -> SplitTally {
+fn undecided() -> SplitTally {
     let mut parts = SplitTally::default();
     parts[ThreadActivity::Undecided as usize] = 1.0;
     parts
@@ -95,6 +157,12 @@ fn parts_of(blame: &BlamedSites, program: &DecodedProgram, meanings: &[SampleMea
         add(&mut parts, &site_parts(program, meanings, site), weight);
     }
     parts
+}
+
+fn pattern_of(blame: &BlamedSites, program: &DecodedProgram, streams: &AddressStreams) -> Pattern {
+    let BlamedSites::Sites(sites) = blame else { return Pattern::Unknown };
+    let found = sites.first().and_then(|&(site, _)| pattern(program, streams, site));
+    found.map_or(Pattern::Unknown, |found| found.pattern)
 }
 
 /// What a sample blamed on a site means.

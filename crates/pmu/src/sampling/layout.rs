@@ -2,7 +2,10 @@
 
 use perf_event_open_sys::bindings;
 
-use super::{Fields, KernelSample, Mmap, Stamp, sample, sideband, words::Words};
+use super::{
+    Abi, CallChain, DataSource, Fields, KernelSample, Mmap, Mode, Stamp, UserRegisters, Weight, sideband,
+    words::Words,
+};
 use crate::record;
 
 /// A record from a ring.
@@ -129,13 +132,55 @@ impl RecordLayout {
     pub fn decode<'a>(&self, raw: record::Record<'a>) -> RingRecord<'a> {
         let malformed = RingRecord::Malformed { kind: Some(raw.kind), bytes: raw.body.len() };
         if raw.kind == bindings::PERF_RECORD_SAMPLE {
-            let sample = sample::sample(&self.fields, self.struct_weight, raw.misc, raw.body);
-            return sample.map_or(malformed, RingRecord::Sample);
+            return self.sample(raw.misc, raw.body).map_or(malformed, RingRecord::Sample);
         }
         let Some((body, stamp)) = self.split(raw.body) else {
             return malformed;
         };
         sideband::sideband(raw.kind, raw.misc, body, stamp).unwrap_or(malformed)
+    }
+
+    /// Decodes a sample's body. `None`: it ends too soon.
+    #[inline]
+    fn sample<'a>(&self, misc: u16, body: &'a [u8]) -> Option<KernelSample<'a>> {
+        let fields = &self.fields;
+        let mut words = Words(body);
+        // The order is the kernel's.
+        let id = opt(fields.id, || words.u64())?;
+        let ip = opt(fields.ip, || words.u64())?;
+        let (pid, tid) = (words.i32()?, words.i32()?);
+        let time_ns = words.u64()?;
+        let address = opt(fields.address, || words.u64())?.filter(|address| *address != 0);
+        let (cpu, _) = (words.u32()?, words.u32()?);
+        let period = opt(fields.period, || words.u64())?;
+        let call_chain = opt(fields.call_chain.is_some(), || {
+            let count = words.u64()?;
+            words.words(count).map(|bytes| CallChain(bytes.as_chunks().0))
+        })?;
+        let registers =
+            opt(fields.user_registers != 0, || registers(&mut words, fields.user_registers))?.flatten();
+        let weight = opt(fields.weight, || words.u64())?;
+        let data_source = opt(fields.data_source, || words.u64())?.map(DataSource::decode);
+        let physical_address = opt(fields.physical_address, || words.u64())?.filter(|address| *address != 0);
+        let data_page_size = opt(fields.data_page_size, || words.u64())?.filter(|size| *size != 0);
+        Some(KernelSample {
+            time_ns,
+            pid,
+            tid,
+            cpu,
+            mode: Mode::of(misc),
+            ip,
+            exact_ip: u32::from(misc) & bindings::PERF_RECORD_MISC_EXACT_IP != 0,
+            call_chain,
+            registers,
+            address,
+            physical_address,
+            data_page_size,
+            weight: weight.map(|word| parts(word, self.struct_weight)),
+            data_source,
+            period,
+            id,
+        })
     }
 
     /// Where the time lies in a record of this kind and size, counted from its header's start.
@@ -157,4 +202,30 @@ impl RecordLayout {
         let (cpu, _) = (words.u32()?, words.u32()?);
         Some((body, Stamp { time_ns, pid, tid, cpu, id: words.u64() }))
     }
+}
+
+/// `None`: the field should be there and is not. `Some(None)`: it was not asked for.
+#[inline]
+fn opt<T>(asked: bool, read: impl FnOnce() -> Option<T>) -> Option<Option<T>> {
+    if asked { read().map(Some) } else { Some(None) }
+}
+
+/// `Some(None)`: the kernel had no registers to give.
+#[inline]
+fn registers<'a>(words: &mut Words<'a>, mask: u64) -> Option<Option<UserRegisters<'a>>> {
+    let abi = match words.u64()? {
+        0 => return Some(None),
+        1 => Abi::Bits32,
+        _ => Abi::Bits64,
+    };
+    let values = words.words(mask.count_ones().into())?.as_chunks().0;
+    Some(Some(UserRegisters { abi, mask, values }))
+}
+
+fn parts(word: u64, is_struct: bool) -> Weight {
+    if !is_struct {
+        return Weight::Whole(word);
+    }
+    // A union of bit fields that keep their order in the word on either endianness.
+    Weight::Parts { var1: word as u32, var2: (word >> 32) as u16, var3: (word >> 48) as u16 }
 }

@@ -2,7 +2,7 @@
 
 use perf_event_open_sys::bindings;
 
-use super::{DataSource, Fields, words::Words};
+use super::DataSource;
 
 /// A sample. What was not asked for is `None`.
 #[derive(Clone, Copy, Debug)]
@@ -112,8 +112,8 @@ pub enum Abi {
 pub struct UserRegisters<'a> {
     /// The width of the code.
     pub abi: Abi,
-    mask: u64,
-    values: &'a [[u8; 8]],
+    pub(super) mask: u64,
+    pub(super) values: &'a [[u8; 8]],
 }
 
 impl UserRegisters<'_> {
@@ -140,7 +140,7 @@ impl UserRegisters<'_> {
 
 /// A call chain.
 #[derive(Clone, Copy, Debug)]
-pub struct CallChain<'a>(&'a [[u8; 8]]);
+pub struct CallChain<'a>(pub(super) &'a [[u8; 8]]);
 
 impl<'a> CallChain<'a> {
     /// The return addresses, innermost first, without the kernel's marks of where a mode begins.
@@ -153,77 +153,4 @@ impl<'a> CallChain<'a> {
     pub fn entries(&self) -> impl ExactSizeIterator<Item = u64> + 'a {
         self.0.iter().map(|word| u64::from_ne_bytes(*word))
     }
-}
-
-/// Decodes a sample's body. `None`: it ends too soon.
-#[inline]
-pub(super) fn sample<'a>(
-    fields: &Fields,
-    struct_weight: bool,
-    misc: u16,
-    body: &'a [u8],
-) -> Option<KernelSample<'a>> {
-    let mut words = Words(body);
-    // The order is the kernel's.
-    let id = opt(fields.id, || words.u64())?;
-    let ip = opt(fields.ip, || words.u64())?;
-    let (pid, tid) = (words.i32()?, words.i32()?);
-    let time_ns = words.u64()?;
-    let address = opt(fields.address, || words.u64())?.filter(|address| *address != 0);
-    let (cpu, _) = (words.u32()?, words.u32()?);
-    let period = opt(fields.period, || words.u64())?;
-    let call_chain = opt(fields.call_chain.is_some(), || {
-        let count = words.u64()?;
-        words.words(count).map(|bytes| CallChain(bytes.as_chunks().0))
-    })?;
-    let registers =
-        opt(fields.user_registers != 0, || registers(&mut words, fields.user_registers))?.flatten();
-    let weight = opt(fields.weight, || words.u64())?;
-    let data_source = opt(fields.data_source, || words.u64())?.map(DataSource::decode);
-    let physical_address = opt(fields.physical_address, || words.u64())?.filter(|address| *address != 0);
-    let data_page_size = opt(fields.data_page_size, || words.u64())?.filter(|size| *size != 0);
-    Some(KernelSample {
-        time_ns,
-        pid,
-        tid,
-        cpu,
-        mode: Mode::of(misc),
-        ip,
-        exact_ip: u32::from(misc) & bindings::PERF_RECORD_MISC_EXACT_IP != 0,
-        call_chain,
-        registers,
-        address,
-        physical_address,
-        data_page_size,
-        weight: weight.map(|word| parts(word, struct_weight)),
-        data_source,
-        period,
-        id,
-    })
-}
-
-/// `None`: the field should be there and is not. `Some(None)`: it was not asked for.
-#[inline]
-fn opt<T>(asked: bool, read: impl FnOnce() -> Option<T>) -> Option<Option<T>> {
-    if asked { read().map(Some) } else { Some(None) }
-}
-
-/// `Some(None)`: the kernel had no registers to give.
-#[inline]
-fn registers<'a>(words: &mut Words<'a>, mask: u64) -> Option<Option<UserRegisters<'a>>> {
-    let abi = match words.u64()? {
-        0 => return Some(None),
-        1 => Abi::Bits32,
-        _ => Abi::Bits64,
-    };
-    let values = words.words(mask.count_ones().into())?.as_chunks().0;
-    Some(Some(UserRegisters { abi, mask, values }))
-}
-
-fn parts(word: u64, is_struct: bool) -> Weight {
-    if !is_struct {
-        return Weight::Whole(word);
-    }
-    // A union of bit fields that keep their order in the word on either endianness.
-    Weight::Parts { var1: word as u32, var2: (word >> 32) as u16, var3: (word >> 48) as u16 }
 }

@@ -146,16 +146,7 @@ impl RecordSession<'_> {
 
     fn drain(&mut self) {
         match &mut self.instrument {
-            SessionInstrument::Sampler(sampler) => {
-                let now = now_ns();
-                let recorder = &mut self.recorder;
-                sampler.drain(|record| recorder.take(record));
-                // What was mapped stands in the other rings, which come first.
-                for loads in &mut self.loads {
-                    loads.drain(|record| recorder.take_load(record));
-                }
-                recorder.advance(now);
-            }
+            SessionInstrument::Sampler(sampler) => self.recorder.drain(sampler, &mut self.loads),
             SessionInstrument::Schedule(_) => self.look_at_schedule(),
             SessionInstrument::Off => {}
         }
@@ -199,13 +190,12 @@ impl RecordSession<'_> {
             SessionInstrument::Sampler(mut sampler) => {
                 // If it cannot be stopped, closing it stops it.
                 let _ = sampler.stop();
-                let recorder = &mut self.recorder;
-                sampler.drain_all(|record| recorder.take(record));
-                for mut loads in std::mem::take(&mut self.loads) {
+                let mut loads = std::mem::take(&mut self.loads);
+                for loads in &loads {
                     let _ = loads.stop();
-                    loads.drain_all(|record| recorder.take_load(record));
                 }
-                self.about.lost_samples = Some(recorder.counts.lost);
+                self.recorder.drain_all(&mut sampler, &mut loads);
+                self.about.lost_samples = Some(self.recorder.counts.lost);
                 self.about.period_ns = sampler.mean_period().unwrap_or(self.about.period_ns);
             }
             SessionInstrument::Schedule(_) | SessionInstrument::Off => {}
