@@ -7,6 +7,7 @@
 mod account;
 mod advice;
 mod blame;
+mod bounds;
 mod bubble;
 mod facts;
 mod limits;
@@ -108,7 +109,8 @@ pub(crate) fn findings(
     let (symbols, instructions, ranks) = views::symbols(run, tally, &timeline, options);
     let account = account::overall(run);
     let limits = limits::limits(run, tally, profile);
-    let verdict = verdict::verdict(run, overall.as_ref(), &instructions, &limits, &options.trust);
+    let bounds = tally.memory_bounds(run.samples.place.len() as u64);
+    let verdict = verdict::verdict(run, overall.as_ref(), bounds, &instructions, &limits, &options.trust);
     let mut findings = Findings {
         schema: SCHEMA.to_owned(),
         about: subject(run),

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     instruction::{Flow, Instruction},
     memory::MemoryOperand,
+    register::Reg,
     uop::{Uop, UopClass},
 };
 
@@ -129,6 +130,22 @@ impl Block {
     /// The target its last instruction names; none for indirect branches and returns.
     pub fn target(&self) -> Option<u64> {
         self.target
+    }
+
+    /// What one execution adds to a general register by constants alone: nothing if it is left alone; none if something else
+    /// writes it.
+    pub fn step_of(&self, reg: Reg) -> Option<i64> {
+        let writes = |instruction: &&Instruction| {
+            self.uops_of(instruction).iter().any(|uop| uop.destinations().contains(&reg))
+        };
+        let mut sum = 0i64;
+        for instruction in self.instructions().iter().filter(writes) {
+            match instruction.adds {
+                0 => return None,
+                step => sum += i64::from(step),
+            }
+        }
+        Some(sum)
     }
 
     /// The address control can fall through to, at once or when a call returns.

@@ -4,6 +4,7 @@ use iced_x86::{ConditionCode, FlowControl, Instruction as Iced, Mnemonic, OpKind
 
 use crate::{
     block::{Block, Ending, Totals},
+    idiom,
     instruction::{Class, Flow, Instruction, Traits},
     memory::{MemoryAccess, MemoryOperand},
     operands::DecodedOperands,
@@ -59,6 +60,7 @@ impl Builder {
             first_uop: first_uop as u32,
             first_memory: first_memory as u32,
             flops: flops(&parts),
+            adds: idiom::adds(iced).unwrap_or(0),
             traits: traits(iced, operation),
             uops: uops.len() as u8,
             memory: memory.len() as u8,

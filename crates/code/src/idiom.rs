@@ -1,6 +1,6 @@
 //! Instructions whose result does not depend on their sources, because the sources are the same register.
 
-use iced_x86::{Instruction as Iced, Mnemonic, OpKind};
+use iced_x86::{Instruction as Iced, Mnemonic, OpKind, Register};
 
 /// Whether the result is zero: `xor r, r`, `sub r, r`, `vpxor v, w, w`. Needs no unit.
 ///
@@ -12,6 +12,26 @@ pub(crate) fn is_zero_idiom(iced: &Iced) -> bool {
 /// Whether the result is known without the sources: zero, or all ones (`pcmpeqd v, v`), which needs a unit.
 pub(crate) fn breaks_dependency(iced: &Iced) -> bool {
     (is_cancelling(iced.mnemonic()) || is_ones(iced.mnemonic())) && has_equal_sources(iced)
+}
+
+/// The constant that an instruction adds to a general register of 32 or 64 bits, if it does nothing else: `add r, 8`,
+/// `sub r, 8`, `inc r`, `dec r`, `lea r, [r+8]`.
+pub(crate) fn adds(iced: &Iced) -> Option<i32> {
+    let register = iced.op0_register();
+    if iced.op0_kind() != OpKind::Register || !(register.is_gpr32() || register.is_gpr64()) {
+        return None;
+    }
+    let immediate = || i32::try_from(iced.try_immediate(1).ok()?.cast_signed()).ok();
+    match iced.mnemonic() {
+        Mnemonic::Add => immediate(),
+        Mnemonic::Sub => immediate()?.checked_neg(),
+        Mnemonic::Inc => Some(1),
+        Mnemonic::Dec => Some(-1),
+        Mnemonic::Lea if iced.memory_base() == register && iced.memory_index() == Register::None => {
+            i32::try_from(iced.memory_displacement64().cast_signed()).ok()
+        }
+        _ => None,
+    }
 }
 
 fn has_equal_sources(iced: &Iced) -> bool {

@@ -89,6 +89,8 @@ pub struct Instruction {
     pub(crate) address: u64,
     pub(crate) first_uop: u32,
     pub(crate) first_memory: u32,
+    /// What it adds to its own destination, if that is all it does.
+    pub(crate) adds: i32,
     pub(crate) flops: u16,
     pub(crate) traits: Traits,
     pub(crate) uops: u8,

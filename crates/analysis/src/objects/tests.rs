@@ -15,6 +15,11 @@ const CODE: [u8; 12] = [0x4d, 0x8b, 0x00, 0x48, 0x89, 0x07, 0x48, 0x39, 0xf0, 0x
 const LOADED: u64 = 3;
 const STORED: u64 = 6;
 
+/// Lines all over a megabyte, too many for the first cache.
+fn scattered(index: u64) -> u64 {
+    index * 7919 % (1 << 14) * 64
+}
+
 fn found(run: &Run) -> (Findings, Objects) {
     let reading = Reading::of(run, None, &TimerOptions::default());
     (reading.findings, reading.objects)
@@ -42,7 +47,7 @@ fn area(start: u64, end: u64, kind: AreaKind) -> Area {
 fn blocks_are_found_while_they_are_alive() {
     const MB: u64 = 1 << 20;
     // The second half of the run finds another block at the same place.
-    let samples: Vec<_> = (0..400).map(|i| (LOADED, Some(0x1000_0000 + i % 100 * 64))).collect();
+    let samples: Vec<_> = (0..400).map(|i| (LOADED, Some(0x1000_0000 + scattered(i)))).collect();
     let mut run = run(&CODE, &samples);
     run.data.sites = vec![site("first"), site("second")];
     run.data.blocks = vec![
@@ -56,7 +61,7 @@ fn blocks_are_found_while_they_are_alive() {
     assert!(names.contains(&"blocks of 2 to 4 MiB from second"), "{names:?}");
     for object in &objects.objects {
         assert_eq!((object.kind, object.samples, object.blocks), (ObjectKind::Heap, 200, 1));
-        assert!((object.load_waiting.value - 0.5).abs() < 0.02, "{object:?}");
+        assert!((0.4..0.51).contains(&object.load_waiting.value), "{object:?}");
         assert_eq!(findings.symbols[object.symbols[0].symbol].name, "f");
         assert_eq!(object.site.as_ref().unwrap().source.as_ref().unwrap().line, 7);
     }
@@ -155,7 +160,7 @@ fn flagged_intervals_name_their_own_code_and_data() {
     // mov rdx,[rdi]; add rax,1; cmp rax,rsi; jb; ret
     const BUSY: [u8; 13] = [0x48, 0x8b, 0x17, 0x48, 0x83, 0xc0, 0x01, 0x48, 0x39, 0xf0, 0x72, 0xf4, 0xc3];
     let begin = CODE.len() as u64;
-    let waiting = (0..500).map(|i| (LOADED, Some(0x1000_0000 + i * 64)));
+    let waiting = (0..500).map(|i| (LOADED, Some(0x1000_0000 + scattered(i))));
     let busy = (0..500).map(|i| match i % 3 {
         0 => (begin + 3, Some(0x2000_0000)),
         1 => (begin + 7, None),
@@ -179,7 +184,7 @@ fn flagged_intervals_name_their_own_code_and_data() {
     assert_eq!(findings.symbols[flagged.symbols[0].index].name, "f");
     let part = flagged.objects[0];
     assert_eq!(objects.objects[part.index].name, "blocks of 1 to 2 MiB from slow");
-    assert!(part.load_waiting.value > 0.99 && part.samples >= 480, "{part:?}");
+    assert!(part.load_waiting.value > 0.8 && part.samples >= 480, "{part:?}");
     assert_eq!(objects.objects.len(), 2, "the whole run touches both");
 }
 

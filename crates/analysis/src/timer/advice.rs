@@ -51,7 +51,8 @@ fn on(activity: ThreadActivity, findings: &Findings) -> String {
             )
         }
         ThreadActivity::Chains => format!(
-            "Each result waits for the one before{place}: break the chain, for example with several accumulators."
+            "Each result waits for the one before{place}: break the chain, for example with several accumulators; use fewer \
+             atomic operations."
         ),
         _ => format!(
             "The core guesses wrongly where to go next, or jumps much{place}: sort the data, compute without branches, or inline."

@@ -8,6 +8,7 @@ use code::{Block, Class};
 use machine::profile::{LevelName, Profile};
 
 use super::{
+    bounds::{CoreLevel, WaitBounds, of_block},
     bubble,
     facts::{self, wait_of},
     pool::{self, SamplePool},
@@ -46,6 +47,8 @@ pub(crate) struct BlameCore {
     pub(crate) first_cache_bytes: f64,
     /// Its clock.
     pub(crate) clock_hz: f64,
+    /// Where data may come from, from the first cache to memory.
+    pub(crate) levels: Vec<CoreLevel>,
     /// Latency of a dependent load by data set, in bytes and nanoseconds, ascending; none without a profile.
     pub(crate) latencies: Vec<(f64, f64)>,
 }
@@ -61,9 +64,11 @@ impl BlameCore {
         let usable = first.and_then(|level| level.usable.map(|usable| usable.value));
         let clock = profile.and_then(|profile| profile.clock).map(|clock| clock.add_hz);
         let or = |value: Option<f64>, default| value.filter(|value| *value > 0.0).unwrap_or(default);
+        let clock_hz = or(clock, CLOCK_HZ);
         Self {
             first_cache_bytes: or(claimed.or(usable), FIRST_CACHE_BYTES),
-            clock_hz: or(clock, CLOCK_HZ),
+            clock_hz,
+            levels: CoreLevel::all(profile, clock_hz),
             latencies: profile.map_or_else(Vec::new, |profile| {
                 profile
                     .latency_curve
@@ -76,6 +81,20 @@ impl BlameCore {
 }
 
 impl BlameCore {
+    /// The first level that so many bytes fit into.
+    pub(crate) fn level_for(&self, bytes: f64) -> Option<&CoreLevel> {
+        // What fits the first cache costs nothing more than the code does.
+        let found = self.levels.iter().position(|level| bytes <= level.capacity_bytes)?;
+        self.levels.get(found).filter(|_| found > 0)
+    }
+
+    /// Latency of a load that waits for the one before, somewhere in so many bytes.
+    pub(crate) fn latency_ns(&self, bytes: f64) -> f64 {
+        let on_curve = self.latencies.iter().find(|(size, _)| *size >= bytes).or(self.latencies.last());
+        let by_level = || self.levels.iter().find(|level| bytes <= level.capacity_bytes);
+        on_curve.map(|(_, ns)| *ns).or_else(|| by_level().map(|level| level.latency_ns)).unwrap_or(0.0)
+    }
+
     /// Latency of a hit in the first cache as a share of that of a load within `extent_bytes`.
     fn hit_share(&self, extent_bytes: f64) -> f64 {
         // Cycles up to this many bytes, as on most cores of today, where no profile says better.
@@ -93,47 +112,57 @@ impl BlameCore {
     }
 }
 
-/// What each site's samples mean.
+/// What each site's samples mean, and between which bounds the waiting of each block lies.
 pub(crate) fn meanings(
     program: &DecodedProgram,
     streams: &AddressStreams,
     core: &BlameCore,
-) -> Vec<SampleMeaning> {
+) -> (Vec<SampleMeaning>, Vec<WaitBounds>) {
+    let mut bounds = Vec::with_capacity(program.blocks.len());
     let mut meanings = Vec::with_capacity(program.sites.len());
     let mut baselines = vec![0.0; program.blocks.len()];
     let pool = SamplePool::new(program);
     for (id, baseline) in baselines.iter_mut().enumerate() {
-        let Some(block) = program.block(id) else { continue };
+        let Some(block) = program.block(id) else {
+            bounds.push(WaitBounds::UNKNOWN);
+            continue;
+        };
         let judge = Judge::new(program, streams, id, block, core, &pool);
         *baseline = judge.baseline;
         let first = meanings.len();
         for offset in 0..block.instructions().len() {
             meanings.push(judge.meaning(program.blocks[id].first_site + offset));
         }
-        if let Some(least) = streams.least_share(id, block, core.clock_hz) {
-            leave_executing(&mut meanings[first..], least, judge.chain_share);
-            judge.leave_waiting(&mut meanings[first..], program.sites_of(id), least);
-        }
+        let samples: f64 = program.sites_of(id).iter().map(|site| site.samples).sum();
+        let share = if samples > 0.0 { memory_waiting(&meanings[first..]) / samples } else { 0.0 };
+        let found = of_block(program, streams, core, id, block, share);
+        leave_executing(&mut meanings[first..], found.value * samples, judge.chain_share);
+        judge.leave_waiting(&mut meanings[first..], found.value * samples);
+        bounds.push(found);
     }
     bubble::find(program, &baselines, &mut meanings);
-    meanings
+    (meanings, bounds)
 }
 
-/// Takes from the waiting of a block what its turns need anyway, known from how fast its addresses advance.
-fn leave_executing(meanings: &mut [SampleMeaning], least: f64, chain_share: f64) {
-    let sum = |of: fn(&SampleMeaning) -> f64| meanings.iter().map(of).sum::<f64>();
-    let (waiting, rest) = (sum(|m| m.waiting), sum(|m| m.executing + m.chained));
-    let missing = least * (waiting + rest) - rest;
-    if missing <= 0.0 || waiting <= 0.0 {
+/// Takes from the waiting for memory of a block what is beyond `most` samples.
+fn leave_executing(meanings: &mut [SampleMeaning], most: f64, chain_share: f64) {
+    let waiting = memory_waiting(meanings);
+    if waiting <= most {
         return;
     }
-    let part = (missing / waiting).min(1.0);
-    for meaning in meanings {
+    let part = 1.0 - most / waiting;
+    for meaning in meanings.iter_mut().filter(|meaning| meaning.activity.is_memory()) {
         let moved = meaning.waiting * part;
+        // An atomic operation on a line of one's own is slow by itself, and nothing passes it.
+        let chained = if meaning.activity == ThreadActivity::Atomics { 1.0 } else { chain_share };
         meaning.waiting -= moved;
-        meaning.chained += moved * chain_share;
-        meaning.executing += moved * (1.0 - chain_share);
+        meaning.chained += moved * chained;
+        meaning.executing += moved * (1.0 - chained);
     }
+}
+
+fn memory_waiting(meanings: &[SampleMeaning]) -> f64 {
+    meanings.iter().filter(|meaning| meaning.activity.is_memory()).map(|meaning| meaning.waiting).sum()
 }
 
 struct Judge<'a> {
@@ -181,9 +210,9 @@ impl<'a> Judge<'a> {
         judge
     }
 
-    /// Gives to waiting what the turns of a loop do not need, as far as its loads and stores beyond the first cache
-    /// have samples for it.
-    fn leave_waiting(&self, meanings: &mut [SampleMeaning], sites: &[ProgramSite], least: f64) {
+    /// Gives to waiting for memory what it lacks of `least` samples, as far as loads and stores beyond the first cache have
+    /// samples for it.
+    fn leave_waiting(&self, meanings: &mut [SampleMeaning], least: f64) {
         let held_by_others = |meaning: &SampleMeaning| {
             matches!(
                 meaning.activity,
@@ -193,15 +222,13 @@ impl<'a> Judge<'a> {
         if self.is_near || meanings.iter().any(held_by_others) {
             return;
         }
-        let all: f64 = sites.iter().map(|site| site.samples).sum();
-        let waiting: f64 = meanings.iter().map(|meaning| meaning.waiting).sum();
         let room = |meaning: &SampleMeaning| match meaning.activity {
             ThreadActivity::Loads | ThreadActivity::Stores => {
                 (meaning.executing + meaning.chained - self.mean).max(0.0)
             }
             _ => 0.0,
         };
-        let (missing, rooms) = ((1.0 - least) * all - waiting, meanings.iter().map(room).sum::<f64>());
+        let (missing, rooms) = (least - memory_waiting(meanings), meanings.iter().map(room).sum::<f64>());
         if missing <= 0.0 || rooms <= 0.0 {
             return;
         }

@@ -73,9 +73,34 @@ pub(crate) fn chain_share(block: &Block) -> f64 {
     if chain > CHAIN_BOUND * busy_cycles(block) { 1.0 - slot_cycles(block) / chain } else { 0.0 }
 }
 
-/// Cycles that one turn of a loop takes if nothing misses.
-pub(crate) fn least_cycles(block: &Block) -> f64 {
-    busy_cycles(block).max(chain_cycles(block))
+/// Cycles of one turn of a loop, if nothing misses.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct TurnCycles {
+    /// On a core that is better than the tables say.
+    pub least: f64,
+    /// By the tables.
+    pub usual: f64,
+    /// On one that is worse.
+    pub most: f64,
+}
+
+impl TurnCycles {
+    /// By the tables of latencies and units. Of chains those know more than of units: additions take two cycles on some
+    /// cores and four on others, but no schedule keeps all units busy.
+    pub(crate) fn of(block: &Block) -> Self {
+        let (chain, busy) = (chain_cycles(block), busy_cycles(block));
+        Self {
+            least: (chain / 1.5).max(busy / 1.2),
+            usual: chain.max(busy),
+            most: (chain * 1.2).max(busy * 1.6),
+        }
+    }
+
+    /// The same as nanoseconds.
+    pub(crate) fn at(self, clock_hz: f64) -> Self {
+        let ns = |cycles: f64| cycles * 1e9 / clock_hz;
+        Self { least: ns(self.least), usual: ns(self.usual), most: ns(self.most) }
+    }
 }
 
 /// Cycles that the busiest kind of unit needs.
@@ -85,6 +110,11 @@ fn busy_cycles(block: &Block) -> f64 {
         uses[uop.class() as usize] += 1.0 / per_cycle(uop);
     }
     uses.into_iter().fold(slot_cycles(block), f64::max)
+}
+
+/// Slots that one execution of a block takes.
+pub(crate) fn slots(block: &Block) -> f64 {
+    block.totals().slots.max(1) as f64
 }
 
 fn slot_cycles(block: &Block) -> f64 {

@@ -49,7 +49,11 @@ impl LoopTurns {
             return None;
         }
         let sign = if onward >= back { 1.0 } else { -1.0 };
-        if onward.max(back) as f64 >= STEADY * (onward + back) as f64 {
+        let mut times: Vec<f64> = self.steps.iter().map(|(_, ns)| *ns).collect();
+        times.sort_by(f64::total_cmp);
+        // Only where a whole pass cannot lie between two samples does each distance mean what it seems to mean.
+        let is_slow = self.length / fastest_per_s * 1e9 > 1.2 * quantile(&times, 0.5)?;
+        if is_slow && onward.max(back) as f64 >= STEADY * (onward + back) as f64 {
             return rate(self.steps.iter().map(|(turns, ns)| turns * sign / ns).filter(|speed| *speed > 0.0));
         }
         let speed = self.fit(fastest_per_s / 1e9)?;
@@ -103,11 +107,16 @@ fn rate(speeds: impl Iterator<Item = f64>) -> Option<Rate> {
     })
 }
 
+/// Whether a turn of the block changes a register of the operand's address.
+pub(crate) fn is_moved(block: &Block, operand: &MemoryOperand) -> bool {
+    [operand.base(), operand.index()].into_iter().flatten().any(|reg| is_written(block, reg))
+}
+
 /// Whether each turn of the block moves the operand by the same distance: its registers are left alone, or changed by
 /// nothing but themselves and what is left alone.
 pub(crate) fn moves_by_constant(block: &Block, operand: &MemoryOperand) -> bool {
     let registers = || [operand.base(), operand.index()].into_iter().flatten();
-    registers().any(|reg| is_written(block, reg)) && registers().all(|reg| changes_by_constant(block, reg))
+    is_moved(block, operand) && registers().all(|reg| changes_by_constant(block, reg))
 }
 
 fn is_written(block: &Block, reg: Reg) -> bool {

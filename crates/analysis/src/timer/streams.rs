@@ -13,8 +13,8 @@ use record::{
 
 use super::{
     blame::BlameCore,
-    facts::{LINE, is_loop, least_cycles},
-    pace::{LoopTurns, moves_by_constant},
+    facts::{LINE, TurnCycles, is_loop},
+    pace::{LoopTurns, is_moved, moves_by_constant},
     program::{BlamedSites, DecodedProgram},
 };
 use crate::findings::Rate;
@@ -49,6 +49,11 @@ pub(crate) struct AddressStream {
     /// Steps seen, of which a part is kept.
     seen: u64,
     extent_bytes: Option<f64>,
+    footprint_bytes: Option<f64>,
+    /// How far one turn moves it, where the code says so.
+    step_bytes: Option<u64>,
+    /// No turn of the block moves it.
+    is_fixed: bool,
     /// Another thread touches the same lines.
     pub(crate) is_shared: bool,
     /// Each turn of the block, a loop, moves it by the same distance.
@@ -95,6 +100,35 @@ impl AddressStream {
         self.extent_bytes = most.map(|&bytes| (bytes as f64 / PART).max(LINE as f64));
     }
 
+    /// Bytes that are touched before any of them is touched again; none if nothing tells.
+    pub(crate) fn footprint_bytes(&self) -> Option<f64> {
+        self.footprint_bytes
+    }
+
+    fn guess_footprint(&mut self) {
+        const FEWEST: u64 = 8;
+        let span = self.span.filter(|_| self.addresses >= FEWEST).map(|(low, high)| (high - low) as f64);
+        self.footprint_bytes = match (self.is_fixed, self.is_linear) {
+            (true, _) => Some(LINE as f64),
+            // From end to end, however seldom it is seen to begin again.
+            (false, true) => span.map(|span| span.max(LINE as f64)),
+            (false, false) => self.extent_bytes,
+        };
+    }
+
+    /// Bytes of lines that a turn touches for the first time.
+    pub(crate) fn bytes_per_turn(&self) -> f64 {
+        let lines = self.lines_per_turn() * LINE;
+        self.turn_bytes().map_or(lines, |bytes| lines.min(bytes)) as f64
+    }
+
+    /// How far a turn moves it, if each moves it by the same distance: as the code says, or else as all distances seen
+    /// allow.
+    pub(crate) fn turn_bytes(&self) -> Option<u64> {
+        let seen = Some(self.divisor).filter(|_| self.is_linear);
+        self.step_bytes.or(seen).filter(|bytes| *bytes > 0)
+    }
+
     /// Whether `site` touches a line that another operand of the stream has touched just before.
     pub(crate) fn is_second_touch(&self, site: usize) -> bool {
         let Some(anchor) = self.anchor else { return false };
@@ -110,7 +144,7 @@ impl AddressStream {
     /// Bytes per second of lines moved, at so many turns per second.
     fn bytes_of(&self, turns: Rate) -> Rate {
         // Of a large stride only whole lines are moved.
-        let bytes = (self.lines_per_turn() * LINE).min(self.divisor) as f64;
+        let bytes = self.bytes_per_turn();
         let times = |speed: f64| speed * bytes;
         Rate {
             bytes_per_s: times(turns.bytes_per_s),
@@ -167,6 +201,8 @@ impl AddressStreams {
         }
         streams.follow(&run.samples, program);
         streams.all.iter_mut().for_each(AddressStream::guess_extent);
+        streams.all.iter_mut().for_each(AddressStream::guess_footprint);
+        streams.guess_unseen();
         streams.find_speeds(&run.samples, program, core.clock_hz);
         streams.mark_shared(&run.samples, program);
         streams
@@ -187,16 +223,40 @@ impl AddressStreams {
         sum.is_some_and(|sum| sum <= cache_bytes * MARGIN)
     }
 
-    /// Share of a loop's time that its turns need anyway: the least cycles of a turn, against the time it takes by the
-    /// speed at which its streams advance. None unless it is a loop with a steady stream.
-    pub(crate) fn least_share(&self, id: usize, block: &Block, clock_hz: f64) -> Option<f64> {
-        let turns_per_s = self.turns_per_s.get(&id)?;
-        Some((least_cycles(block) / clock_hz * turns_per_s).min(1.0))
+    /// Turns per second of a loop; none unless it is one with a stream that tells.
+    pub(crate) fn turns_per_s(&self, id: usize) -> Option<f64> {
+        self.turns_per_s.get(&id).copied()
+    }
+
+    /// The streams of a block.
+    pub(crate) fn of_block(&self, id: usize) -> &[AddressStream] {
+        &self.all[self.of_block.get(id).cloned().unwrap_or_default()]
+    }
+
+    /// A loop's streams that samples never caught, but which each turn moves by the same distance, are as long as those
+    /// that they did.
+    fn guess_unseen(&mut self) {
+        for range in &self.of_block {
+            let streams = &mut self.all[range.clone()];
+            let key = |stream: &AddressStream| (stream.is_linear, stream.footprint_bytes.unwrap_or(0.0));
+            let seen = streams.iter().filter(|stream| stream.footprint_bytes.is_some());
+            let longest =
+                seen.max_by(|a, b| key(a).partial_cmp(&key(b)).unwrap_or(std::cmp::Ordering::Equal));
+            let Some((footprint, divisor)) = longest.map(|seen| (seen.footprint_bytes, seen.divisor)) else {
+                continue;
+            };
+            for stream in streams.iter_mut().filter(|stream| stream.is_linear) {
+                if stream.footprint_bytes.is_none() {
+                    (stream.footprint_bytes, stream.divisor) = (footprint, divisor);
+                }
+            }
+        }
     }
 
     /// Finds how fast the loops turn, and their streams advance.
     fn find_speeds(&mut self, samples: &Samples, program: &DecodedProgram, clock_hz: f64) {
-        let linear = |id: usize| Some(id).filter(|&id| self.all[id].is_linear && self.all[id].divisor > 0);
+        let linear =
+            |id: usize| Some(id).filter(|&id| self.all[id].is_linear && self.all[id].turn_bytes().is_some());
         let stream_of = |site: usize| self.of_site.get(&site).copied().and_then(linear);
         let mut spans: HashMap<(ThreadId, usize), (u64, u64, u64)> = HashMap::new();
         for (thread, site, _, address) in addressed(samples, program) {
@@ -211,7 +271,7 @@ impl AddressStreams {
             let Some(&(low, high, seen)) = spans.get(&(thread, id)).filter(|(_, _, seen)| *seen > 1) else {
                 continue;
             };
-            let divisor = self.all[id].divisor as f64;
+            let divisor = self.all[id].turn_bytes().unwrap_or(1) as f64;
             let seen_bytes = (high - low) as f64;
             // The lowest of n places lies behind the beginning by about the n-th part of the whole.
             let missed_bytes = seen_bytes / (seen - 1) as f64;
@@ -221,7 +281,8 @@ impl AddressStreams {
         }
         for (id, turns) in turns {
             let Some(block) = program.block(id) else { continue };
-            let Some(rate) = turns.per_s(clock_hz / least_cycles(block)) else { continue };
+            let fastest_per_s = clock_hz / TurnCycles::of(block).least;
+            let Some(rate) = turns.per_s(fastest_per_s) else { continue };
             self.turns_per_s.insert(id, rate.bytes_per_s);
             for stream in self.all[self.of_block[id].clone()].iter_mut().filter(|stream| stream.is_linear) {
                 stream.advance = Some(stream.bytes_of(rate)).filter(|_| stream.divisor > 0);
@@ -264,7 +325,14 @@ impl AddressStreams {
             let first = stream.sites.first().and_then(|site| block.instructions().get(site - first_site));
             let operand = first.and_then(watched);
             let is_linear = |operand| is_loop(block) && moves_by_constant(block, operand);
-            stream.is_linear = !stream.is_moving && operand.is_some_and(is_linear);
+            stream.is_linear = operand.is_some_and(is_linear);
+            let step = |operand: &MemoryOperand| {
+                let of = |reg: Option<Reg>| reg.map_or(Some(0), |reg| block.step_of(reg));
+                let step = of(operand.base())? + of(operand.index())? * i64::from(operand.scale());
+                Some(step.unsigned_abs())
+            };
+            stream.step_bytes = operand.filter(|_| stream.is_linear).and_then(step);
+            stream.is_fixed = is_loop(block) && operand.is_some_and(|operand| !is_moved(block, operand));
         }
     }
 

@@ -6,6 +6,7 @@ use record::{ids::PlaceId, run::Run};
 
 use super::{
     blame::{BlameCore, SampleMeaning, meanings},
+    bounds::WaitBounds,
     pattern::pattern,
     program::{BlamedSites, DecodedProgram},
     streams::AddressStreams,
@@ -22,6 +23,8 @@ pub(crate) struct Tally {
     pub(crate) streams: AddressStreams,
     /// By site.
     pub(crate) meanings: Vec<SampleMeaning>,
+    /// By block: between which shares its waiting for memory lies.
+    bounds: Vec<WaitBounds>,
     /// By place: what one of its samples means.
     parts: Vec<SplitTally>,
     /// By place: how the instruction blamed for its samples walks through memory.
@@ -57,10 +60,10 @@ impl Tally {
         }
         let program = DecodedProgram::new(run, &counts);
         let streams = AddressStreams::new(run, &program, core);
-        let meanings = meanings(&program, &streams, core);
+        let (meanings, bounds) = meanings(&program, &streams, core);
         let parts = program.blames.iter().map(|blame| parts_of(blame, &program, &meanings)).collect();
         let patterns = program.blames.iter().map(|blame| pattern_of(blame, &program, &streams)).collect();
-        Self { program, streams, meanings, parts, patterns }
+        Self { program, streams, meanings, bounds, parts, patterns }
     }
 
     /// How the instruction blamed for samples at a place touches memory; none if it does not, or is not known.
@@ -107,6 +110,20 @@ impl Tally {
     /// What the part `weight` of a sample means that is blamed on a site.
     fn parts_of_site(&self, site: usize, weight: f64) -> SplitTally {
         site_parts(&self.program, &self.meanings, site).map(|part| part * weight)
+    }
+
+    /// Between which shares of all samples waiting for memory lies, whatever chance did.
+    pub(crate) fn memory_bounds(&self, samples: u64) -> (f64, f64) {
+        let (mut low, mut high, mut known) = (0.0, 0.0, 0.0);
+        for (id, bounds) in self.bounds.iter().enumerate() {
+            let own: f64 = self.program.sites_of(id).iter().map(|site| site.samples).sum();
+            low += bounds.low * own;
+            high += bounds.high * own;
+            known += own;
+        }
+        let all = samples.max(1) as f64;
+        // What could not be blamed may be anything.
+        (low / all, (high + (all - known).max(0.0)) / all)
     }
 
     /// The split of some samples, given by their places; none of none.

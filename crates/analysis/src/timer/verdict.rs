@@ -20,12 +20,19 @@ const MANY: u64 = 500;
 /// More undecided than this spoils a verdict.
 const UNDECIDED: f64 = 0.15;
 
+/// A share that is known better than this may be told with confidence.
+const NARROW: f64 = 0.2;
+
+/// A share that is known no better than this is not known, unless all of it gives the same answer.
+const TOO_WIDE: f64 = 0.45;
+
 /// A wait below this share of user time is not named.
 const NOISE: f64 = 0.05;
 
 pub(crate) fn verdict(
     run: &Run,
     overall: Option<&Split>,
+    bounds: (f64, f64),
     instructions: &[InstructionFinding],
     limits: &LimitFindings,
     trust: &KnownLimits<Standing>,
@@ -47,13 +54,13 @@ pub(crate) fn verdict(
         };
     };
     let share = |part: f64| statistics::share(part * split.samples as f64, split.samples as f64);
-    let memory = share(split.memory());
+    let memory = share(split.memory()).map(|by_chance| widened(by_chance, bounds));
     let largest = split.largest_wait().filter(|&(_, part)| part >= NOISE);
     let trust = trust.clone();
     let (confidence, reasons) = confidence(run, split, memory, trust.value());
     let is_broken = trust.value().is_some_and(Standing::is_broken);
     Verdict {
-        held_back: if is_broken { HeldBack::Unknown } else { held_back(split) },
+        held_back: if is_broken { HeldBack::Unknown } else { held_back(split, memory) },
         memory,
         loads: share(split.loads),
         largest: largest.map(|(activity, _)| activity),
@@ -65,18 +72,27 @@ pub(crate) fn verdict(
     }
 }
 
-fn held_back(split: &Split) -> HeldBack {
-    let memory = split.memory();
-    if split.samples < FEWEST {
-        HeldBack::Unknown
-    } else if memory >= HeldBack::YES {
-        HeldBack::Yes
-    } else if memory + split.undecided >= HeldBack::YES && split.undecided > UNDECIDED {
-        HeldBack::Unknown
-    } else if memory >= HeldBack::PARTLY {
-        HeldBack::Partly
-    } else {
-        HeldBack::No
+/// What chance leaves open, and the bounds between which the share lies whatever chance did.
+fn widened(by_chance: TimeShare, (low, high): (f64, f64)) -> TimeShare {
+    let TimeShare { value, .. } = by_chance;
+    TimeShare {
+        value,
+        low: (low.min(value) - (value - by_chance.low)).clamp(0.0, value),
+        high: (high.max(value) + (by_chance.high - value)).clamp(value, 1.0),
+    }
+}
+
+fn held_back(split: &Split, memory: Option<TimeShare>) -> HeldBack {
+    let answer = |share: f64| match share {
+        share if share >= HeldBack::YES => HeldBack::Yes,
+        share if share >= HeldBack::PARTLY => HeldBack::Partly,
+        _ => HeldBack::No,
+    };
+    match memory.filter(|_| split.samples >= FEWEST) {
+        Some(share) if share.high - share.low <= TOO_WIDE || answer(share.low) == answer(share.high) => {
+            answer(share.value)
+        }
+        _ => HeldBack::Unknown,
     }
 }
 
@@ -110,6 +126,12 @@ fn nature(split: &Split, instructions: &[InstructionFinding], limits: &LimitFind
     })
 }
 
+/// Whoever never saw an instrument right on a machine cannot be sure of it there.
+fn untried() -> (Confidence, Option<String>) {
+    let reason = "How right such shares are on this machine was not tried; 'memwall validate' does.";
+    (Confidence::Medium, Some(reason.to_owned()))
+}
+
 /// What validation says of the shares, as a limit of the confidence and a reason.
 fn earned(standing: &Standing) -> (Confidence, Option<String>) {
     match &standing.trust {
@@ -128,7 +150,7 @@ fn earned(standing: &Standing) -> (Confidence, Option<String>) {
             Confidence::Low,
             Some(format!("Validation on this machine found that the instrument {why}; shown by {shown_by}.")),
         ),
-        Trust::Untested { .. } => (Confidence::High, None),
+        Trust::Untested { .. } => untried(),
     }
 }
 
@@ -138,7 +160,7 @@ fn confidence(
     memory: Option<TimeShare>,
     trust: Option<&Standing>,
 ) -> (Confidence, Vec<String>) {
-    let (mut level, reason) = trust.map_or((Confidence::High, None), earned);
+    let (mut level, reason) = trust.map_or_else(untried, earned);
     let mut reasons: Vec<String> = reason.into_iter().collect();
     let error = match trust.map(|standing| &standing.trust) {
         Some(Trust::Trusted { error }) => *error,
@@ -164,6 +186,10 @@ fn confidence(
                 Confidence::Medium,
                 "The interval of the share reaches over a limit between two verdicts.".to_owned(),
             );
+        }
+        let points = 100.0 * (memory.high - memory.low);
+        if points > 100.0 * NARROW {
+            lower(Confidence::Medium, format!("The share is known to {points:.0} points only."));
         }
     }
     if let Some(lost) = run.about.lost_samples.filter(|&lost| lost * 20 > split.samples) {

@@ -38,8 +38,9 @@ pub(super) fn html(page: &RunPage<'_>) -> Html {
     }
     content.push(paragraph(
         "quiet",
-        "Intervals after shares are 95 % confidence intervals by the number of samples: they say how far chance reaches, \
-         not how far the instrument can be wrong. A dash stands for what was not measured, never for zero.",
+        "The interval of the share of memory holds what chance leaves open and what the instrument does; intervals after \
+         other shares are 95 % confidence intervals by the number of samples: they say how far chance reaches, not how far \
+         the instrument can be wrong. A dash stands for what was not measured, never for zero.",
     ));
     section("trust", "How the numbers were obtained, and how far to trust them", content)
 }

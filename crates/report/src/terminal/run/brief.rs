@@ -1,6 +1,6 @@
 //! All the answers on one screen.
 
-use analysis::findings::{Confidence, Findings, KnownLimits, ObjectFinding, Objects, Verdict};
+use analysis::findings::{Confidence, Findings, HeldBack, KnownLimits, ObjectFinding, Objects, Verdict};
 
 use super::{account, bars::column, code, limits, loads, objects, subject, timeline, verdict};
 use crate::{
@@ -54,7 +54,10 @@ fn answer(found: &Verdict, columns: usize) -> String {
         Confidence::Medium => "medium",
         Confidence::Low => "low",
     };
-    let held_back = format!("{} (confidence: {sure})", held_back.trim_end_matches('.'));
+    let held_back = match found.held_back {
+        HeldBack::Unknown => held_back.to_owned(),
+        _ => format!("{} (confidence: {sure})", held_back.trim_end_matches('.')),
+    };
     let mut sentences: Vec<String> = Vec::new();
     sentences.extend(found.memory.as_ref().map(|memory| verdict::sentence(found, memory)));
     sentences.extend(found.nature.value().map(|nature| verdict::look(*nature).to_owned()));

@@ -58,6 +58,9 @@ pub(crate) fn ended(reason: &str) -> String {
 }
 
 pub(crate) fn sentence(verdict: &Verdict, memory: &TimeShare) -> String {
+    if verdict.held_back == HeldBack::Unknown {
+        return undecided(memory);
+    }
     let mut text = format!("{} of user time went into waiting for memory", range(memory));
     if let Some(loads) = verdict.loads.filter(|loads| memory.value - loads.value > 0.02) {
         text += &format!(", {} % into waiting on loads", percent_text(loads.value));
@@ -71,6 +74,22 @@ pub(crate) fn sentence(verdict: &Verdict, memory: &TimeShare) -> String {
         }
     }
     text
+}
+
+/// What is known where there is no answer: the bounds.
+fn undecided(memory: &TimeShare) -> String {
+    let so = if memory.high < HeldBack::YES {
+        ": partly at most"
+    } else if memory.low >= HeldBack::PARTLY {
+        ": partly at least"
+    } else {
+        ""
+    };
+    let (low, high) = (percent_text(memory.low), percent_text(memory.high));
+    format!(
+        "Between {low} and {high} % of user time went into waiting for memory{so}. How much of it hides behind other work, \
+         samples alone do not tell."
+    )
 }
 
 fn of(activity: ThreadActivity) -> &'static str {

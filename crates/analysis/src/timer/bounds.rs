@@ -1,0 +1,206 @@
+//! Between which shares waiting for memory must lie in a block, whatever its samples seem to say.
+//!
+//! Where samples land tells what a core could not retire, not why: the operand of an addition and the addition itself are
+//! one instruction. Three things do not depend on that: what the code of a turn takes with its data in the first cache,
+//! what its lines cost where they come from, by how far its addresses range, and how long a turn took, where its addresses
+//! tell. Each gives bounds; what the samples say counts within them.
+
+use code::{Block, MemoryAccess};
+use machine::profile::{LevelName, Profile, ProfileLevel};
+
+use super::{
+    blame::BlameCore,
+    facts::{LINE, TurnCycles, feeds_itself, is_loop, slots},
+    program::DecodedProgram,
+    streams::{AddressStream, AddressStreams},
+};
+
+/// The time of a turn from the addresses of samples is right to this factor.
+const TURN: f64 = 1.1;
+
+/// Data this much larger or smaller than a cache may or may not lie in it.
+const FIT: f64 = 1.5;
+
+/// Misses that cores have under way at once, if none waits for another: the fewest, and the most.
+const FEWEST_MISSES: f64 = 10.0;
+const MOST_MISSES: f64 = 20.0;
+
+/// Bandwidth is measured with the widest loads and stores; loops with narrow ones get this much less at worst, and from the
+/// second cache.
+const NARROW: f64 = 2.0;
+const NARROW_NEAR: f64 = 1.3;
+
+/// Latency is measured on the largest pages there are; on small ones it is this much more at worst.
+const SMALL_PAGES: f64 = 1.4;
+
+/// Slots that are under way at once, at least.
+const WINDOW_SLOTS: f64 = 200.0;
+
+/// How far what samples say of code that is no loop, or whose data is not known, may be wrong.
+const BLAME_ERROR: f64 = 0.3;
+
+/// A level that data may come from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct CoreLevel {
+    /// What fits; infinite of memory.
+    pub capacity_bytes: f64,
+    /// Of a load that waits for the one before.
+    pub latency_ns: f64,
+    /// Of one core.
+    pub load_bytes_per_s: f64,
+    /// Of one core, stored bytes alone.
+    pub store_bytes_per_s: f64,
+}
+
+impl CoreLevel {
+    /// As measured, from the first cache to memory; levels that lack a number are left out. Without a profile as on most
+    /// cores of today.
+    pub fn all(profile: Option<&Profile>, clock_hz: f64) -> Vec<Self> {
+        let value = |estimate: Option<machine::profile::Estimate>| {
+            estimate.map(|found| found.value).filter(|value| *value > 0.0)
+        };
+        let measured = |level: &ProfileLevel| {
+            let capacity_bytes = match &level.name {
+                LevelName::Cache(_) => value(level.usable)?,
+                LevelName::Memory { local: true, .. } => f64::INFINITY,
+                _ => return None,
+            };
+            let load_bytes_per_s = value(level.one_core.load)?;
+            Some(Self {
+                capacity_bytes,
+                latency_ns: value(level.latency_ns)?,
+                load_bytes_per_s,
+                store_bytes_per_s: value(level.one_core.store).unwrap_or(load_bytes_per_s / 2.0),
+            })
+        };
+        let found: Vec<Self> =
+            profile.map_or_else(Vec::new, |profile| profile.levels.iter().filter_map(measured).collect());
+        if found.len() >= 2 && found.last().is_some_and(|last| last.capacity_bytes.is_infinite()) {
+            return found;
+        }
+        // Bytes, cycles, bytes per cycle.
+        const USUAL: [(f64, f64, f64); 4] =
+            [(32e3, 4.0, 64.0), (768e3, 14.0, 24.0), (16e6, 50.0, 8.0), (f64::INFINITY, 300.0, 4.0)];
+        let usual = |(capacity_bytes, cycles, bytes): (f64, f64, f64)| Self {
+            capacity_bytes,
+            latency_ns: cycles * 1e9 / clock_hz,
+            load_bytes_per_s: bytes * clock_hz,
+            store_bytes_per_s: bytes * clock_hz / 2.0,
+        };
+        USUAL.map(usual).to_vec()
+    }
+}
+
+/// A share with the bounds it must lie in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct WaitBounds {
+    pub value: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl WaitBounds {
+    pub const UNKNOWN: Self = Self { value: 0.0, low: 0.0, high: 1.0 };
+}
+
+/// Least and most nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct CostRange {
+    least: f64,
+    most: f64,
+}
+
+/// The share of a block's samples that wait for memory. `blamed` is what its samples say.
+pub(crate) fn of_block(
+    program: &DecodedProgram,
+    streams: &AddressStreams,
+    core: &BlameCore,
+    id: usize,
+    block: &Block,
+    blamed: f64,
+) -> WaitBounds {
+    let all = streams.of_block(id);
+    // What a line costs that another core takes away is in no profile.
+    let is_shared = all.iter().any(|stream| stream.is_shared);
+    if streams.is_near(id, core.first_cache_bytes) && !is_shared {
+        // All that it touches lies in the first cache, and nobody else touches it.
+        return WaitBounds { value: 0.0, low: 0.0, high: 0.05 };
+    }
+    let is_known = !all.is_empty() && all.iter().all(|stream| stream.footprint_bytes().is_some());
+    if !is_loop(block) || !is_known || is_shared {
+        let (low, high) = ((blamed - BLAME_ERROR).max(0.0), (blamed + BLAME_ERROR).min(1.0));
+        return WaitBounds { value: blamed, low, high };
+    }
+    let code = TurnCycles::of(block).at(core.clock_hz);
+    match streams.turns_per_s(id).filter(|turns| *turns > 0.0) {
+        Some(turns) => by_turn(code, 1e9 / turns),
+        None => by_costs(code, memory_ns(all, core, block, program.blocks[id].first_site)),
+    }
+}
+
+/// What a turn took, and what its code takes.
+fn by_turn(code: TurnCycles, turn_ns: f64) -> WaitBounds {
+    let share = |code_ns: f64| (1.0 - code_ns / turn_ns).clamp(0.0, 1.0);
+    // A turn that took less than its code should: the tables are wrong for this core, nobody knows how far.
+    let least = if turn_ns < code.usual { code.least.min(code.usual / 2.0) } else { code.least };
+    let (low, high) = (share(code.most * TURN), share(least / TURN));
+    let value = if turn_ns < code.usual { (low + high) / 2.0 } else { share(code.usual) };
+    WaitBounds { value, low, high }
+}
+
+/// A turn takes at least the longer of code and memory, and at most both.
+fn by_costs(code: TurnCycles, memory: CostRange) -> WaitBounds {
+    let low = 1.0 - code.most / memory.least.max(code.most);
+    let high = (memory.most / (memory.most + code.least)).max(low);
+    WaitBounds { value: (low + high) / 2.0, low, high }
+}
+
+/// What the lines of one turn cost beyond the first cache.
+fn memory_ns(streams: &[AddressStream], core: &BlameCore, block: &Block, first_site: usize) -> CostRange {
+    let all_bytes: f64 = streams.iter().filter_map(AddressStream::footprint_bytes).sum();
+    let (near, far) = (core.level_for(all_bytes / FIT), core.level_for(all_bytes * FIT));
+    let hit_ns = core.levels.first().map_or(0.0, |level| level.latency_ns);
+    let beyond_hit = |bytes: f64| (core.latency_ns(bytes) - hit_ns).max(0.0);
+    let mut sum = CostRange::default();
+    for stream in streams {
+        // What is small beside the first cache keeps its place there.
+        if stream.footprint_bytes().is_none_or(|bytes| bytes * 8.0 <= core.first_cache_bytes) {
+            continue;
+        }
+        let instructions =
+            || stream.sites.iter().filter_map(|site| block.instructions().get(site - first_site));
+        let chases = instructions().filter(|instruction| feeds_itself(block, instruction)).count() as f64;
+        let writes = instructions().any(|instruction| {
+            block.memory_of(instruction).iter().map(|operand| operand.access()).any(MemoryAccess::writes)
+        });
+        let bytes = stream.bytes_per_turn();
+        let transfer = |level: &CoreLevel| {
+            let per_s = if writes { level.store_bytes_per_s } else { level.load_bytes_per_s };
+            bytes * 1e9 / per_s
+        };
+        let own_bytes = stream.footprint_bytes().unwrap_or(all_bytes);
+        let cost = if chases > 0.0 {
+            CostRange {
+                least: chases * beyond_hit(own_bytes / FIT),
+                most: chases * beyond_hit(all_bytes * FIT) * SMALL_PAGES,
+            }
+        } else if stream.turn_bytes().is_some_and(|bytes| bytes <= LINE) {
+            let is_second = far.is_some_and(|far| core.levels.get(1) == Some(far));
+            let narrow = if is_second { NARROW_NEAR } else { NARROW };
+            CostRange { least: near.map_or(0.0, transfer), most: far.map_or(0.0, transfer) * narrow }
+        } else {
+            // As many misses at once as turns are under way, and as the core can keep.
+            let turns = (WINDOW_SLOTS / slots(block)).max(1.0);
+            // A stride that prefetchers know costs no more than moving its lines.
+            let least = beyond_hit(all_bytes / FIT) / turns.min(MOST_MISSES);
+            let foreseen = near.map_or(0.0, transfer);
+            CostRange {
+                least: if stream.is_linear { least.min(foreseen) } else { least },
+                most: beyond_hit(all_bytes * FIT) * SMALL_PAGES / turns.min(FEWEST_MISSES),
+            }
+        };
+        sum.least += cost.least;
+        sum.most += cost.most;
+    }
+    sum
+}

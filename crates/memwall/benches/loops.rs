@@ -1,0 +1,193 @@
+//! What `memwall run` says of plain loops, against the time that their data costs them: 1 − T(12 KiB) / T,
+//! with the T of the very run that was recorded.
+//!
+//! `cargo bench -p memwall --bench loops [-- [developed|unseen] [NAME] [--keep FOLDER]]`. Rules were made on the loops of
+//! `developed.c`; what the others show is what may be promised. T(12 KiB) is measured before and after; cases whose
+//! truths differ by more than 3 points are listed and left out of the sums.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::Value;
+
+const SMALL_BYTES: u64 = 12 << 10;
+const SIZES_BYTES: [u64; 3] = [160 << 10, 3_000_000, 96 << 20];
+/// Truths further apart are none.
+const UNSTEADY: f64 = 0.03;
+
+/// One loop at one size.
+struct LoopCase {
+    name: String,
+    bytes: u64,
+    truths: [f64; 2],
+    found: LoopAnswer,
+}
+
+/// What memwall answered.
+struct LoopAnswer {
+    held_back: String,
+    confidence: String,
+    memory: Option<[f64; 3]>,
+}
+
+impl LoopCase {
+    fn truth(&self) -> f64 {
+        (self.truths[0] + self.truths[1]) / 2.0
+    }
+
+    fn is_steady(&self) -> bool {
+        (self.truths[0] - self.truths[1]).abs() <= UNSTEADY
+    }
+
+    /// None: it was not decided.
+    fn error(&self) -> Option<f64> {
+        let memory = self.found.memory.filter(|_| self.found.held_back != "unknown")?;
+        Some((memory[0] - self.truth()).abs())
+    }
+}
+
+fn main() {
+    let mut words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    let keep = words.iter().position(|word| word == "--keep").map(|at| {
+        let folder = words.get(at + 1).cloned().unwrap_or_default();
+        words.drain(at..(at + 2).min(words.len()));
+        PathBuf::from(folder)
+    });
+    let folder = tempfile::tempdir().expect("a folder");
+    for set in ["developed", "unseen"] {
+        if words.iter().any(|word| ["developed", "unseen"].contains(&word.as_str()) && word != set) {
+            continue;
+        }
+        let program = build(set, folder.path());
+        let names = Command::new(&program).output().expect("it starts").stdout;
+        let names = String::from_utf8(names).expect("names");
+        let chosen = |name: &&str| words.iter().all(|word| word == set || name.contains(word.as_str()));
+        println!(
+            "{set}\n{:<20}{:>9} {:>13} {:>7} {:>11}  verdict",
+            "loop", "KiB", "true", "found", "interval"
+        );
+        let mut cases = Vec::new();
+        for name in names.lines().filter(chosen) {
+            for bytes in SIZES_BYTES {
+                let case = measure(&program, set, name, bytes, keep.as_deref());
+                print(&case);
+                cases.push(case);
+            }
+        }
+        sum_up(set, &cases);
+    }
+}
+
+fn build(set: &str, folder: &Path) -> PathBuf {
+    let source = std::env::var_os("MEMWALL_LOOPS")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/loops"), PathBuf::from);
+    let program = folder.join(set);
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
+    let built = Command::new(compiler)
+        .args(["-O2", "-g", "-fno-math-errno", "-o"])
+        .arg(&program)
+        .arg(source.join(format!("{set}.c")))
+        .status();
+    assert!(built.is_ok_and(|status| status.success()), "a C compiler is needed");
+    program
+}
+
+/// Nanoseconds of a turn with small data: the middle of three.
+fn small_turn_ns(program: &Path, name: &str) -> f64 {
+    let once = || {
+        let bytes = SMALL_BYTES.to_string();
+        let output = Command::new(program).args([name, &bytes, "0.15"]).output().expect("it starts");
+        turn_ns(&output.stdout)
+    };
+    let mut all = [once(), once(), once()];
+    all.sort_by(f64::total_cmp);
+    all[1]
+}
+
+fn turn_ns(said: &[u8]) -> f64 {
+    String::from_utf8_lossy(said).trim().parse().expect("a number")
+}
+
+fn measure(program: &Path, set: &str, name: &str, bytes: u64, keep: Option<&Path>) -> LoopCase {
+    let before = small_turn_ns(program, name);
+    let (found, turn_ns) = answer(program, set, name, bytes, keep);
+    let truths = [before, small_turn_ns(program, name)].map(|small| 1.0 - small / turn_ns);
+    LoopCase { name: name.to_owned(), bytes, truths, found }
+}
+
+fn answer(program: &Path, set: &str, name: &str, bytes: u64, keep: Option<&Path>) -> (LoopAnswer, f64) {
+    let folder = program.parent().expect("a folder");
+    let json = folder.join("found.json");
+    let file = format!("{set}-{name}-{bytes}.sqlite");
+    let recording = keep.unwrap_or(folder).join(file);
+    let memwall = std::env::var_os("MEMWALL").unwrap_or_else(|| env!("CARGO_BIN_EXE_memwall").into());
+    let mut command = Command::new(memwall);
+    command.arg("run").arg(format!("--json={}", json.display())).arg("-o").arg(&recording);
+    // What is recorded is the loop alone, not how its data was made.
+    command.args(["--delay", "1", "--seconds", "1.3", "--"]).arg(program);
+    let output = command.args([name, &bytes.to_string(), "2.2"]).output().expect("memwall");
+    let text = std::fs::read_to_string(&json).expect("findings");
+    let found: Value = serde_json::from_str(&text).expect("JSON");
+    let verdict = &found["verdict"];
+    let word = |key: &str| verdict[key].as_str().unwrap_or("?").to_owned();
+    let number = |key: &str| verdict["memory"][key].as_f64();
+    let answer = LoopAnswer {
+        held_back: word("held_back"),
+        confidence: word("confidence"),
+        memory: number("value")
+            .zip(number("low"))
+            .zip(number("high"))
+            .map(|((value, low), high)| [value, low, high]),
+    };
+    (answer, turn_ns(&output.stdout))
+}
+
+fn print(case: &LoopCase) {
+    let LoopCase { name, bytes, truths: [first, second], found } = case;
+    let truths = format!("{:.0}, {:.0}", first * 100.0, second * 100.0);
+    let value = found.memory.map_or("?".to_owned(), |[value, ..]| format!("{:.0}", value * 100.0));
+    let interval = found
+        .memory
+        .map_or("?".to_owned(), |[_, low, high]| format!("{:.0}..{:.0}", low * 100.0, high * 100.0));
+    let verdict = format!("{}, {}", found.held_back, found.confidence);
+    let mark = match case.error() {
+        _ if !case.is_steady() => "unsteady",
+        Some(error) if error > 0.15 => "<-- wrong",
+        _ => "",
+    };
+    println!("{name:<20}{:>9} {truths:>13} {value:>7} {interval:>11}  {verdict:<18}{mark}", bytes >> 10);
+}
+
+fn sum_up(set: &str, cases: &[LoopCase]) {
+    let steady: Vec<&LoopCase> = cases.iter().filter(|case| case.is_steady()).collect();
+    let mut errors: Vec<f64> = steady.iter().filter_map(|case| case.error()).collect();
+    errors.sort_by(f64::total_cmp);
+    let at = |part: f64| errors.get((errors.len() as f64 * part) as usize).or(errors.last());
+    let points = |error: Option<&f64>| error.map_or("?".to_owned(), |error| format!("{:.0}", error * 100.0));
+    let high = steady.iter().filter(|case| case.found.confidence == "high" && case.error().is_some());
+    let wrong_and_high = high.clone().filter(|case| case.error() > Some(0.15)).count();
+    let holds = |case: &&&LoopCase| {
+        case.found.memory.is_some_and(|[_, low, high]| low <= case.truth() && case.truth() <= high)
+    };
+    let held = steady.iter().filter(holds).count();
+    let mut widths: Vec<f64> = steady
+        .iter()
+        .filter(|case| case.error().is_some())
+        .filter_map(|case| case.found.memory.map(|[_, low, high]| high - low))
+        .collect();
+    widths.sort_by(f64::total_cmp);
+    println!(
+        "{set}: {} steady of {}; decided {}; error median {} points, 9 of 10 within {}, worst {}; called high {}, of these \
+         wrong by more than 15 points {wrong_and_high}; intervals hold the truth in {held}, median width {}\n",
+        steady.len(),
+        cases.len(),
+        errors.len(),
+        points(at(0.5)),
+        points(at(0.9)),
+        points(errors.last()),
+        high.count(),
+        points(widths.get(widths.len() / 2)),
+    );
+}
