@@ -108,11 +108,12 @@ static void *first_realloc(void *block, size_t size) {
 #define CALLER __builtin_return_address(0)
 
 static __attribute__((noinline, cold)) void *noted(void *block, size_t size, void *caller, uintptr_t frame) {
-    countdown += size;
+    points.countdown += size;
     unsigned chosen_at = 0;
-    bool is_large = size >= large;
+    bool is_large = size > points.small_most;
     if (is_large) {
-        if (++large_notes == LARGE_MANY && large < LARGE_MOST) large *= 2, large_notes = 0;
+        if (++large_notes == LARGE_MANY && points.small_most < LARGE_MOST - 1)
+            points.small_most = points.small_most * 2 + 1, large_notes = 0;
     } else {
         chosen_at = pass_point(size);
     }
@@ -132,6 +133,9 @@ static int find_program(struct dl_phdr_info *info, size_t size, void *unused) {
             program_high = program_low + part->p_memsz;
         }
     }
+    uint64_t differing = (program_low ^ (program_high - 1)) >> 16;
+    program_mask = differing == 0 ? ~0u : (uint32_t)(~(uint64_t)0 << (64 - __builtin_clzll(differing)));
+    program_middle = (uint32_t)(program_low >> 16) & program_mask;
     return 1; /* the program is the first */
 }
 
@@ -161,11 +165,15 @@ SHOWN void *malloc(size_t size) {
     return next.malloc(size);
 }
 
-SHOWN void *calloc(size_t count, size_t size) {
+/* Apart, so that others need not keep what only this one needs. */
+static __attribute__((noinline, cold)) void *calloc_noted(size_t items, size_t size, void *caller, uintptr_t frame) {
+    return noted(next.calloc(items, size), items * size, caller, frame);
+}
+
+SHOWN void *calloc(size_t items, size_t size) {
     size_t all;
-    if (!__builtin_mul_overflow(count, size, &all) && ends_countdown(all))
-        return noted(next.calloc(count, size), all, CALLER, FRAME);
-    return next.calloc(count, size);
+    if (!__builtin_mul_overflow(items, size, &all) && ends_countdown(all)) return calloc_noted(items, size, CALLER, FRAME);
+    return next.calloc(items, size);
 }
 
 SHOWN void *realloc(void *block, size_t size) {

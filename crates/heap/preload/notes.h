@@ -21,6 +21,9 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 enum {
     HEAD_BYTES = 1 << 16, /* whole pages on every machine */
@@ -81,6 +84,7 @@ PER_THREAD uint32_t thread_id;
 PER_THREAD uint64_t random_state;
 
 static uintptr_t program_low, program_high;
+static uint32_t program_middle, program_mask; /* bits 16 to 47 of its addresses: which of them all share, and what these are */
 extern void *__libc_stack_end __attribute__((weak));
 
 static uint64_t now_ns(void) {
@@ -175,15 +179,42 @@ static uintptr_t stack_end(uintptr_t frame) {
     return end > frame && end - frame < MOST_STACK ? end : frame;
 }
 
-/* The words above the frame that could be return addresses into the program: the reader checks them. */
-static void find_callers(uint64_t *callers, uintptr_t frame) {
-    enum { WORDS = 96 };
+enum { WORDS = 96, AT_ONCE = 16 };
+
+#ifdef __SSE2__
+/* Which of four words agree with addresses of the program, in the bits that all of these share. */
+static inline __m128i agreeing(const uintptr_t *words) {
+    const char *bytes = (const char *)words + 2;
+    __m128 two = _mm_loadu_ps((const float *)bytes), more = _mm_loadu_ps((const float *)(bytes + 16));
+    __m128i middles = _mm_castps_si128(_mm_shuffle_ps(two, more, _MM_SHUFFLE(2, 0, 2, 0)));
+    return _mm_cmpeq_epi32(_mm_and_si128(middles, _mm_set1_epi32((int)program_mask)), _mm_set1_epi32((int)program_middle));
+}
+
+/* Which of so many words may be addresses of the program, a bit each. Looks at the beginning of the next one too. */
+static inline unsigned candidates(const uintptr_t *words) {
+    __m128i eight = _mm_packs_epi32(agreeing(words), agreeing(words + 4));
+    __m128i more = _mm_packs_epi32(agreeing(words + 8), agreeing(words + 12));
+    return (unsigned)_mm_movemask_epi8(_mm_packs_epi16(eight, more));
+}
+#else
+static inline unsigned candidates(const uintptr_t *words) { return (void)words, (1u << AT_ONCE) - 1; }
+#endif
+
+/* The words above the frame that could be return addresses into the program, behind `caller`: the reader checks them. */
+static void find_callers(uint64_t *callers, uintptr_t caller, uintptr_t frame) {
+    enum { OWN = 2 }; /* the frame begins with what we saved and where we return to */
     uintptr_t low = program_low, bytes = program_high - low, words = (stack_end(frame) - frame) / sizeof(uintptr_t);
-    const uintptr_t *word = (const uintptr_t *)frame, *end = word + (words < WORDS ? words : WORDS);
-    for (int found = 1; word < end; word++) {
-        if (__builtin_expect(*word - low >= bytes, 1) || *word == callers[0]) continue;
-        callers[found++] = *word;
-        if (found == CALLERS) return;
+    if (words <= OWN) return;
+    words -= OWN + 1; /* the last of the stack is none */
+    const uintptr_t *word = (const uintptr_t *)frame + OWN, *end = word + (words < WORDS ? words : WORDS);
+    for (int found = 1; word < end; word += AT_ONCE) {
+        unsigned left = end - word < AT_ONCE ? (1u << (end - word)) - 1 : candidates(word);
+        for (; left != 0; left &= left - 1) {
+            uintptr_t value = word[__builtin_ctz(left)];
+            if (value - low >= bytes || value == caller) continue;
+            callers[found++] = value;
+            if (found == CALLERS) return;
+        }
     }
 }
 
@@ -218,13 +249,13 @@ static void fill_note(struct region *to, uint64_t control, const void *address, 
         atomic_fetch_add(&to->dropped, 1);
         return;
     }
-    uint64_t callers[CALLERS] = {(uintptr_t)caller};
-    if (caller != NULL) find_callers(callers, frame);
     note->time_ns = now_ns();
     note->address = (uintptr_t)address;
     note->pid = atomic_load(&self->pid);
     note->tid = thread_id;
-    memcpy(note->callers, callers, sizeof callers);
+    note->callers[0] = (uintptr_t)caller;
+    for (int index = 1; index < CALLERS; index++) note->callers[index] = 0;
+    if (caller != NULL) find_callers(note->callers, (uintptr_t)caller, frame);
     atomic_compare_exchange_strong(&note->control, &expected, control);
 }
 
