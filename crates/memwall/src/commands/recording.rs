@@ -12,8 +12,11 @@ use machine::{
     profile::Fingerprint,
     store::{Store, StoredProfile},
 };
-use record::{file, run::Run};
-use recorder::{OnRefusal, RecordError, RecordOutcome, RecordRequest, RecordTarget};
+use record::{
+    file::{self, OlderRecording},
+    run::Run,
+};
+use recorder::{OnRefusal, RecordError, RecordOutcome, RecordRequest, RecordTarget, RecordTrouble};
 use report::{json::RunDocument, terminal::run::Detail};
 
 use crate::{failure::Failure, output, source_files, trust};
@@ -181,7 +184,20 @@ pub fn warn(outcome: &RecordOutcome) {
             folder.display()
         ));
     }
-    if let Some(trouble) = &outcome.trouble {
+    if let Some(trouble) = outcome.trouble.as_ref().filter(|_| outcome.samples.is_some()) {
         output::say(&format!("the recording stopped early: {trouble}; what was measured before is kept"));
     }
+    if let Some(OlderRecording { path, replaced_another }) = &outcome.older {
+        let another = if *replaced_another { ", in place of the one of that name" } else { "" };
+        output::say(&format!("the older recording is now {}{another}", path.display()));
+    }
+}
+
+/// The number of samples that were kept in a file; a failure if they were not.
+pub fn kept(outcome: &RecordOutcome, path: &Path) -> Result<u64, Failure> {
+    let why = |trouble: &RecordTrouble| trouble.to_string();
+    outcome.samples.ok_or_else(|| {
+        let reason = outcome.trouble.as_ref().map_or_else(|| "it cannot be read back".to_owned(), why);
+        Failure::Measurement(format!("nothing is kept in {}: {reason}", path.display()))
+    })
 }
