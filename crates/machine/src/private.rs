@@ -34,16 +34,18 @@ pub fn create_new_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(path)
 }
 
-/// Opens a file to be read and written, made if it is not there. One that is there must be ours, not a link, and becomes
-/// ours alone.
+/// Opens a file to be read and written, made if it is not there; else like [`open_own_file`].
+pub fn make_own_file(path: &Path) -> io::Result<File> {
+    let made = OpenOptions::new().read(true).write(true).create_new(true).mode(FILE_MODE).open(path);
+    made.or_else(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => open_own_file(path),
+        _ => Err(error),
+    })
+}
+
+/// Opens a file to be read and written that must be ours and not a link, and becomes ours alone.
 pub fn open_own_file(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).mode(FILE_MODE).custom_flags(libc::O_NOFOLLOW);
-    match options.create_new(true).open(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        made => return made,
-    }
-    let file = options.create_new(false).open(path)?;
+    let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
     if file.metadata()?.uid() != rustix::process::geteuid().as_raw() {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user"));
     }

@@ -27,6 +27,7 @@ mod loads;
 mod memory;
 mod modules;
 mod operand;
+mod passing;
 mod population;
 pub mod program;
 mod recorder;
@@ -49,6 +50,7 @@ use record::{
 
 pub use code_store::complete;
 pub use known_work::{GeneratedCode, KnownWork, KnownWorkError};
+pub use passing::{PassingFolder, PassingUse, clear_leftovers, leftovers};
 
 /// What to record, and how.
 #[derive(Clone, Debug, PartialEq)]

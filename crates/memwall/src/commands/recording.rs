@@ -8,7 +8,7 @@ use std::{
 
 use analysis::{reading::Reading, timer::TimerOptions};
 use machine::{
-    Profile, Source, private,
+    Profile, Source,
     profile::Fingerprint,
     store::{Store, StoredProfile},
 };
@@ -16,7 +16,10 @@ use record::{
     file::{self, OlderRecording},
     run::Run,
 };
-use recorder::{OnRefusal, RecordError, RecordOutcome, RecordRequest, RecordTarget, RecordTrouble};
+use recorder::{
+    OnRefusal, PassingFolder, PassingUse, RecordError, RecordOutcome, RecordRequest, RecordTarget,
+    RecordTrouble,
+};
 use report::{json::RunDocument, terminal::run::Detail};
 
 use crate::{failure::Failure, output, source_files, trust};
@@ -59,6 +62,7 @@ pub struct Recording {
 impl Recording {
     /// Records into a file.
     pub fn record(&self, output: &Path) -> Result<RecordOutcome, Failure> {
+        recorder::clear_leftovers();
         let source = Source::live();
         let target = match self.pid {
             Some(pid) => RecordTarget::Attach(pid),
@@ -155,16 +159,12 @@ fn profile_of(run: &Run) -> Option<Profile> {
 }
 
 /// A place for a recording that nobody asked to keep.
-pub fn passing() -> Result<(tempfile::TempDir, PathBuf), Failure> {
-    let folder = tempfile::Builder::new()
-        .prefix("memwall-")
-        .permissions(private::folder_permissions())
-        .tempdir()
-        .map_err(|error| {
-            Failure::Measurement(format!(
-                "cannot make a folder for the recording: {error}; name a file with --output"
-            ))
-        })?;
+pub fn passing() -> Result<(PassingFolder, PathBuf), Failure> {
+    let folder = PassingFolder::make(PassingUse::Recording).map_err(|error| {
+        Failure::Measurement(format!(
+            "cannot make a folder for the recording: {error}; name a file with --output"
+        ))
+    })?;
     let path = folder.path().join(DEFAULT);
     Ok((folder, path))
 }
@@ -180,7 +180,8 @@ pub fn warn(outcome: &RecordOutcome) {
     }
     if let Some(folder) = &outcome.left_behind {
         output::say(&format!(
-            "processes of the program go on and may start others; when they are done, remove {}",
+            "processes of the program go on and may start others; what they need for that is in {}, and the first \
+             recording after they are done removes it",
             folder.display()
         ));
     }

@@ -3,11 +3,13 @@
 use std::{
     fs,
     os::unix::fs::symlink,
+    path::{Path, PathBuf},
     process::{Child, Output, Stdio},
     time::{Duration, Instant},
 };
 
 use rusqlite::Connection;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::{
@@ -52,6 +54,16 @@ pub const FAULTS: &[Fault] = &[
         must_hold: "the next recording of that name finds no obstacle",
         held: half_begun,
     },
+    Fault {
+        name: "memwall is killed and leaves its folders",
+        must_hold: "the next one removes what nobody needs; the doctor shows the rest",
+        held: left_behind,
+    },
+    Fault {
+        name: "what looks left behind is not, or is somebody else's",
+        must_hold: "it is not touched",
+        held: not_left_behind,
+    },
 ];
 
 /// Works for some time, then writes `done`.
@@ -79,11 +91,14 @@ fn begun(place: &Place, command: &[&str], seconds: u32) -> Child {
 }
 
 /// What `memwall report` says of a recording.
-fn about(place: &Place, file: &str) -> Value {
+fn findings(place: &Place, file: &str) -> Value {
     let report = place.memwall(&["report", file, "--json"]).output().expect("it starts");
     assert!(report.status.success(), "{file}: {}", said(&report.stderr));
-    let found: Value = serde_json::from_slice(&report.stdout).expect("JSON");
-    found["about"].clone()
+    serde_json::from_slice(&report.stdout).expect("JSON")
+}
+
+fn about(place: &Place, file: &str) -> Value {
+    findings(place, file)["about"].clone()
 }
 
 /// The number of samples that memwall says are in the recording.
@@ -93,11 +108,8 @@ fn claimed(stderr: &str) -> Option<u64> {
 
 /// Names of what is in the folder and begins like the recording.
 fn beside(place: &Place) -> Vec<String> {
-    let entries = fs::read_dir(place.path(".")).expect("a folder");
-    let mut names: Vec<String> =
-        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    let mut names = names_in(&place.path("."));
     names.retain(|name| name.starts_with("a.sqlite"));
-    names.sort();
     names
 }
 
@@ -242,5 +254,108 @@ fn half_begun() -> Tried {
     assert_eq!(output.status.code(), Some(3), "{}", said(&output.stderr));
     assert_eq!(about(&place, "a.sqlite")["ending"]["exited"], 3);
     assert!(!beside(&place).iter().any(|name| name.ends_with(".part")), "{:?}", beside(&place));
+    Held
+}
+
+/// A folder for temporary files with nobody else's in it.
+fn temporary(place: &Place) -> PathBuf {
+    let folder = place.path("tmp");
+    fs::create_dir(&folder).expect("made");
+    folder
+}
+
+/// Names in a folder, in order.
+fn names_in(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+fn left_behind() -> Tried {
+    let place = Place::new();
+    let temporary = temporary(&place);
+    let with = |arguments: &[&str]| {
+        let mut memwall = place.memwall(arguments);
+        memwall.env("TMPDIR", &temporary).env("COLUMNS", "400");
+        memwall
+    };
+    let run = || {
+        let output = with(&["run", "--", "true"]).output().expect("it starts");
+        assert!(output.status.success(), "{}", said(&output.stderr));
+    };
+    let mut memwall = with(&["run", "--", "sh", "-c", "echo $$ > began; while :; do sleep 0.2; done"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it starts");
+    let program = || fs::read_to_string(place.path("began")).unwrap_or_default().trim().parse::<i32>().ok();
+    until("the program began", || program().is_some());
+    let number = program().expect("its number");
+    let program = Pid::from_raw(number).expect("a number");
+    let begun = names_in(&temporary);
+    assert_eq!(begun.len(), 2, "{begun:?}");
+    // While memwall lives nobody touches them.
+    run();
+    assert_eq!(names_in(&temporary), begun);
+    memwall.kill().and_then(|()| memwall.wait()).expect("killed");
+    let doctor = || -> Vec<Value> {
+        let output = with(&["doctor", "--json"]).output().expect("it starts");
+        let mut found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        let all = found["leftovers"].as_array_mut().expect("a list");
+        all.retain(|one| {
+            one["path"].as_str().is_some_and(|path| path.contains(&*temporary.to_string_lossy()))
+        });
+        all.sort_by_key(|one| one["path"].to_string());
+        all.iter().map(|one| one["fate"].clone()).collect()
+    };
+    let fates = doctor();
+    assert!(
+        fates[0]["needed_by"].as_array().is_some_and(|users| users.contains(&number.into())),
+        "{fates:?}"
+    );
+    assert_eq!(fates[1], "next_recording");
+    let words = said(&with(&["doctor"]).output().expect("it starts").stdout);
+    for name in &begun {
+        assert!(words.contains("Left behind by") && words.contains(name), "{name}: {words}");
+    }
+    // The program goes on, and what it starts is to find the library.
+    run();
+    assert_eq!(names_in(&temporary), begun[..1]);
+    kill_process(program, Signal::KILL).expect("it goes on");
+    until("nobody needs the library", || doctor() == ["next_recording"]);
+    run();
+    assert_eq!(names_in(&temporary), Vec::<String>::new());
+    assert_eq!(doctor(), Vec::<Value>::new());
+    Held
+}
+
+fn not_left_behind() -> Tried {
+    let place = Place::new();
+    let temporary = temporary(&place);
+    let elsewhere = place.path("elsewhere");
+    for folder in [&elsewhere, &temporary.join("memwall-run-kept"), &temporary.join("memwall-else")] {
+        fs::create_dir(folder).expect("made");
+        fs::write(folder.join("letter"), "").expect("written");
+    }
+    // As a memwall that was killed would have marked it, but behind a link, or of somebody else.
+    fs::write(elsewhere.join("in-use"), "").expect("written");
+    fs::write(temporary.join("memwall-else/in-use"), "").expect("written");
+    symlink(&elsewhere, temporary.join("memwall-run-link")).expect("made");
+    let marked_by_link = temporary.join("memwall-run-mark");
+    fs::create_dir(&marked_by_link).expect("made");
+    symlink(elsewhere.join("in-use"), marked_by_link.join("in-use")).expect("made");
+    if rustix::process::geteuid().is_root() {
+        let others = temporary.join("memwall-run-others");
+        fs::create_dir(&others).expect("made");
+        fs::write(others.join("in-use"), "").expect("written");
+        std::os::unix::fs::chown(&others, Some(65534), None).expect("root may");
+    }
+    let before = names_in(&temporary);
+    let mut run = place.memwall(&["run", "--", "true"]);
+    assert!(run.env("TMPDIR", &temporary).output().expect("it starts").status.success());
+    assert_eq!(names_in(&temporary), before);
+    assert_eq!(names_in(&elsewhere), ["in-use", "letter"]);
     Held
 }

@@ -59,7 +59,7 @@ impl RecordingFile {
         loop {
             // Left by a memwall that was killed, or another's.
             occupant(&part)?;
-            let file = private::open_own_file(&part).map_err(failed)?;
+            let file = private::make_own_file(&part).map_err(failed)?;
             // Where there are no locks nobody can be told apart.
             if !hold::take(&file).unwrap_or(true) {
                 return Err(FileError::Taken { path: place.to_owned() });
