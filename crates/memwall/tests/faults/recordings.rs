@@ -55,6 +55,11 @@ pub const FAULTS: &[Fault] = &[
         held: half_begun,
     },
     Fault {
+        name: "two thirds of the kernel's records are lost",
+        must_hold: "times are the kernel's, what is estimated is marked",
+        held: lost_records,
+    },
+    Fault {
         name: "memwall is killed and leaves its folders",
         must_hold: "the next one removes what nobody needs; the doctor shows the rest",
         held: left_behind,
@@ -254,6 +259,35 @@ fn half_begun() -> Tried {
     assert_eq!(output.status.code(), Some(3), "{}", said(&output.stderr));
     assert_eq!(about(&place, "a.sqlite")["ending"]["exited"], 3);
     assert!(!beside(&place).iter().any(|name| name.ends_with(".part")), "{:?}", beside(&place));
+    Held
+}
+
+fn lost_records() -> Tried {
+    let place = Place::new();
+    fs::write(place.path("a.sqlite"), include_bytes!("../run/recordings/imbalance.sqlite")).expect("written");
+    let recording = Connection::open(place.path("a.sqlite")).expect("a recording");
+    let lost = recording.execute("DELETE FROM sample WHERE id % 3 <> 0", []).expect("samples");
+    recording
+        .execute("UPDATE about SET value = ? WHERE key = 'lost_samples'", [lost as i64])
+        .expect("one row");
+    drop(recording);
+    let found = findings(&place, "a.sqlite");
+    let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("no number: {value}"));
+    let used = number(&found["about"]["usage"]["value"]["user_ns"]);
+    let is_near = |ns: f64| (ns / used - 1.0).abs() < 0.05;
+    assert!(is_near(number(&found["account"]["user_ns"])), "{} of {used}", found["account"]);
+    let threads = found["threads"].as_array().expect("threads");
+    let together = threads.iter().map(|thread| number(&thread["account"]["user_ns"])).sum();
+    assert!(is_near(together), "{together} of {used}");
+    assert_eq!(found["account"]["estimated"]["running"], false);
+    assert_eq!(found["account"]["estimated"]["waiting"], true);
+    assert!(threads.iter().all(|thread| thread["account"]["estimated"]["running"] == true));
+    assert_eq!(found["verdict"]["confidence"], "low");
+    let report = place.memwall(&["report", "a.sqlite", "--verbose"]).output().expect("it starts");
+    let text = said(&report.stdout);
+    for mark in ["estimated since records were lost", "s kernel, ~", "; others were lost", "are estimates"] {
+        assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(mark), "{mark}: {text}");
+    }
     Held
 }
 
