@@ -68,6 +68,11 @@ impl Findings {
     pub fn thread(&self, id: ThreadId) -> Option<&ThreadFinding> {
         self.threads.iter().find(|thread| thread.id == id)
     }
+
+    /// Records of the kernel were lost: what is made from samples and context switches is estimated.
+    pub fn has_losses(&self) -> bool {
+        self.about.lost_samples.value().is_some_and(|lost| *lost > 0)
+    }
 }
 
 /// Findings that were written before loads could be sampled have none.
@@ -126,7 +131,7 @@ pub struct FindingSubject {
     pub samples: u64,
     /// Samples the kernel could not store; missing if it was never asked.
     pub lost_samples: KnownLimits<u64>,
-    /// User time one sample stands for.
+    /// User time one sample stands for; more than the time between two where records were lost.
     pub period_ns: f64,
     /// Processes seen.
     pub processes: u64,
@@ -271,7 +276,7 @@ pub struct TimeShare {
 /// Where thread time went: user, kernel, blocked and preempted sum to it where all are known.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Account {
-    /// In user mode: samples times period.
+    /// In user mode: by the kernel's accounts where those are known, else by samples.
     pub user_ns: f64,
     /// In the kernel on behalf of the program.
     pub kernel_ns: KnownLimits<f64>,
@@ -279,6 +284,25 @@ pub struct Account {
     pub blocked_ns: KnownLimits<f64>,
     /// Off the CPU because another ran there.
     pub preempted_ns: KnownLimits<f64>,
+    /// Which of these are no more than estimates.
+    #[serde(default, skip_serializing_if = "Estimated::is_nothing")]
+    pub estimated: Estimated,
+}
+
+/// Times that are made from samples or context-switch records of which some were lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Estimated {
+    /// User and kernel time.
+    pub running: bool,
+    /// Time off the CPU.
+    pub waiting: bool,
+}
+
+impl Estimated {
+    /// Nothing was lost, or it does not matter.
+    pub const fn is_nothing(&self) -> bool {
+        !self.running && !self.waiting
+    }
 }
 
 impl Account {

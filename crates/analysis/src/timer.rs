@@ -153,7 +153,7 @@ fn subject(run: &Run) -> FindingSubject {
             || KnownLimits::Missing(missing("the kernel did not say how many were lost")),
             KnownLimits::Value,
         ),
-        period_ns: about.period_ns,
+        period_ns: account::sample_ns(run),
         processes: run.processes.len() as u64,
         threads: run.threads.len() as u64,
     }

@@ -9,6 +9,7 @@ pub mod cpus;
 mod data_file;
 pub mod fingerprint;
 mod gaps;
+pub mod hold;
 pub mod isa;
 pub mod model;
 pub mod private;

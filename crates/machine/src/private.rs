@@ -4,7 +4,7 @@
 use std::{
     fs::{DirBuilder, File, OpenOptions, Permissions},
     io,
-    os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _},
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _},
     path::Path,
 };
 
@@ -32,6 +32,25 @@ pub fn create_file(path: &Path) -> io::Result<File> {
 /// The same of a file that must not be there yet, nor a link in its place.
 pub fn create_new_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(path)
+}
+
+/// Opens a file to be read and written, made if it is not there; else like [`open_own_file`].
+pub fn make_own_file(path: &Path) -> io::Result<File> {
+    let made = OpenOptions::new().read(true).write(true).create_new(true).mode(FILE_MODE).open(path);
+    made.or_else(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => open_own_file(path),
+        _ => Err(error),
+    })
+}
+
+/// Opens a file to be read and written that must be ours and not a link, and becomes ours alone.
+pub fn open_own_file(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path)?;
+    if file.metadata()?.uid() != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user"));
+    }
+    file.set_permissions(Permissions::from_mode(FILE_MODE))?;
+    Ok(file)
 }
 
 /// Opens a file to be written behind its end.

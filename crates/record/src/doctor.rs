@@ -1,5 +1,7 @@
 //! What can be measured on a machine, as tried.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 /// The result of `memwall doctor`.
@@ -46,6 +48,29 @@ pub enum CapabilityState {
     Missing,
     /// It is, or may be, there, and a permission or setting keeps us out.
     Blocked,
+}
+
+/// A folder of a memwall that was killed, or that kept it for its user.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Leftover {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Of the files in it.
+    pub bytes: u64,
+    /// How it goes away.
+    pub fate: LeftoverFate,
+}
+
+/// How a leftover goes away.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LeftoverFate {
+    /// `run` and `record` remove it when they begin.
+    NextRecording,
+    /// The same, once these processes have ended: they still use what is in it.
+    NeededBy(Vec<u32>),
+    /// Its user removes it: it was kept for them, or nobody can tell whether it is in use.
+    ByHand,
 }
 
 /// The sources of measurements.

@@ -7,15 +7,18 @@
 //! restores the commit before.
 
 mod about;
+mod beside;
 mod data;
 mod error;
 mod loads;
 mod read;
+mod rows;
 mod schema;
 #[cfg(test)]
 mod tests;
 mod write;
 
+pub use beside::OlderRecording;
 pub use error::FileError;
 pub use read::read;
 pub use schema::{APPLICATION_ID, VERSION};

@@ -20,17 +20,17 @@ use std::{
 
 use ::heap::{Note, NoteFile, NoteRing, VARIABLE};
 use record::file::Writer;
-use tempfile::TempDir;
 
 use self::sites::{Frames, SiteKey};
-use super::{modules::Modules, population::Population, recorder::RecordWindow};
+use super::{modules::Modules, passing::PassingFolder, population::Population, recorder::RecordWindow};
 pub(super) use authors::Leaving;
 pub(super) use entering::{Barrier, barrier};
+pub(super) use folder::nobody_else_can_move;
 
 /// The memory that programs write to, the library, and what was read.
 #[derive(Debug)]
 pub(super) struct Heap {
-    folder: TempDir,
+    folder: PassingFolder,
     library: PathBuf,
     file: NoteFile,
     /// By number of the process.
@@ -137,6 +137,6 @@ impl Heap {
     /// Removes the folder. Processes that go on start others with the library: for them it stays, and its path comes
     /// back.
     pub fn remove(self, somebody_goes_on: bool) -> Option<PathBuf> {
-        somebody_goes_on.then(|| self.folder.keep())
+        somebody_goes_on.then(|| self.folder.leave())
     }
 }

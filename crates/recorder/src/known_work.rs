@@ -3,7 +3,7 @@
 
 use std::{io, path::PathBuf};
 
-use machine::{CpuSet, private, profile::Fingerprint};
+use machine::{CpuSet, profile::Fingerprint};
 use pmu::{
     LinuxKernel,
     sampling::{Sampler, SamplerRequest, SamplingFailure, SamplingStart, Who},
@@ -12,9 +12,9 @@ use record::{
     file::{FileError, Writer, read},
     run::{About, Ending, Run},
 };
-use tempfile::TempDir;
 
 use super::{
+    passing::{PassingFolder, PassingUse},
     recorder::{NEVER, RecordWindow, Recorder},
     session::{SLICE_NS, clock, now_ns},
 };
@@ -62,7 +62,7 @@ pub struct KnownWork<'k> {
     recorder: Recorder,
     about: About,
     file: PathBuf,
-    _folder: TempDir,
+    _folder: PassingFolder,
 }
 
 impl<'k> KnownWork<'k> {
@@ -79,8 +79,7 @@ impl<'k> KnownWork<'k> {
         let request =
             SamplerRequest { start: SamplingStart::ByHand, ..clock(rate_hz, None, Who::Thread(tid), cpus) };
         let sampler = Sampler::open(kernel, &request)?;
-        let permissions = private::folder_permissions();
-        let folder = tempfile::Builder::new().prefix("memwall-").permissions(permissions).tempdir()?;
+        let folder = PassingFolder::make(PassingUse::Recording)?;
         let file = folder.path().join("known.mw");
         let about = about(&code.name, rate_hz);
         let window = RecordWindow { origin_ns: now_ns(), delay_after_exec_ns: None, end_ns: NEVER };

@@ -7,6 +7,8 @@
 //! - Signals of the terminal (Ctrl-C) reach the program and memwall alike: the program decides what they mean, memwall
 //!   goes on until it ends. SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGINT and SIGQUIT sent to memwall alone are passed on.
 //!   Attached to a process, each of them ends the recording and leaves the process alone.
+//! - The recording takes its place when the program was started; one that was there gets another name. If nothing is
+//!   started, nothing changes.
 //! - If memwall is killed the program goes on untouched, and the recording holds what was committed before.
 //! - The recording ends with the program, also if it leaves children running.
 //! - If the disk is full the recording stops, the program goes on.
@@ -25,6 +27,7 @@ mod loads;
 mod memory;
 mod modules;
 mod operand;
+mod passing;
 mod population;
 pub mod program;
 mod recorder;
@@ -40,10 +43,14 @@ use std::{ffi::OsString, io, path::PathBuf, time::Duration};
 
 use machine::Source;
 use pmu::LinuxKernel;
-use record::{file::FileError, run::Ending};
+use record::{
+    file::{FileError, OlderRecording},
+    run::Ending,
+};
 
 pub use code_store::complete;
 pub use known_work::{GeneratedCode, KnownWork, KnownWorkError};
+pub use passing::{PassingFolder, PassingUse, clear_leftovers, leftovers};
 
 /// What to record, and how.
 #[derive(Clone, Debug, PartialEq)]
@@ -117,13 +124,15 @@ pub struct RecordOutcome {
     pub ending: Ending,
     /// From the first instruction to the end of recording.
     pub elapsed: Duration,
-    /// Samples in the recording.
-    pub samples: u64,
+    /// Samples in the recording; none if the recording is gone.
+    pub samples: Option<u64>,
+    /// The recording that had the name before.
+    pub older: Option<OlderRecording>,
     /// Why there are no samples, and what would allow them.
     pub refusal: Option<String>,
     /// Why no loads were sampled although that was asked for, and what to do instead.
     pub no_loads: Option<String>,
-    /// Why the recording stopped early; what was measured before is in it.
+    /// Why the recording stopped early; what was measured before is in it, unless it is gone.
     pub trouble: Option<RecordTrouble>,
     /// A folder with the library that writes allocations down, still there because processes of the program go on and
     /// load it into whatever they start.

@@ -90,8 +90,6 @@ struct RecordSession<'k> {
     /// Why allocations are not written down.
     no_heap: Option<String>,
     trouble: Option<RecordTrouble>,
-    /// Samples that are safe in the recording.
-    committed: u64,
 }
 
 /// Why watching ended.
@@ -145,6 +143,14 @@ pub(super) fn clock(rate_hz: u32, call_chain: Option<u16>, who: Who, cpus: CpuSe
     }
 }
 
+/// Lets the child end at its gate.
+fn call_off(child: Child) {
+    let pid = child.pid;
+    drop(child);
+    // Not ours any more only if somebody else has waited for it.
+    let _ = usage::wait(pid, true);
+}
+
 /// What it takes to begin.
 struct Begin<'a, 'k> {
     request: &'a RecordRequest,
@@ -175,7 +181,7 @@ impl<'k> Begin<'_, 'k> {
         let (instrument, refusal) = match instrument {
             Ok(found) => found,
             Err(error) => {
-                self.call_off(child);
+                call_off(child);
                 return Err(error);
             }
         };
@@ -195,19 +201,11 @@ impl<'k> Begin<'_, 'k> {
         session.refusal = refusal;
         self.sample_loads(&mut session, Who::Child(child.pid));
         if let Err(source) = child.go() {
-            self.call_off(child);
+            call_off(child);
             return Err(RecordError::NotExecutable { program: name(), source });
         }
+        session.settle();
         Ok(session)
-    }
-
-    /// Lets the child end at its gate, and removes what was begun.
-    fn call_off(&self, child: Child) {
-        let pid = child.pid;
-        drop(child);
-        // Not ours any more only if somebody else has waited for it.
-        let _ = usage::wait(pid, true);
-        let _ = std::fs::remove_file(&self.request.output);
     }
 
     fn attach(&self, pid: u32, signals: CaughtSignals) -> Result<RecordSession<'k>, RecordError> {
@@ -239,6 +237,7 @@ impl<'k> Begin<'_, 'k> {
         self.sample_loads(&mut session, Who::Process(number));
         let words = "it was running already when memwall came";
         session.no_heap = self.request.heap.then(|| words.to_owned());
+        session.settle();
         Ok(session)
     }
 
@@ -291,7 +290,6 @@ impl<'k> Begin<'_, 'k> {
             refusal: None,
             no_heap: None,
             trouble: None,
-            committed: 0,
         }
     }
 

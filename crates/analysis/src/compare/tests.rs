@@ -56,6 +56,7 @@ fn run(wall_ns: u64, functions: &[(&str, u64, f64)]) -> Findings {
             kernel_ns: KnownLimits::Missing(missing()),
             blocked_ns: KnownLimits::Missing(missing()),
             preempted_ns: KnownLimits::Missing(missing()),
+            estimated: Estimated::default(),
         },
         threads: Vec::new(),
         symbols: functions

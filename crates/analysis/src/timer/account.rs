@@ -2,19 +2,18 @@
 
 use record::run::{Run, Slice};
 
-use crate::findings::{Account, KnownLimits};
+use crate::findings::{Account, Estimated, KnownLimits};
 
 const NO_SWITCHES: &str = "the kernel gave no context-switch records";
 
 /// Time of all threads together.
 pub(crate) fn overall(run: &Run) -> Account {
     let (samples, slices) = (run.samples.place.len(), run.slices.iter());
-    let (user_ns, kernel_ns) = match run.about.usage {
-        Some(usage) if samples == 0 => (usage.user_ns as f64, KnownLimits::Value(usage.system_ns as f64)),
-        Some(usage) => (samples as f64 * run.about.period_ns, KnownLimits::Value(usage.system_ns as f64)),
-        None => user_and_kernel(run, slices.clone(), samples as u64),
-    };
-    account(slices, user_ns, kernel_ns)
+    let Some(usage) = run.about.usage else { return of_thread(run, slices, samples as u64) };
+    // Samples show more where children ran that nobody waited for: those are in no account.
+    let user_ns = (samples as f64 * sample_ns(run)).max(usage.user_ns as f64);
+    let estimated = Estimated { running: false, waiting: has_losses(run) };
+    account(slices, user_ns, KnownLimits::Value(usage.system_ns as f64), estimated)
 }
 
 /// Time of one thread with this many samples.
@@ -24,7 +23,25 @@ pub(crate) fn of_thread<'a>(
     samples: u64,
 ) -> Account {
     let (user_ns, kernel_ns) = user_and_kernel(run, slices.clone(), samples);
-    account(slices, user_ns, kernel_ns)
+    let is_estimated = has_losses(run);
+    account(slices, user_ns, kernel_ns, Estimated { running: is_estimated, waiting: is_estimated })
+}
+
+/// Records of the kernel are missing, of whatever kind.
+fn has_losses(run: &Run) -> bool {
+    run.about.lost_samples.is_some_and(|lost| lost > 0)
+}
+
+/// User time that one sample stands for. Where records were lost it stands for those as well: all together for what the
+/// kernel says the program used, or, where that is not known, as if all that was lost had been samples.
+pub(crate) fn sample_ns(run: &Run) -> f64 {
+    let (samples, period_ns) = (run.samples.place.len() as f64, run.about.period_ns);
+    let Some(lost) = run.about.lost_samples.filter(|lost| *lost > 0 && samples > 0.0) else {
+        return period_ns;
+    };
+    let most = period_ns * (samples + lost as f64) / samples;
+    let used = run.about.usage.map(|usage| usage.user_ns as f64 / samples);
+    used.unwrap_or(most).clamp(period_ns, most)
 }
 
 /// Samples are taken in user mode only: what of the running time none stands for went to the kernel. Where nothing at
@@ -34,7 +51,7 @@ fn user_and_kernel<'a>(
     slices: impl Iterator<Item = &'a Slice>,
     samples: u64,
 ) -> (f64, KnownLimits<f64>) {
-    let user_ns = samples as f64 * run.about.period_ns;
+    let user_ns = samples as f64 * sample_ns(run);
     match sum(slices, |slice| slice.running_ns) {
         KnownLimits::Value(running) if run.samples.place.is_empty() => {
             let why = "without samples it cannot be told from user time, and is counted there";
@@ -49,12 +66,14 @@ fn account<'a>(
     slices: impl Iterator<Item = &'a Slice> + Clone,
     user_ns: f64,
     kernel_ns: KnownLimits<f64>,
+    estimated: Estimated,
 ) -> Account {
     Account {
         user_ns,
         kernel_ns,
         blocked_ns: sum(slices.clone(), |slice| slice.blocked_ns),
         preempted_ns: sum(slices, |slice| slice.preempted_ns),
+        estimated,
     }
 }
 

@@ -4,7 +4,7 @@ use code::MemoryAccess;
 use machine::profile::{LevelName, Profile, ProfileLevel};
 use record::run::Run;
 
-use super::{pattern, streams::AddressStream, tally::Tally};
+use super::{account, pattern, streams::AddressStream, tally::Tally};
 use crate::findings::{KnownLimits, LevelLimit, LimitFindings, Pattern, Rate, StreamLimit};
 
 const NO_PROFILE: &str = "this machine has no profile; run `memwall calibrate`";
@@ -38,7 +38,7 @@ fn running_threads(run: &Run) -> KnownLimits<f64> {
         return KnownLimits::Missing("the recording was cut off before its end".to_owned());
     };
     let running_ns = if run.slices.is_empty() {
-        run.samples.place.len() as f64 * run.about.period_ns
+        run.samples.place.len() as f64 * account::sample_ns(run)
     } else {
         run.slices.iter().map(|slice| slice.running_ns as f64).sum()
     };

@@ -23,7 +23,8 @@ pub(crate) fn remarks(
         Some(lost) if lost > 0 => {
             let percent = lost as f64 / (samples as f64 + lost as f64) * 100.0;
             remarks.push(format!(
-                "{lost} samples ({percent:.1} % of all) were lost; a lower --rate loses fewer."
+                "{lost} records of the kernel were lost, beside {samples} samples that were taken ({percent:.1} %): shares, \
+                 times of threads and time off the CPU are estimates. A lower --rate loses fewer."
             ));
         }
         _ => {}

@@ -10,7 +10,7 @@ use record::{ids::*, run::*};
 use super::*;
 use trust::{Standing, Trust};
 
-use crate::findings::{Confidence, HeldBack, Nature, Pattern, Split, ThreadActivity};
+use crate::findings::{Confidence, Estimated, HeldBack, Nature, Pattern, Split, ThreadActivity};
 
 pub(super) const BASE: u64 = 0x1000;
 
@@ -291,6 +291,32 @@ fn time_off_the_cpu_and_in_the_kernel_is_accounted() {
     run.slices.clear();
     let findings = analyse(&run, None, &TimerOptions::default());
     assert!(findings.account.kernel_ns.missing().is_some() && findings.account.total_ns().is_none());
+}
+
+#[test]
+fn times_are_the_kernels_where_records_were_lost() {
+    let mut run = run(&DIVIDE, &[(4, None); 100]);
+    let slice =
+        Slice { thread: ThreadId(0), slice: 0, running_ns: 2e8 as u64, blocked_ns: 5, preempted_ns: 5 };
+    run.slices = vec![slice];
+    run.about.usage = Some(Usage { user_ns: 3e8 as u64, system_ns: 1e7 as u64, ..Usage::default() });
+    let whole = analyse(&run, None, &TimerOptions::default());
+    assert_eq!((whole.account.user_ns, whole.account.estimated), (3e8, Estimated::default()));
+    assert_eq!((whole.threads[0].account.user_ns, whole.about.period_ns), (1e8, 1e6));
+    run.about.lost_samples = Some(400);
+    let holed = analyse(&run, None, &TimerOptions::default());
+    assert_eq!((holed.account.user_ns, holed.account.kernel_ns.value()), (3e8, Some(&1e7)));
+    assert_eq!(holed.account.estimated, Estimated { running: false, waiting: true });
+    let thread = &holed.threads[0].account;
+    assert_eq!((thread.user_ns, thread.estimated), (3e8, Estimated { running: true, waiting: true }));
+    assert!(thread.user_ns + thread.kernel_ns.value().unwrap() <= 3e8);
+    assert_eq!(holed.verdict.confidence, Confidence::Low);
+    assert!(holed.remarks.iter().any(|remark| remark.contains("are estimates")), "{:?}", holed.remarks);
+    // Attached to, or cut off: nobody but the samples tells, at most as many as were lost.
+    run.about.usage = None;
+    let alone = analyse(&run, None, &TimerOptions::default());
+    assert_eq!((alone.account.user_ns, alone.about.period_ns), (5e8, 5e6));
+    assert!(alone.account.estimated.running);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use record::run::Run;
 use trust::{Standing, Trust};
 
+use super::account;
 use crate::{
     findings::{
         Confidence, HeldBack, InstructionFinding, KnownLimits, LimitFindings, Nature, Pattern, Split,
@@ -192,14 +193,16 @@ fn confidence(
             lower(Confidence::Medium, format!("The share is known to {points:.0} points only."));
         }
     }
-    if let Some(lost) = run.about.lost_samples.filter(|&lost| lost * 20 > split.samples) {
-        lower(Confidence::Medium, format!("{lost} samples were lost."));
+    if let Some(lost) = run.about.lost_samples.filter(|&lost| lost.saturating_mul(20) > split.samples) {
+        // Rings are full when much happens: what is left is not a fair choice.
+        let to = if lost > split.samples { Confidence::Low } else { Confidence::Medium };
+        lower(to, format!("{lost} records of the kernel were lost."));
     }
     if let Some(stolen) = stolen_share(run).filter(|&share| share > 0.1) {
         let percent = stolen * 100.0;
         lower(Confidence::Medium, format!("The hypervisor took {percent:.0} % of one CPU's time meanwhile."));
     }
-    let user_ns = split.samples as f64 * run.about.period_ns;
+    let user_ns = split.samples as f64 * account::sample_ns(run);
     if let Some(usage) = run.about.usage.filter(|usage| usage.system_ns as f64 > user_ns) {
         let seconds = usage.system_ns as f64 / 1e9;
         lower(

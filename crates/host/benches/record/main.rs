@@ -54,7 +54,7 @@ fn recorder(file: &OsString, command: Vec<OsString>) -> ExitCode {
     let outcome = record(&request, &pmu::Live, &Source::live()).unwrap();
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
-    eprintln!("peak {} samples {}", peak.split_whitespace().nth(1).unwrap(), outcome.samples);
+    eprintln!("peak {} samples {}", peak.split_whitespace().nth(1).unwrap(), outcome.samples.unwrap_or(0));
     ExitCode::from(outcome.exit_code())
 }
 

@@ -39,9 +39,14 @@ pub fn run(options: &Doctor, machine: &Target) -> Result<(), Failure> {
         Target::Simulated(model) => host::simulated::examine(model),
     };
     let trusted = trust::of(machine);
-    let document = DoctorDocument { checkup: &checkup, validation: trusted.basis() };
+    let leftovers = match machine {
+        Target::Native => recorder::leftovers(),
+        Target::Simulated(_) => Vec::new(),
+    };
+    let document = DoctorDocument { checkup: &checkup, validation: trusted.basis(), leftovers: &leftovers };
     options.forms.give(Screen::Out, &document, |columns| {
         let text = report::terminal::doctor::text(&checkup, columns, options.verbose);
-        text + "\n" + &report::terminal::trust::section(trusted.basis(), trust::now(), columns)
+        let trust = report::terminal::trust::section(trusted.basis(), trust::now(), columns);
+        text + "\n" + &trust + &report::terminal::doctor::leftovers(&leftovers, columns)
     })
 }

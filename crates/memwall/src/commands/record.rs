@@ -23,16 +23,17 @@ Examples:
   memwall record --pid 4242 --seconds 10
   memwall report
 
-The recording is one SQLite file, readable by any client (docs/recording.md), also after a crash.
+The recording is one SQLite file, readable by any client (docs/recording.md), also after a crash. An older one of that
+name becomes FILE.old when the program has started; if it cannot be started, nothing changes.
 Exit code: the program's own; 128 and the signal's number if it was killed; 1 or 2 if memwall failed.";
 
 /// Records; gives the program's exit code.
 pub fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
     let outcome = args.recording.record(&args.output)?;
     recording::warn(&outcome);
+    let samples = recording::kept(&outcome, &args.output)?;
     output::say(&format!(
-        "{} samples in {}; 'memwall report {}' shows them",
-        outcome.samples,
+        "{samples} samples in {}; 'memwall report {}' shows them",
         args.output.display(),
         args.output.display()
     ));

@@ -8,12 +8,18 @@ use std::{
 
 use analysis::{reading::Reading, timer::TimerOptions};
 use machine::{
-    Profile, Source, private,
+    Profile, Source,
     profile::Fingerprint,
     store::{Store, StoredProfile},
 };
-use record::{file, run::Run};
-use recorder::{OnRefusal, RecordError, RecordOutcome, RecordRequest, RecordTarget};
+use record::{
+    file::{self, OlderRecording},
+    run::Run,
+};
+use recorder::{
+    OnRefusal, PassingFolder, PassingUse, RecordError, RecordOutcome, RecordRequest, RecordTarget,
+    RecordTrouble,
+};
 use report::{json::RunDocument, terminal::run::Detail};
 
 use crate::{failure::Failure, output, source_files, trust};
@@ -56,6 +62,7 @@ pub struct Recording {
 impl Recording {
     /// Records into a file.
     pub fn record(&self, output: &Path) -> Result<RecordOutcome, Failure> {
+        recorder::clear_leftovers();
         let source = Source::live();
         let target = match self.pid {
             Some(pid) => RecordTarget::Attach(pid),
@@ -152,16 +159,12 @@ fn profile_of(run: &Run) -> Option<Profile> {
 }
 
 /// A place for a recording that nobody asked to keep.
-pub fn passing() -> Result<(tempfile::TempDir, PathBuf), Failure> {
-    let folder = tempfile::Builder::new()
-        .prefix("memwall-")
-        .permissions(private::folder_permissions())
-        .tempdir()
-        .map_err(|error| {
-            Failure::Measurement(format!(
-                "cannot make a folder for the recording: {error}; name a file with --output"
-            ))
-        })?;
+pub fn passing() -> Result<(PassingFolder, PathBuf), Failure> {
+    let folder = PassingFolder::make(PassingUse::Recording).map_err(|error| {
+        Failure::Measurement(format!(
+            "cannot make a folder for the recording: {error}; name a file with --output"
+        ))
+    })?;
     let path = folder.path().join(DEFAULT);
     Ok((folder, path))
 }
@@ -177,11 +180,25 @@ pub fn warn(outcome: &RecordOutcome) {
     }
     if let Some(folder) = &outcome.left_behind {
         output::say(&format!(
-            "processes of the program go on and may start others; when they are done, remove {}",
+            "processes of the program go on and may start others; what they need for that is in {}, and the first \
+             recording after they are done removes it",
             folder.display()
         ));
     }
-    if let Some(trouble) = &outcome.trouble {
+    if let Some(trouble) = outcome.trouble.as_ref().filter(|_| outcome.samples.is_some()) {
         output::say(&format!("the recording stopped early: {trouble}; what was measured before is kept"));
     }
+    if let Some(OlderRecording { path, replaced_another }) = &outcome.older {
+        let another = if *replaced_another { ", in place of the one of that name" } else { "" };
+        output::say(&format!("the older recording is now {}{another}", path.display()));
+    }
+}
+
+/// The number of samples that were kept in a file; a failure if they were not.
+pub fn kept(outcome: &RecordOutcome, path: &Path) -> Result<u64, Failure> {
+    let why = |trouble: &RecordTrouble| trouble.to_string();
+    outcome.samples.ok_or_else(|| {
+        let reason = outcome.trouble.as_ref().map_or_else(|| "it cannot be read back".to_owned(), why);
+        Failure::Measurement(format!("nothing is kept in {}: {reason}", path.display()))
+    })
 }

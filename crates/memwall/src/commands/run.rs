@@ -59,6 +59,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     };
     let outcome = args.recording.record(&path)?;
     recording::warn(&outcome);
+    recording::kept(&outcome, &path)?;
     if let Err(failure) = report(args, &path) {
         // What was measured is not lost with its report.
         let path = passing.map_or(path, |folder| folder.keep().join(recording::DEFAULT));

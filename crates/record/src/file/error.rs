@@ -79,6 +79,33 @@ pub enum FileError {
         /// The file asked for.
         path: PathBuf,
     },
+    /// Another memwall writes it.
+    #[error("{}: another memwall is recording into it; give another name, or wait until it is done", path.display())]
+    Taken {
+        /// The file asked for.
+        path: PathBuf,
+    },
+    /// It is not there any more.
+    #[error("{}: it was removed, or another file put in its place, while it was being written", path.display())]
+    Removed {
+        /// The file being written.
+        path: PathBuf,
+    },
+    /// It has another name now.
+    #[error(
+        "{}: it was moved while it was being written; where it is now it has what was measured until then",
+        path.display()
+    )]
+    Moved {
+        /// The file being written.
+        path: PathBuf,
+    },
+    /// Another program does not let go of the file.
+    #[error("{}: another program keeps the recording locked, so no more could be written", path.display())]
+    Locked {
+        /// The file being written.
+        path: PathBuf,
+    },
     /// The file cannot be made.
     #[error("{}: the recording cannot be made ({detail}); give a name in a folder you may write to", path.display())]
     Uncreatable {
@@ -124,7 +151,7 @@ impl FileError {
         let detail = error.to_string();
         match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => Self::Full { path, detail },
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Locked { path },
             _ => Self::Unwritable { path, detail },
         }
     }

@@ -34,21 +34,23 @@ pub fn read(path: &Path) -> Result<Run, FileError> {
     Ok(run)
 }
 
-/// Whether the file at `path` is a recording of any version.
+/// Whether the file at `path` is a recording of any version; also where somebody holds it, or was killed writing it.
 pub(super) fn is_recording(path: &Path) -> bool {
-    let read = || -> Option<i64> {
-        begins_like_sqlite(path).ok().filter(|yes| *yes)?;
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags).ok()?;
-        connection.pragma_query_value(None, "application_id", |row| row.get(0)).ok()
-    };
-    read() == Some(APPLICATION_ID)
+    // Where SQLite keeps what its application_id is.
+    const ID_AT: usize = 68;
+    let id = APPLICATION_ID.to_be_bytes();
+    let begin = beginning(path, ID_AT + 4).unwrap_or_default();
+    begin.starts_with(MAGIC) && begin.get(ID_AT..) == id.get(4..)
+}
+
+fn beginning(path: &Path, bytes: usize) -> std::io::Result<Vec<u8>> {
+    let mut begin = Vec::new();
+    File::open(path)?.take(bytes as u64).read_to_end(&mut begin)?;
+    Ok(begin)
 }
 
 fn begins_like_sqlite(path: &Path) -> std::io::Result<bool> {
-    let mut begin = Vec::new();
-    File::open(path)?.take(MAGIC.len() as u64).read_to_end(&mut begin)?;
-    Ok(begin == MAGIC)
+    beginning(path, MAGIC.len()).map(|begin| begin == MAGIC)
 }
 
 /// The connection and the version of what is in it.

@@ -188,6 +188,8 @@ fn an_unfinished_recording_has_what_was_flushed() {
     let path = folder.path().join("a.mw");
     let begun = About { ending: Ending::Unknown, elapsed_ns: None, usage: None, noise: None, ..about() };
     let mut writer = Writer::create(&path, &begun).unwrap();
+    assert!(!path.exists());
+    writer.settle().unwrap();
     let run = run();
     writer.process(0, &run.processes[0]);
     writer.thread(0, &run.threads[0]);
@@ -218,6 +220,7 @@ fn a_reader_in_the_way_is_waited_for() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.mw");
     let mut writer = Writer::create(&path, &about()).unwrap();
+    writer.settle().unwrap();
     writer.remark("first");
     let reader = Connection::open(&path).unwrap();
     reader.execute_batch("BEGIN; SELECT * FROM about").unwrap();
@@ -226,6 +229,42 @@ fn a_reader_in_the_way_is_waited_for() {
     writer.remark("second");
     writer.flush().unwrap();
     assert_eq!(read(&path).unwrap().remarks, ["first", "second"]);
+}
+
+#[test]
+fn a_reader_that_stays_is_left_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mw");
+    let mut writer = Writer::create(&path, &about()).unwrap();
+    writer.settle().unwrap();
+    let reader = Connection::open(&path).unwrap();
+    reader.execute_batch("BEGIN; SELECT * FROM about").unwrap();
+    writer.remark("last");
+    writer.finish(&about(), &Code::default()).unwrap();
+    assert!(Writer::create(&path, &about()).is_err(), "still ours");
+    assert_eq!(reader.query_row("SELECT count(*) FROM remark", [], |row| row.get(0)), Ok(0));
+    assert_eq!(read(&path).unwrap().remarks, ["last"]);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn what_is_gone_or_was_never_there_is_not_in_the_recording() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = written(folder.path());
+    let before = fs::read(&path).unwrap();
+    drop(Writer::create(&path, &about()).unwrap());
+    assert_eq!((fs::read(&path).unwrap(), fs::read_dir(folder.path()).unwrap().count()), (before, 1));
+    let mut writer = Writer::create(&path, &about()).unwrap();
+    assert!(matches!(Writer::create(&path, &about()), Err(FileError::Taken { .. })));
+    writer.settle().unwrap();
+    assert_eq!(writer.older().unwrap().path, path.with_extension("mw.old"));
+    assert!(matches!(Writer::create(&path, &about()), Err(FileError::Taken { .. })));
+    assert_eq!(writer.samples(), Some(0));
+    fs::rename(&path, folder.path().join("elsewhere")).unwrap();
+    assert!(matches!(writer.flush(), Err(FileError::Moved { .. })));
+    fs::remove_file(folder.path().join("elsewhere")).unwrap();
+    assert!(matches!(writer.finish(&about(), &Code::default()), Err(FileError::Removed { .. })));
+    assert_eq!(writer.samples(), None);
 }
 
 #[test]
@@ -296,6 +335,7 @@ fn the_address_space_last_seen_counts() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.mw");
     let mut writer = Writer::create(&path, &about()).unwrap();
+    writer.settle().unwrap();
     writer.process(0, &run().processes[0]);
     let areas = data().areas;
     writer.areas(0, areas[..2].to_vec());

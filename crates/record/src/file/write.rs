@@ -1,18 +1,15 @@
 //! Appending to a recording while the program runs.
 
-use std::{
-    fs,
-    num::NonZeroU64,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{num::NonZeroU64, path::Path, time::Duration};
 
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use super::{
-    FileError, about,
-    data::{PendingData, json},
+    FileError, OlderRecording,
+    beside::RecordingFile,
+    data::PendingData,
     loads::PendingLoads,
+    rows::{PendingRows, write_about, write_code},
     schema::{APPLICATION_ID, RESERVE_BYTES, TABLES, VERSION},
 };
 use crate::{
@@ -22,14 +19,15 @@ use crate::{
     run::{About, Function, LineRange, Module, Place, Process, RecordedThread, Run, Slice},
 };
 
-/// As long as a reader holds the file, what was measured waits in memory; beyond this many samples we wait for it.
+/// As long as a reader holds the file, what was measured waits in memory; beyond this many samples we leave the file to it
+/// and go on with a copy.
 const WAITING_SAMPLES: usize = 1 << 18;
 
 /// The same for blocks of memory.
 const WAITING_BLOCKS: usize = 1 << 17;
 
-/// How long we then wait before we give up.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long we wait for the reader before we do.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// One sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,59 +63,32 @@ pub struct Code {
 /// half a second of samples.
 pub struct Writer {
     connection: Connection,
-    path: PathBuf,
+    // Closed after the connection: closing any descriptor of a file lets go of SQLite's locks on it.
+    file: RecordingFile,
     pending: PendingRows,
     stopped: bool,
-}
-
-#[derive(Default)]
-struct PendingRows {
-    processes: Vec<(u32, Process)>,
-    threads: Vec<(u32, RecordedThread)>,
-    modules: Vec<(u32, Module)>,
-    places: Vec<(u32, Place)>,
-    samples: Vec<RecordedSample>,
-    slices: Vec<Slice>,
-    stacks: Vec<(u32, Vec<PlaceId>)>,
-    data: PendingData,
-    loads: PendingLoads,
-    remarks: Vec<String>,
+    /// Samples handed to SQLite in commits that succeeded.
+    committed: u64,
+    older: Option<OlderRecording>,
 }
 
 impl Writer {
-    /// Begins a recording at `path`. A recording of that name is replaced, any other file is left alone.
+    /// Begins a recording that is to be at `path`, and is beside it until [`settle`](Self::settle). Unless that comes, it
+    /// goes away with the writer, and whatever is at `path` stays.
     pub fn create(path: &Path, about: &About) -> Result<Self, FileError> {
-        make_way(path)?;
+        let file = RecordingFile::begin(path)?;
         let failed = |error: rusqlite::Error| FileError::Uncreatable {
             path: path.to_owned(),
             detail: error.to_string(),
         };
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        // SQLite would leave the mode to the umask; its journal takes that of the file.
-        machine::private::create_new_file(path)
-            .map_err(|error| FileError::Uncreatable { path: path.to_owned(), detail: error.to_string() })?;
-        let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
-        let mut writer =
-            Self { connection, path: path.to_owned(), pending: PendingRows::default(), stopped: false };
+        let connection = connect(file.path()).map_err(failed)?;
+        let pending = PendingRows::default();
+        let mut writer = Self { connection, file, pending, stopped: false, committed: 0, older: None };
         writer.prepare(about).map_err(failed)?;
         Ok(writer)
     }
 
     fn prepare(&mut self, about: &About) -> rusqlite::Result<()> {
-        let settings = [
-            // The journal exists only within a commit, and the file is touched only then.
-            ("journal_mode", "DELETE"),
-            ("cache_spill", "OFF"),
-            // Survives our death, not the machine's; waiting for the disk would disturb the program.
-            ("synchronous", "OFF"),
-            // Rows are only ever appended: a small cache is enough, and it is all that grows with the recording.
-            ("cache_size", "-1024"),
-            // Checked once, by the reader.
-            ("foreign_keys", "OFF"),
-        ];
-        for (name, value) in settings {
-            self.connection.pragma_update(None, name, value)?;
-        }
         self.connection.pragma_update(None, "application_id", APPLICATION_ID)?;
         let transaction = self.connection.transaction()?;
         transaction.execute_batch(TABLES)?;
@@ -127,9 +98,36 @@ impl Writer {
         transaction.commit()
     }
 
-    /// Where it is written.
-    pub fn path(&self) -> &Path {
-        &self.path
+    /// Puts the recording where it was asked for: there is something to keep. An older one of that name gets another.
+    pub fn settle(&mut self) -> Result<(), FileError> {
+        self.older = self.file.settle()?;
+        self.reconnect()
+    }
+
+    /// The recording that had the name before.
+    pub fn older(&self) -> Option<&OlderRecording> {
+        self.older.as_ref()
+    }
+
+    /// SQLite must know the file by the name it has now: its journal is found by that.
+    fn reconnect(&mut self) -> Result<(), FileError> {
+        self.connection =
+            connect(self.file.path()).map_err(|error| FileError::writing(self.file.place(), &error))?;
+        Ok(())
+    }
+
+    /// Samples that are in the recording; none if it is gone, or what is there cannot be read.
+    pub fn samples(&self) -> Option<u64> {
+        self.file.check().ok()?;
+        // Rows are numbered from 1, and none is ever removed.
+        let last = "SELECT coalesce(max(id), 0) FROM sample";
+        let found = self.connection.query_row(last, [], |row| row.get(0).map(i64::cast_unsigned));
+        found
+            .or_else(|error| match FileError::writing(self.file.place(), &error) {
+                FileError::Locked { .. } => Ok(self.committed),
+                _ => Err(error),
+            })
+            .ok()
     }
 
     /// A new process, or one that changed.
@@ -232,10 +230,13 @@ impl Writer {
             return Ok(());
         }
         let full = self.is_laden();
-        let patience = if full { PATIENCE } else { Duration::ZERO };
-        match self.commit(patience, None) {
+        let done = match full {
+            true => self.commit_somewhere(None),
+            false => self.commit(Duration::ZERO, None),
+        };
+        match done {
             Ok(()) => Ok(()),
-            Err(FileError::Busy { .. }) if !full => Ok(()),
+            Err(FileError::Locked { .. }) if !full => Ok(()),
             Err(error) => {
                 self.stopped = true;
                 self.pending.drop_measured();
@@ -244,7 +245,8 @@ impl Writer {
         }
     }
 
-    /// Writes how it ended and the code of the samples, in the room that was kept for it where no other is left.
+    /// Writes how it ended and the code of the samples, in the room that was kept for it where no other is left, and
+    /// [settles](Self::settle) the recording if that is still to be done.
     ///
     /// If there is too little room even for that, at least how it ended is written. Nothing can be handed over after it.
     pub fn finish(&mut self, about: &About, code: &Code) -> Result<(), FileError> {
@@ -252,22 +254,57 @@ impl Writer {
             // Without room for a journal on disk; a kill within this last commit would damage the file.
             self.connection
                 .pragma_update(None, "journal_mode", "MEMORY")
-                .map_err(|error| FileError::writing(&self.path, &error))?;
+                .map_err(|error| FileError::writing(self.file.place(), &error))?;
         }
-        let whole = self.commit(PATIENCE, Some((about, code)));
-        let Err(error) = whole else { return Ok(()) };
-        if !matches!(error, FileError::Full { .. } | FileError::Unwritable { .. }) {
+        if let Err(error) = self.commit_somewhere(Some((about, code))) {
+            if !matches!(error, FileError::Full { .. } | FileError::Unwritable { .. }) {
+                return Err(error);
+            }
+            let _ = self.connection.pragma_update(None, "journal_mode", "MEMORY");
+            self.pending.drop_measured();
+            self.pending.remarks.push(format!("The names and code of the functions are missing: {error}."));
+            self.commit(PATIENCE, Some((about, &Code::default())))?;
             return Err(error);
         }
-        let _ = self.connection.pragma_update(None, "journal_mode", "MEMORY");
-        self.pending.drop_measured();
-        self.pending.remarks.push(format!("The names and code of the functions are missing: {error}."));
-        self.commit(PATIENCE, Some((about, &Code::default())))?;
-        Err(error)
+        if !self.file.is_settled() {
+            self.settle()?;
+        }
+        self.file.check()
+    }
+
+    /// Commits to the file, or to a copy that takes its place where a reader does not let go of it.
+    fn commit_somewhere(&mut self, last: Option<(&About, &Code)>) -> Result<(), FileError> {
+        match self.commit(PATIENCE, last) {
+            Err(FileError::Locked { .. }) => {
+                self.leave_to_readers()?;
+                self.commit(PATIENCE, last)
+            }
+            done => done,
+        }
+    }
+
+    /// Goes on with a copy in the place of the file; who has that open goes on reading it as it is.
+    fn leave_to_readers(&mut self) -> Result<(), FileError> {
+        let mut copy = self.file.successor()?;
+        // SQLite takes no other names.
+        let into =
+            copy.path().to_str().ok_or_else(|| FileError::Locked { path: self.file.place().to_owned() })?;
+        self.connection
+            .execute("VACUUM INTO ?", [into])
+            .map_err(|error| FileError::writing(self.file.place(), &error))?;
+        if self.file.is_settled() {
+            copy.settle()?;
+        }
+        // The older file is closed only with its connection.
+        let left = std::mem::replace(&mut self.file, copy);
+        self.reconnect()?;
+        drop(left);
+        Ok(())
     }
 
     /// One transaction with all that is pending, and with `last` the end of the recording.
     fn commit(&mut self, patience: Duration, last: Option<(&About, &Code)>) -> Result<(), FileError> {
+        self.file.check()?;
         let pending = &self.pending;
         let mut work = || {
             self.connection.busy_timeout(patience)?;
@@ -282,10 +319,30 @@ impl Writer {
             }
             transaction.commit()
         };
-        work().map_err(|error| FileError::writing(&self.path, &error))?;
+        work().map_err(|error| FileError::writing(self.file.place(), &error))?;
+        self.committed += self.pending.samples.len() as u64;
         self.pending.clear();
         Ok(())
     }
+}
+
+/// Opens a file that is there, to be appended to.
+fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    let settings = [
+        // The journal exists only within a commit, and the file is touched only then.
+        ("journal_mode", "DELETE"),
+        ("cache_spill", "OFF"),
+        // Survives our death, not the machine's; waiting for the disk would disturb the program.
+        ("synchronous", "OFF"),
+        // Rows are only ever appended: a small cache is enough, and it is all that grows with the recording.
+        ("cache_size", "-1024"),
+        // Checked once, by the reader.
+        ("foreign_keys", "OFF"),
+    ];
+    settings.iter().try_for_each(|(name, value)| connection.pragma_update(None, name, value))?;
+    Ok(connection)
 }
 
 /// Writes a whole run to a new file.
@@ -324,133 +381,4 @@ pub fn write(path: &Path, run: &Run) -> Result<(), FileError> {
         function_of_place: run.places.iter().map(|place| place.function).collect(),
     };
     writer.finish(&run.about, &code)
-}
-
-/// Removes an older recording at `path`, and refuses to remove anything else.
-fn make_way(path: &Path) -> Result<(), FileError> {
-    let uncreatable =
-        |error: std::io::Error| FileError::Uncreatable { path: path.to_owned(), detail: error.to_string() };
-    let length = match fs::metadata(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(uncreatable(error)),
-        Ok(metadata) if metadata.is_file() => metadata.len(),
-        Ok(_) => return Err(FileError::Occupied { path: path.to_owned() }),
-    };
-    if length > 0 && !super::read::is_recording(path) {
-        return Err(FileError::Occupied { path: path.to_owned() });
-    }
-    // An old journal would be applied to the new file.
-    let mut journal = path.as_os_str().to_owned();
-    journal.push("-journal");
-    match fs::remove_file(journal) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(uncreatable(error)),
-        _ => {}
-    }
-    fs::remove_file(path).map_err(uncreatable)
-}
-
-impl PendingRows {
-    fn write(&self, to: &Connection) -> rusqlite::Result<()> {
-        let mut insert = to.prepare("INSERT OR REPLACE INTO process VALUES(?,?,?,?,?,?,?)")?;
-        for (index, p) in &self.processes {
-            let (began, ended) = (p.began_ns.cast_signed(), p.ended_ns.map(u64::cast_signed));
-            insert.execute(params![index, p.pid, p.parent, p.name, p.executable, began, ended])?;
-        }
-        let mut insert = to.prepare("INSERT OR REPLACE INTO thread VALUES(?,?,?,?,?,?)")?;
-        for (index, t) in &self.threads {
-            let (began, ended) = (t.began_ns.cast_signed(), t.ended_ns.map(u64::cast_signed));
-            insert.execute(params![index, t.tid, t.process, t.name, began, ended])?;
-        }
-        let mut insert = to.prepare("INSERT OR REPLACE INTO module VALUES(?,?,?,?,?)")?;
-        for (index, m) in &self.modules {
-            insert.execute(params![index, m.path, m.kind.word(), m.build_id, m.problem])?;
-        }
-        let mut insert = to.prepare("INSERT OR REPLACE INTO place VALUES(?,?,?,?)")?;
-        for (index, p) in &self.places {
-            insert.execute(params![index, p.module, p.address.cast_signed(), p.function])?;
-        }
-        let mut insert = to.prepare("INSERT OR REPLACE INTO stack VALUES(?,?)")?;
-        for (index, places) in &self.stacks {
-            insert.execute(params![index, json(places)])?;
-        }
-        self.data.write(to)?;
-        self.write_measured(to)
-    }
-
-    /// What there may be much of.
-    fn drop_measured(&mut self) {
-        self.samples = Vec::new();
-        self.slices = Vec::new();
-        self.loads.samples = Vec::new();
-        self.data.drop_measured();
-    }
-
-    fn write_measured(&self, to: &Connection) -> rusqlite::Result<()> {
-        let mut insert = to
-            .prepare("INSERT INTO sample(time_ns, thread, cpu, place, address, stack) VALUES(?,?,?,?,?,?)")?;
-        for s in &self.samples {
-            let address = s.address.map(|address| address.get().cast_signed());
-            insert.execute(params![s.time_ns.cast_signed(), s.thread, s.cpu, s.place, address, s.stack])?;
-        }
-        let mut insert = to.prepare(
-            "INSERT INTO slice(thread, slice, running_ns, blocked_ns, preempted_ns) VALUES(?,?,?,?,?)",
-        )?;
-        for s in &self.slices {
-            let [running, blocked, preempted] =
-                [s.running_ns, s.blocked_ns, s.preempted_ns].map(u64::cast_signed);
-            insert.execute(params![s.thread, s.slice, running, blocked, preempted])?;
-        }
-        self.loads.write(to)?;
-        let mut insert = to.prepare("INSERT INTO remark(text) VALUES(?)")?;
-        self.remarks.iter().try_for_each(|text| insert.execute([text]).map(drop))
-    }
-
-    /// Keeps the room for the next batch.
-    fn clear(&mut self) {
-        self.processes.clear();
-        self.threads.clear();
-        self.modules.clear();
-        self.places.clear();
-        self.samples.clear();
-        self.slices.clear();
-        self.stacks.clear();
-        self.data.clear();
-        self.loads.clear();
-        self.remarks.clear();
-    }
-}
-
-fn write_about(to: &Connection, about: &About) -> rusqlite::Result<()> {
-    to.execute("DELETE FROM about", [])?;
-    to.execute("DELETE FROM argument", [])?;
-    let mut insert = to.prepare("INSERT INTO about VALUES(?,?)")?;
-    about::pairs(about).into_iter().try_for_each(|pair| insert.execute(pair).map(drop))?;
-    let mut insert = to.prepare("INSERT INTO argument VALUES(?,?)")?;
-    about
-        .command
-        .iter()
-        .enumerate()
-        .try_for_each(|(index, text)| insert.execute(params![index as i64, text]).map(drop))
-}
-
-fn write_code(to: &Connection, code: &Code) -> rusqlite::Result<()> {
-    let mut insert = to.prepare("INSERT INTO function VALUES(?,?,?,?,?,?,?)")?;
-    for (index, f) in code.functions.iter().enumerate() {
-        let (start, end) = (f.start.cast_signed(), f.end.cast_signed());
-        insert.execute(params![index as i64, f.module, f.symbol, f.name, start, end, f.code])?;
-    }
-    let mut insert = to.prepare("INSERT INTO file VALUES(?,?)")?;
-    for (index, path) in code.files.iter().enumerate() {
-        insert.execute(params![index as i64, path])?;
-    }
-    let mut insert = to.prepare("INSERT INTO line VALUES(?,?,?,?,?,?)")?;
-    for (index, l) in code.lines.iter().enumerate() {
-        let (start, end) = (l.start.cast_signed(), l.end.cast_signed());
-        insert.execute(params![index as i64, l.module, start, end, l.file, l.line])?;
-    }
-    let mut update = to.prepare("UPDATE place SET function = ? WHERE id = ?")?;
-    for (index, function) in code.function_of_place.iter().enumerate() {
-        update.execute(params![function, index as i64])?;
-    }
-    Ok(())
 }

@@ -2,13 +2,12 @@
 
 use std::{fs, io, os::unix::fs::MetadataExt as _, path::Path};
 
-use machine::private;
 use rustix::fs::StatVfsMountFlags;
-use tempfile::TempDir;
+
+use crate::passing::{self, PassingFolder, PassingUse};
 
 /// A folder that programs may be loaded from, with a name that `LD_PRELOAD` can hold.
-pub(super) fn make() -> io::Result<TempDir> {
-    let places = [std::env::temp_dir(), "/tmp".into(), "/var/tmp".into(), "/dev/shm".into()];
+pub(super) fn make() -> io::Result<PassingFolder> {
     let is_fit = |place: &Path| {
         let text = place.as_os_str().as_encoded_bytes();
         let name_fits = text.first() == Some(&b'/') && !text.iter().any(|byte| b": $".contains(byte));
@@ -17,9 +16,8 @@ pub(super) fn make() -> io::Result<TempDir> {
         name_fits && may_load && nobody_else_can_move(place)
     };
     let mut trouble = io::Error::other("no folder for temporary files from which programs may be loaded");
-    for place in places.iter().filter(|place| is_fit(place)) {
-        let builder = &mut tempfile::Builder::new();
-        match builder.prefix("memwall-heap-").permissions(private::folder_permissions()).tempdir_in(place) {
+    for place in passing::places().iter().filter(|place| is_fit(place)) {
+        match PassingFolder::make_in(place, PassingUse::Library) {
             Ok(folder) => return Ok(folder),
             Err(error) => trouble = error,
         }
@@ -29,7 +27,7 @@ pub(super) fn make() -> io::Result<TempDir> {
 
 /// Whether no other user but root can put something else in the place of what is in a folder: it and all folders above
 /// it belong to us or root, and where others may write, they may not remove what is not theirs.
-fn nobody_else_can_move(folder: &Path) -> bool {
+pub(crate) fn nobody_else_can_move(folder: &Path) -> bool {
     const OTHERS_WRITE: u32 = 0o022;
     const STICKY: u32 = 0o1000;
     let us = rustix::process::geteuid().as_raw();

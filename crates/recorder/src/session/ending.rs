@@ -27,10 +27,8 @@ impl RecordSession<'_> {
         self.gone().iter().for_each(|text| self.recorder.writer.remark(text));
         self.data_remarks();
         let code = self.recorder.code(self.pid);
-        match self.recorder.writer.finish(&self.about, &code) {
-            Ok(()) if self.trouble.is_none() => self.committed = self.recorder.counts.samples,
-            Ok(()) => {}
-            Err(error) => self.trouble = self.trouble.take().or(Some(error.into())),
+        if let Err(error) = self.recorder.writer.finish(&self.about, &code) {
+            self.trouble = self.trouble.take().or(Some(error.into()));
         }
     }
 

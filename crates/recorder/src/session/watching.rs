@@ -43,12 +43,19 @@ impl RecordSession<'_> {
         Ok(RecordOutcome {
             ending,
             elapsed: Duration::from_nanos(self.about.elapsed_ns.unwrap_or(0)),
-            samples: self.committed,
+            samples: self.recorder.writer.samples(),
+            older: self.recorder.writer.older().cloned(),
             refusal: self.refusal,
             no_loads: self.no_loads,
             trouble: self.trouble,
             left_behind,
         })
+    }
+
+    /// There is something to record: from now on killing memwall leaves a recording. Where that fails it is tried again at
+    /// the end, and said then.
+    pub(super) fn settle(&mut self) {
+        let _ = self.recorder.writer.settle();
     }
 
     /// Does a part of the work. Where that panics the program must not pay for it: recording is over, what was committed
@@ -88,7 +95,6 @@ impl RecordSession<'_> {
                     self.trouble = Some(error.into());
                     return Cause::Unwritable;
                 }
-                self.committed = self.recorder.counts.samples;
             }
             if let Some(cause) = self.has_ended(activity == RingActivity::Over) {
                 return cause;

@@ -2,7 +2,7 @@
 
 use ::trust::Basis;
 use machine::{Profile, Topology, model::Model};
-use record::doctor::Checkup;
+use record::doctor::{Checkup, Leftover};
 use serde::Serialize;
 
 /// Of `memwall doctor`: the checkup, and whether the machine was validated.
@@ -13,6 +13,8 @@ pub struct DoctorDocument<'a> {
     pub checkup: &'a Checkup,
     /// Which validation there is, or why none.
     pub validation: &'a Basis,
+    /// Folders that memwalls left behind.
+    pub leftovers: &'a [Leftover],
 }
 
 /// Of `memwall profile`: the profile, its age, and what is different now.

@@ -1,7 +1,7 @@
 //! What can be measured here, as people read it.
 
 use anstyle::{AnsiColor, Style};
-use record::doctor::{BestInstrument, Capability, CapabilityState, Checkup};
+use record::doctor::{BestInstrument, Capability, CapabilityState, Checkup, Leftover, LeftoverFate};
 
 use crate::{
     layout::prose::{width, wrap, wrap_in},
@@ -41,6 +41,40 @@ pub fn text(checkup: &Checkup, columns: usize, verbose: bool) -> String {
         );
     }
     out
+}
+
+/// What memwalls left behind, and how it goes away; nothing if nothing is left.
+pub fn leftovers(all: &[Leftover], columns: usize) -> String {
+    if all.is_empty() {
+        return String::new();
+    }
+    let mut out = format!("\n{}", wrap_in(HEADING, "", "Left behind by earlier runs of memwall", columns));
+    for Leftover { path, bytes, fate } in all {
+        let path = path.display();
+        let size = machine::Bytes(*bytes);
+        let how = match fate {
+            LeftoverFate::NextRecording => "the next 'memwall run' or 'record' removes it".to_owned(),
+            LeftoverFate::NeededBy(users) => format!(
+                "{} still {} it; the first 'memwall run' or 'record' after that removes it",
+                processes(users),
+                if users.len() == 1 { "needs" } else { "need" }
+            ),
+            LeftoverFate::ByHand => {
+                format!("kept, or nobody can tell who uses it; remove it with rm -r {path}")
+            }
+        };
+        out += &wrap("  • ", &format!("{path} ({size}): {how}."), columns);
+    }
+    out
+}
+
+/// The first few of them by number.
+fn processes(numbers: &[u32]) -> String {
+    const SHOWN: usize = 5;
+    let first: Vec<String> = numbers.iter().take(SHOWN).map(u32::to_string).collect();
+    let what = if numbers.len() == 1 { "process" } else { "processes" };
+    let more = if numbers.len() > SHOWN { ", …" } else { "" };
+    format!("{what} {}{more}", first.join(", "))
 }
 
 /// The best instrument and what it leaves unknown.

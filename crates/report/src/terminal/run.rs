@@ -13,6 +13,7 @@ pub(crate) mod verdict;
 
 use analysis::findings::{Findings, Objects};
 
+pub(crate) use account::about;
 pub use subject::seconds;
 
 use crate::{

@@ -1,7 +1,7 @@
 //! A hash join made up by hand: its findings, its data, its code, its samples over time.
 
 use analysis::findings::{
-    AccessPattern, Account, Confidence, FindingSubject, Findings, Flagged, FlaggedPart, HeldBack,
+    AccessPattern, Account, Confidence, Estimated, FindingSubject, Findings, Flagged, FlaggedPart, HeldBack,
     InstructionFinding, KnownLimits, LevelLimit, LimitFindings, LineUse, Nature, ObjectFinding, ObjectKind,
     ObjectPages, ObjectSharing, ObjectSite, ObjectUse, Objects, Pattern, Rate, SCHEMA, SharedLine,
     SourceLine, Split, StreamLimit, SymbolFinding, ThreadActivity, ThreadFinding, TimeShare, Timeline,
@@ -51,6 +51,7 @@ fn account(user_ns: f64) -> Account {
         kernel_ns: KnownLimits::Value(4e7),
         blocked_ns: KnownLimits::Value(3.1e8),
         preempted_ns: KnownLimits::Missing("the kernel gave no context-switch records".to_owned()),
+        estimated: Estimated::default(),
     }
 }
 

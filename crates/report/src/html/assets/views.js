@@ -239,7 +239,7 @@ function makeThreadTable(data, readings, selection) {
   const of = (key) => (row) => data.threads[row][key];
   const table = makeTable({
     place: "threads-table",
-    caption: "By thread; times are of the whole run",
+    caption: `By thread; times are of the whole run${data.has_losses ? ", estimated since records were lost" : ""}`,
     noun: "thread",
     count: data.threads.length,
     sort: [1, "descending"],

@@ -26,6 +26,8 @@ pub(super) struct Payload<'a> {
     page: &'static str,
     activities: Vec<ActivityRow>,
     samples: u64,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    has_losses: bool,
     period_ns: f64,
     overall: Option<[f64; 8]>,
     threads: Vec<ThreadRow>,
@@ -112,6 +114,7 @@ pub(super) fn payload<'a>(page: &RunPage<'a>) -> Payload<'a> {
         page: "run",
         activities: ThreadActivity::ALL.iter().map(|activity| activity_row(*activity)).collect(),
         samples: findings.about.samples,
+        has_losses: findings.has_losses(),
         period_ns: findings.about.period_ns,
         overall: findings.overall.as_ref().map(shares),
         threads: findings.threads.iter().take(MOST_ROWS).map(thread_row).collect(),
@@ -147,7 +150,7 @@ fn activity_row(activity: ThreadActivity) -> ActivityRow {
 }
 
 fn thread_row(thread: &ThreadFinding) -> ThreadRow {
-    let Account { user_ns, kernel_ns, blocked_ns, preempted_ns } = &thread.account;
+    let Account { user_ns, kernel_ns, blocked_ns, preempted_ns, .. } = &thread.account;
     ThreadRow {
         tid: thread.tid,
         pid: thread.pid,

@@ -1,6 +1,6 @@
 //! How the numbers were obtained, and how far to trust them.
 
-use analysis::findings::{Findings, KnownLimits};
+use analysis::findings::{Estimated, Findings, KnownLimits};
 
 use super::RunPage;
 use crate::{
@@ -57,27 +57,28 @@ fn behind(findings: &Findings) -> Vec<(String, String)> {
     };
     let period =
         format!("{} samples, each standing for {}", about.samples, machine::units::nanos(about.period_ns));
-    let mut pairs = vec![("Samples".to_owned(), period), ("Lost samples".to_owned(), lost)];
+    let mut pairs = vec![("Samples".to_owned(), period), ("Lost records".to_owned(), lost)];
     pairs.extend(
         findings.overall.map(|split| {
             ("Undecided".to_owned(), format!("{} % of user time", percent_text(split.undecided)))
         }),
     );
     let account = &findings.account;
-    for (what, known) in [
-        ("In the kernel", &account.kernel_ns),
-        ("Blocked", &account.blocked_ns),
-        ("Waiting for a CPU", &account.preempted_ns),
+    let Estimated { running, waiting } = account.estimated;
+    for (what, known, is_estimate) in [
+        ("In the kernel", &account.kernel_ns, running),
+        ("Blocked", &account.blocked_ns, waiting),
+        ("Waiting for a CPU", &account.preempted_ns, waiting),
     ] {
         let text = match known {
-            KnownLimits::Value(ns) => crate::terminal::run::seconds(*ns),
+            KnownLimits::Value(ns) => crate::terminal::run::about(*ns, is_estimate),
             KnownLimits::Missing(reason) => format!("not known: {reason}"),
         };
         pairs.push((what.to_owned(), text));
     }
     pairs.insert(
         3.min(pairs.len()),
-        ("In user mode".to_owned(), crate::terminal::run::seconds(account.user_ns)),
+        ("In user mode".to_owned(), crate::terminal::run::about(account.user_ns, running)),
     );
     pairs.push(("Recorded by".to_owned(), format!("memwall {} on machine {}", about.memwall, about.machine)));
     pairs

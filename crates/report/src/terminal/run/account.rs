@@ -1,6 +1,6 @@
 //! Where the time went: overall, and per thread.
 
-use analysis::findings::{Account, Findings, KnownLimits, Split, ThreadActivity, ThreadFinding};
+use analysis::findings::{Account, Estimated, Findings, KnownLimits, Split, ThreadActivity, ThreadFinding};
 use anstyle::{AnsiColor, Style};
 
 use super::{bars::bar, subject::seconds};
@@ -32,8 +32,9 @@ pub fn style(activity: ThreadActivity) -> Style {
 pub fn text(findings: &Findings, columns: usize) -> String {
     let mut out = String::new();
     if let Some(split) = &findings.overall {
+        let losses = if findings.has_losses() { "; others were lost" } else { "" };
         let heading = format!(
-            "User time ({}, each standing for {:.2} ms)",
+            "User time ({}, each standing for {:.2} ms{losses})",
             counted(split.samples as usize, "sample"),
             findings.about.period_ns / 1e6
         );
@@ -75,11 +76,20 @@ fn thread_time(account: &Account, columns: usize) -> String {
 
 /// User, kernel and idle time, as far as known.
 pub fn sentence(account: &Account) -> String {
-    let user = format!("Thread time: {} user", seconds(account.user_ns));
-    parts(account).into_iter().fold(user, |text, (known, what)| match known {
-        KnownLimits::Value(ns) => format!("{text}, {} {what}", seconds(*ns)),
-        KnownLimits::Missing(_) => text,
-    })
+    let Estimated { running, waiting } = account.estimated;
+    let user = format!("Thread time: {} user", about(account.user_ns, running));
+    parts(account).into_iter().zip([running, waiting, waiting]).fold(
+        user,
+        |text, ((known, what), is_estimate)| match known {
+            KnownLimits::Value(ns) => format!("{text}, {} {what}", about(*ns, is_estimate)),
+            KnownLimits::Missing(_) => text,
+        },
+    )
+}
+
+/// A time; marked where it is made from what was not lost.
+pub(crate) fn about(ns: f64, is_estimate: bool) -> String {
+    if is_estimate { format!("~{}", seconds(ns)) } else { seconds(ns) }
 }
 
 fn parts(account: &Account) -> [(&KnownLimits<f64>, &'static str); 3] {
@@ -108,14 +118,16 @@ pub fn threads(findings: &Findings, columns: usize) -> String {
         Column::new("no CPU").called("waiting for a CPU").drop_rank(6),
     ]);
     threads.iter().for_each(|thread| table.row(thread_row(thread)));
-    let mut out = wrap_in(HEADING, "", &format!("Threads ({})", threads.len()), columns);
+    let losses = if findings.has_losses() { ", estimated since records were lost" } else { "" };
+    let mut out = wrap_in(HEADING, "", &format!("Threads ({}){losses}", threads.len()), columns);
     out += &table.render(columns).text;
     out
 }
 
 fn thread_row(thread: &ThreadFinding) -> Vec<crate::layout::table::Cell> {
     let share = |of: fn(&Split) -> f64| percent(thread.split.as_ref().map(of));
-    let time = |known: &KnownLimits<f64>| known.value().map_or_else(absent, |ns| seconds(*ns).into());
+    let Estimated { running, waiting } = thread.account.estimated;
+    let time = |known: &KnownLimits<f64>| known.value().map_or_else(absent, |ns| about(*ns, waiting).into());
     vec![
         thread.tid.to_string().into(),
         crate::layout::table::Cell::styled(visible(&thread.name), PLAIN),
@@ -123,7 +135,7 @@ fn thread_row(thread: &ThreadFinding) -> Vec<crate::layout::table::Cell> {
         share(|split| split.loads),
         share(Split::memory),
         share(|split| split.executing),
-        seconds(thread.account.user_ns).into(),
+        about(thread.account.user_ns, running).into(),
         time(&thread.account.blocked_ns),
         time(&thread.account.preempted_ns),
     ]

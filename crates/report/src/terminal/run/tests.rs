@@ -1,9 +1,9 @@
 //! Findings made by hand, in several widths.
 
 use analysis::findings::{
-    AccessPattern, Account, Confidence, FindingSubject, Findings, HeldBack, InstructionFinding, KnownLimits,
-    LevelLimit, LimitFindings, Nature, Pattern, Rate, SCHEMA, SourceLine, Split, StreamLimit, SymbolFinding,
-    ThreadActivity, ThreadFinding, TimeShare, Timeline, TimelineInterval, Verdict,
+    AccessPattern, Account, Confidence, Estimated, FindingSubject, Findings, HeldBack, InstructionFinding,
+    KnownLimits, LevelLimit, LimitFindings, Nature, Pattern, Rate, SCHEMA, SourceLine, Split, StreamLimit,
+    SymbolFinding, ThreadActivity, ThreadFinding, TimeShare, Timeline, TimelineInterval, Verdict,
 };
 use machine::profile::LevelName;
 use record::{
@@ -39,7 +39,17 @@ fn account(user_ns: f64) -> Account {
         kernel_ns: KnownLimits::Value(4e7),
         blocked_ns: KnownLimits::Value(1.2e9),
         preempted_ns: KnownLimits::Missing("the kernel gave no context-switch records".to_owned()),
+        estimated: Estimated::default(),
     }
+}
+
+#[test]
+fn times_that_are_estimates_are_marked() {
+    let estimated = |running, waiting| Account { estimated: Estimated { running, waiting }, ..account(1e9) };
+    let sentence = |account: &Account| super::account::sentence(account);
+    assert!(!sentence(&account(1e9)).contains('~'));
+    assert_eq!(sentence(&estimated(false, true)).matches('~').count(), 1, "of blocked time alone");
+    assert_eq!(sentence(&estimated(true, true)).matches('~').count(), 3);
 }
 
 fn symbol(name: &str, user: f64, loads: f64, top: Vec<usize>) -> SymbolFinding {
