@@ -14,6 +14,7 @@ pub mod model;
 pub mod private;
 pub mod profile;
 mod read;
+pub mod regular;
 pub mod source;
 pub mod steal;
 pub mod store;

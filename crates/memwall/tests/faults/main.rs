@@ -8,6 +8,7 @@ mod letting_in;
 mod noting;
 mod place;
 mod signals;
+mod trusting;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -35,8 +36,15 @@ pub enum Tried {
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let faults =
-        [entering::FAULTS, noting::FAULTS, signals::FAULTS, keeping::FAULTS, letting_in::FAULTS].concat();
+    let faults = [
+        entering::FAULTS,
+        noting::FAULTS,
+        signals::FAULTS,
+        keeping::FAULTS,
+        letting_in::FAULTS,
+        trusting::FAULTS,
+    ]
+    .concat();
     let chosen = faults.iter().filter(|fault| words.iter().all(|word| fault.name.contains(word.as_str())));
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
     println!("\n{:<58} {:<66} held", "fault", "what must hold");
