@@ -122,6 +122,10 @@ fn try_out(path: &Path) -> Result<(), Failure> {
     if path.as_os_str() == STDOUT {
         return Ok(());
     }
+    // A pipe would wait for its reader, who would then find an end at once.
+    if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return Ok(());
+    }
     let is_new = fs::symlink_metadata(path).is_err();
     let mut options = OpenOptions::new();
     options.append(true).create(true).mode(private::FILE_MODE);

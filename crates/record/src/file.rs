@@ -9,6 +9,7 @@
 mod about;
 mod data;
 mod error;
+mod guard;
 mod loads;
 mod read;
 mod schema;

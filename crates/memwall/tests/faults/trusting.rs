@@ -10,10 +10,12 @@ use std::{
 };
 
 use record::run::Run;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use serde_json::Value;
 
 use super::{
     Fault,
-    Tried::{self, Held},
+    Tried::{self, Held, Missing},
     place::{Place, said},
 };
 
@@ -22,6 +24,32 @@ pub const FAULTS: &[Fault] = &[
         name: "a recording names files of ours as its source",
         must_hold: "none is read but below a folder that the user names",
         held: named_sources,
+    },
+    Fault {
+        name: "a pipe lies where a file should",
+        must_hold: "nobody waits for its other end",
+        held: pipes,
+    },
+    Fault { name: "a file has no end (/dev/zero)", must_hold: "it is refused at once", held: endless_files },
+    Fault {
+        name: "a recording is full of tricks (SQL)",
+        must_hold: "it is refused at once, none is played",
+        held: tricky_recordings,
+    },
+    Fault {
+        name: "a journal beside a recording names a file of ours",
+        must_hold: "that file stays",
+        held: journal_that_deletes,
+    },
+    Fault {
+        name: "debug information unfolds to gigabytes (zlib)",
+        must_hold: "the program is recorded in little memory",
+        held: bomb_in_debug_information,
+    },
+    Fault {
+        name: "a profile holds numbers next to nothing (1e-320)",
+        must_hold: "what it is asked for comes at once",
+        held: tiny_numbers,
     },
 ];
 
@@ -104,4 +132,271 @@ fn named_sources() -> Tried {
     assert_eq!(page("code/deep/ours.c", &["--sources", "code/dee"]), (false, true), "another folder");
     refused(&place, &["report", "a.sqlite", "--html", "a.html", "--sources", "none"], "--sources none");
     Held
+}
+
+fn make_pipe(path: &Path) {
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR | Mode::XUSR, 0).expect("a pipe");
+}
+
+fn pipes() -> Tried {
+    let place = Place::new();
+    make_pipe(&place.path("pipe"));
+    make_pipe(&place.path("pipe.toml"));
+    let not_regular = "not a regular file";
+    refused(&place, &["report", "pipe"], not_regular);
+    refused(&place, &["compare", "pipe", "pipe"], not_regular);
+    refused(&place, &["kernels", "--kernel-file", "pipe"], not_regular);
+    refused(&place, &["--model-file", "pipe", "topology"], not_regular);
+    refused(&place, &["models", "show", "--model-file", "pipe"], not_regular);
+    refused(&place, &["scenario", "./pipe.toml"], not_regular);
+    refused(&place, &["run", "--", "./pipe"], "pipe");
+    refused(&place, &["record", "-o", "pipe", "--", "true"], "pipe");
+    // A recording whose program has become a pipe, and which has to be asked for its functions.
+    changed(&place, "cut.sqlite", |run| {
+        run.functions.clear();
+        run.lines.clear();
+        run.places.iter_mut().for_each(|module| module.function = None);
+        for module in &mut run.modules {
+            (module.path, module.build_id) =
+                (place.path("pipe").to_str().expect("text").to_owned(), Some("abcd".into()));
+        }
+    });
+    let (output, _) = ended(&place, &["report", "cut.sqlite", "--verbose"]);
+    assert!(output.status.success(), "{output:?}");
+    for (folder, command) in
+        [("profiles", "profile"), ("trust", "events"), ("profiles", "calibrate"), ("trust", "validate")]
+    {
+        let folder = place.path("data/memwall").join(folder);
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).expect("made");
+        for name in names_of_tiny() {
+            make_pipe(&folder.join(name));
+        }
+        let quick = ["--quick"].as_slice().get(..usize::from(matches!(command, "calibrate" | "validate")));
+        let (output, _) =
+            ended(&place, &[&["--on", "sim:tiny", command], quick.unwrap_or_default()].concat());
+        assert!(output.status.code().is_some(), "{output:?}");
+    }
+    Held
+}
+
+/// Names of the files that are kept for the simulated machine `tiny`.
+fn names_of_tiny() -> Vec<String> {
+    let place = Place::new();
+    let (output, _) = ended(&place, &["--on", "sim:tiny", "calibrate", "--quick"]);
+    assert!(output.status.success(), "{output:?}");
+    let entries = fs::read_dir(place.path("data/memwall/profiles")).expect("there");
+    let names = entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("text"));
+    names.flat_map(|name| [name.replace(".json", ".observations"), name, "other.json".to_owned()]).collect()
+}
+
+fn endless_files() -> Tried {
+    let place = Place::new();
+    let sparse = fs::File::create(place.path("large.toml")).expect("made");
+    sparse.set_len(1 << 40).expect("made long");
+    symlink("/dev/zero", place.path("zero.toml")).expect("made");
+    for (file, word) in [("./zero.toml", "not a regular file"), ("./large.toml", "longer than")] {
+        refused(&place, &["kernels", "--kernel-file", file], word);
+        refused(&place, &["--model-file", file, "topology"], word);
+        refused(&place, &["scenario", file], word);
+    }
+    refused(&place, &["report", "zero.toml"], "not a regular file");
+    Held
+}
+
+fn tricky_recordings() -> Tried {
+    let place = Place::new();
+    let endless = "WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n)";
+    let tricks = [
+        format!("DROP TABLE remark; CREATE VIEW remark AS {endless} SELECT id, 'a' AS text FROM n"),
+        format!(
+            "DROP TABLE remark; CREATE VIEW remark AS {endless} SELECT id, 'a' AS text FROM n WHERE id < 0"
+        ),
+        "ALTER TABLE remark RENAME TO old; CREATE VIEW remark AS SELECT id, text FROM old".to_owned(),
+        "DROP TABLE argument; CREATE TABLE argument(id INTEGER PRIMARY KEY, \
+         text AS (hex(zeroblob(400000000)))); INSERT INTO argument(id) VALUES(0),(1),(2),(3),(4),(5),(6),(7)"
+            .to_owned(),
+        "DROP TABLE remark; CREATE VIRTUAL TABLE remark USING fts5(id, text)".to_owned(),
+    ];
+    for trick in tricks {
+        let path = place.path("tricky.sqlite");
+        fs::copy(kept(), &path).expect("copied");
+        let connection = rusqlite::Connection::open(&path).expect("opened");
+        if connection.execute_batch(&trick).is_err() {
+            // Kinds of tables that this SQLite was built without.
+            continue;
+        }
+        drop(connection);
+        let (output, peak_kib) = ended(&place, &["report", "tricky.sqlite"]);
+        let shown = said(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{trick} {output:?}");
+        assert!(shown.contains("damaged recording"), "{trick} {shown}");
+        assert!(peak_kib < 400 << 10, "{trick} {peak_kib} KiB");
+    }
+    // What people add for themselves does no harm.
+    let path = place.path("mine.sqlite");
+    fs::copy(kept(), &path).expect("copied");
+    let connection = rusqlite::Connection::open(&path).expect("opened");
+    connection
+        .execute_batch(
+            "CREATE INDEX mine ON sample(place); CREATE VIEW my_view AS SELECT count(*) FROM sample; \
+             CREATE TABLE my_notes(a AS (1), b)",
+        )
+        .expect("added");
+    drop(connection);
+    let (output, _) = ended(&place, &["report", "mine.sqlite"]);
+    assert!(output.status.success(), "{output:?}");
+    Held
+}
+
+/// With this begins every rollback journal of SQLite, and ends one that names another file.
+const JOURNAL_MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+
+fn journal_that_deletes() -> Tried {
+    let place = Place::new();
+    let (recording, precious) = (place.path("a.sqlite"), place.path("precious"));
+    fs::copy(kept(), &recording).expect("copied");
+    fs::write(&precious, "a life's work").expect("written");
+    let pages = u32::try_from(fs::metadata(&recording).expect("there").len() / 4096).expect("few");
+    let mut journal = JOURNAL_MAGIC.to_vec();
+    // No page to put back, a salt, so many pages before, sectors of 512 bytes, pages of 4096.
+    for number in [0, 1, pages, 512, 4096] {
+        journal.extend(u32::to_be_bytes(number));
+    }
+    journal.resize(512, 0);
+    let name = precious.to_str().expect("text").as_bytes();
+    journal.extend(u32::MAX.to_be_bytes());
+    journal.extend(name);
+    journal.extend(u32::try_from(name.len()).expect("short").to_be_bytes());
+    journal.extend(name.iter().map(|byte| u32::from(*byte)).sum::<u32>().to_be_bytes());
+    journal.extend(JOURNAL_MAGIC);
+    fs::write(place.path("a.sqlite-journal"), journal).expect("written");
+    for arguments in [&["report", "a.sqlite"][..], &["record", "-o", "a.sqlite", "--", "true"]] {
+        ended(&place, arguments);
+        assert!(precious.exists(), "{arguments:?} removed it");
+    }
+    Held
+}
+
+fn bomb_in_debug_information() -> Tried {
+    /// Of each section; there are several.
+    const UNFOLDED_BYTES: usize = 1 << 30;
+    let place = Place::new();
+    let source =
+        "int main(void) { volatile long n = 0; for (long i = 0; i < 400000000; i++) n += i; return 0; }";
+    let Some(program) = place.build("cc", "bomb", source, &["-g"]) else { return Missing("C compiler") };
+    let mut section = [1_u32.to_le_bytes(), [0; 4]].concat();
+    section.extend((UNFOLDED_BYTES as u64).to_le_bytes());
+    section.extend(1_u64.to_le_bytes());
+    section.extend(zeros_as_zlib(UNFOLDED_BYTES));
+    fs::write(place.path("section"), section).expect("written");
+    const SECTIONS: [&str; 2] = [".debug_info", ".debug_str"];
+    let changes = SECTIONS.map(|name| format!("--update-section {name}=section"));
+    let changed = place.shell(&format!("objcopy {} bomb", changes.join(" ")));
+    if !changed.status.success() {
+        return Missing("objcopy");
+    }
+    let mut elf = fs::read(&program).expect("there");
+    SECTIONS.iter().for_each(|name| mark_compressed(&mut elf, name));
+    fs::write(&program, elf).expect("written");
+    let (output, peak_kib) = ended(&place, &["run", "--", "./bomb"]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(peak_kib < 512 << 10, "{peak_kib} KiB");
+    Held
+}
+
+/// Zeros as a zlib stream of blocks with a fixed code: each repeats the letter before 258 times.
+fn zeros_as_zlib(count: usize) -> Vec<u8> {
+    let mut bits = Bits::default();
+    // The last block, with the fixed code.
+    bits.push(0b011, 3);
+    // The letter 0 is 00110000, length 258 is 11000101, distance 1 is 00000: codes have their high bit first.
+    bits.push(0b0000_1100, 8);
+    let repeats = (count - 1) / 258;
+    for _ in 0..repeats {
+        bits.push(0b0_0000_1010_0011, 13);
+    }
+    for _ in 0..(count - 1) % 258 {
+        bits.push(0b0000_1100, 8);
+    }
+    bits.push(0, 7);
+    let mut stream = vec![0x78, 0x9c];
+    stream.extend(bits.finish());
+    let adler = (u32::try_from(count % 65521).expect("small") << 16) | 1;
+    stream.extend(adler.to_be_bytes());
+    stream
+}
+
+/// Bits, the lowest of each byte first.
+#[derive(Default)]
+struct Bits {
+    bytes: Vec<u8>,
+    rest: u64,
+    waiting: u32,
+}
+
+impl Bits {
+    fn push(&mut self, bits: u64, count: u32) {
+        self.rest |= bits << self.waiting;
+        self.waiting += count;
+        while self.waiting >= 8 {
+            self.bytes.push((self.rest & 0xff) as u8);
+            self.rest >>= 8;
+            self.waiting -= 8;
+        }
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        if self.waiting > 0 {
+            self.bytes.push(self.rest as u8);
+        }
+        self.bytes
+    }
+}
+
+/// Sets the flag of a section of an ELF file of 64 bits.
+fn mark_compressed(elf: &mut [u8], name: &str) {
+    const COMPRESSED: u8 = 8;
+    let number = |elf: &[u8], at: usize, size: usize| {
+        elf[at..at + size].iter().rev().fold(0_usize, |all, byte| (all << 8) | usize::from(*byte))
+    };
+    let (table, count, of_names) = (number(elf, 40, 8), number(elf, 60, 2), number(elf, 62, 2));
+    let names = number(elf, table + 64 * of_names + 24, 8);
+    for header in (0..count).map(|index| table + 64 * index) {
+        let at = names + number(elf, header, 4);
+        if elf[at..].starts_with(name.as_bytes()) && elf[at + name.len()] == 0 {
+            // Which flags there are: eight bytes, of which this is the twelfth bit.
+            elf[header + 9] |= COMPRESSED;
+        }
+    }
+}
+
+fn tiny_numbers() -> Tried {
+    let place = Place::new();
+    let (output, _) = ended(&place, &["--on", "sim:tiny", "calibrate", "--quick"]);
+    assert!(output.status.success(), "{output:?}");
+    let folder = place.path("data/memwall/profiles");
+    let entry = fs::read_dir(folder).expect("there").next().expect("a profile").expect("an entry");
+    let whole: Value = serde_json::from_slice(&fs::read(entry.path()).expect("there")).expect("JSON");
+    for number in [1e-320, 1e-300, 1e300, -1.0] {
+        let mut profile = whole.clone();
+        replace_numbers(&mut profile, number);
+        fs::write(entry.path(), profile.to_string()).expect("written");
+        for arguments in [&["profile", "--html", "a.html"][..], &["profile"]] {
+            let (output, peak_kib) = ended(&place, &[&["--on", "sim:tiny"], arguments].concat());
+            assert!(matches!(output.status.code(), Some(0 | 1)), "{number} {output:?}");
+            assert!(peak_kib < 400 << 10, "{number} {peak_kib} KiB");
+        }
+    }
+    Held
+}
+
+/// Puts `number` in the place of every number with a fraction.
+fn replace_numbers(value: &mut Value, number: f64) {
+    match value {
+        Value::Number(old) if old.is_f64() => *value = number.into(),
+        Value::Array(values) => values.iter_mut().for_each(|value| replace_numbers(value, number)),
+        Value::Object(values) => values.values_mut().for_each(|value| replace_numbers(value, number)),
+        _ => {}
+    }
 }

@@ -12,6 +12,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
 use super::{
     FileError, about,
     data::{PendingData, json},
+    guard,
     loads::PendingLoads,
     schema::{APPLICATION_ID, RESERVE_BYTES, TABLES, VERSION},
 };
@@ -340,9 +341,7 @@ fn make_way(path: &Path) -> Result<(), FileError> {
         return Err(FileError::Occupied { path: path.to_owned() });
     }
     // An old journal would be applied to the new file.
-    let mut journal = path.as_os_str().to_owned();
-    journal.push("-journal");
-    match fs::remove_file(journal) {
+    match fs::remove_file(guard::beside(path, "-journal")) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(uncreatable(error)),
         _ => {}
     }
