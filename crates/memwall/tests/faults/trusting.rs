@@ -51,6 +51,11 @@ pub const FAULTS: &[Fault] = &[
         must_hold: "what it is asked for comes at once",
         held: tiny_numbers,
     },
+    Fault {
+        name: "another user lists our generated code (/tmp/perf-PID.map)",
+        must_hold: "the list is not believed, our own is",
+        held: list_of_another_user,
+    },
 ];
 
 /// Long enough for all that is tried here, on a machine that is busy.
@@ -399,4 +404,53 @@ fn replace_numbers(value: &mut Value, number: f64) {
         Value::Object(values) => values.values_mut().for_each(|value| replace_numbers(value, number)),
         _ => {}
     }
+}
+
+const GENERATES: &str = r#"
+    #define _GNU_SOURCE
+    #include <stdio.h>
+    #include <stdlib.h>
+    #include <string.h>
+    #include <sys/mman.h>
+    #include <unistd.h>
+    /* mov ecx, 400000000; dec ecx; jnz; ret */
+    static const unsigned char CODE[] = {0xb9, 0x00, 0x84, 0xd7, 0x17, 0xff, 0xc9, 0x75, 0xfc, 0xc3};
+    int main(int n, char **v) {
+        char *code = mmap(0, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        memcpy(code, CODE, sizeof CODE);
+        char name[60];
+        snprintf(name, sizeof name, "/tmp/perf-%d.map", getpid());
+        FILE *list = fopen(name, "wx");
+        if (!list) return 1;
+        fprintf(list, "%lx %zx listed_code\n", (unsigned long)code, sizeof CODE);
+        fclose(list);
+        if (n > 1 && chown(name, atoi(v[1]), -1)) return 2;
+        puts(name);
+        for (int i = 0; i < 3; i++) ((void (*)(void))code)();
+    }"#;
+
+fn list_of_another_user() -> Tried {
+    if !rustix::process::geteuid().is_root() {
+        return Missing("right to give files away");
+    }
+    let place = Place::new();
+    let Some(program) = place.build("cc", "generates", GENERATES, &[]) else { return Missing("C compiler") };
+    let named = |arguments: &[&str]| {
+        let command =
+            [&["record", "-o", "a.sqlite", "--", program.to_str().expect("text")], arguments].concat();
+        let (output, _) = ended(&place, &command);
+        assert!(output.status.success(), "{output:?}");
+        fs::remove_file(said(&output.stdout).trim()).expect("the list");
+        let run = record::file::read(&place.path("a.sqlite")).expect("a recording");
+        let is_refused =
+            run.remarks.iter().any(|remark| remark.contains("perf-") && remark.contains("another user"));
+        (run.functions.iter().any(|function| function.name == "listed_code"), is_refused)
+    };
+    match named(&[]) {
+        (true, false) => {}
+        (false, false) => return Missing(prerequisites::PERF_EVENT),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(named(&["65534"]), (false, true));
+    Held
 }
