@@ -10,6 +10,7 @@ mod data_file;
 pub mod fingerprint;
 mod gaps;
 pub mod isa;
+pub mod letters;
 pub mod model;
 pub mod private;
 pub mod profile;

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{cpuid::Cpuid, regular, topology::Gap};
+use crate::{cpuid::Cpuid, letters, regular, topology::Gap};
 
 /// Sysfs attributes are at most a page, lists of CPUs a few.
 const ATTRIBUTE_BYTES: usize = 16 << 10;
@@ -245,7 +245,7 @@ fn excerpt(text: &str) -> String {
 /// a terminal later.
 pub(crate) fn clean(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ").replace(char::is_control, "\u{fffd}")
+    letters::visible(&words.join(" "))
 }
 
 /// A name that is not empty and not absurdly long.

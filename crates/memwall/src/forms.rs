@@ -105,8 +105,8 @@ impl Rows {
     pub fn give(&self, rows: impl FnOnce() -> String) -> Result<bool, Failure> {
         match &self.csv {
             None => return Ok(false),
-            Some(file) if file.as_os_str() == STDOUT => output::text(&rows())?,
-            Some(file) => output::file(file, &rows())?,
+            Some(file) if file.as_os_str() == STDOUT => output::data(&rows())?,
+            Some(file) => output::data_file(file, &rows())?,
         }
         Ok(true)
     }

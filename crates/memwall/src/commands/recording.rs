@@ -181,7 +181,7 @@ pub fn warn(outcome: &RecordOutcome) {
     }
     // Without samples at all the reason is the same.
     if let Some(reason) = outcome.no_loads.as_ref().filter(|_| outcome.refusal.is_none()) {
-        anstream::eprintln!("memwall: recorded without sampled loads: {reason}");
+        output::say(&format!("recorded without sampled loads: {reason}"));
     }
     if let Some(folder) = &outcome.left_behind {
         output::say(&format!(

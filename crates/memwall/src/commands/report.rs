@@ -58,7 +58,7 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
     let sources = args.sources.of_recording()?;
     let read = recording::read(&args.recording)?;
     if let Some(file) = &args.page.html {
-        output::file(file, &read.page(&sources))?;
+        output::data_file(file, &read.page(&sources))?;
     }
     if let Some(file) = &args.folded {
         return output::export(file, |out| out.write_all(report::export::folded(&read.run).as_bytes()));

@@ -75,7 +75,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 fn report(args: &RunArgs, path: &Path, sources: &Readable) -> Result<(), Failure> {
     let read = recording::read(path)?;
     if let Some(file) = &args.page.html {
-        output::file(file, &read.page(sources))?;
+        output::data_file(file, &read.page(sources))?;
     }
     let detail = Detail { top: args.top, verbose: args.verbose };
     args.forms.give(Screen::BesideProgram, &read.document(), |columns| read.text(detail, columns))

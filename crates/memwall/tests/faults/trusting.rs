@@ -16,7 +16,7 @@ use serde_json::Value;
 use super::{
     Fault,
     Tried::{self, Held, Missing},
-    place::{Place, said},
+    place::{Place, memwall, said},
 };
 
 pub const FAULTS: &[Fault] = &[
@@ -55,6 +55,11 @@ pub const FAULTS: &[Fault] = &[
         name: "another user lists our generated code (/tmp/perf-PID.map)",
         must_hold: "the list is not believed, our own is",
         held: list_of_another_user,
+    },
+    Fault {
+        name: "names hold codes for the terminal, or turn its writing",
+        must_hold: "none reaches it, in reports, errors or data",
+        held: names_that_steer,
     },
 ];
 
@@ -452,5 +457,87 @@ fn list_of_another_user() -> Tried {
         other => panic!("{other:?}"),
     }
     assert_eq!(named(&["65534"]), (false, true));
+    Held
+}
+
+/// What must not reach a terminal: escapes, other controls, and what turns the direction of writing.
+const STEERING: &str =
+    "\u{1b}]0;owned\u{7}\u{1b}[8m\u{9b}31m\u{8}\u{7f}\u{202e}\u{2066}\u{2069}\u{200f}\u{200e}\u{61c}\u{202a}";
+
+/// Nothing but line ends steers the terminal, and colours where memwall may use them.
+fn check_harmless(what: &str, bytes: &[u8]) {
+    let text = said(bytes);
+    let mut plain = text.clone();
+    for colour in
+        ["\u{1b}[0m", "\u{1b}[1m", "\u{1b}[2m", "\u{1b}[4m", "\u{1b}[31m", "\u{1b}[32m", "\u{1b}[33m"]
+    {
+        plain = plain.replace(colour, "");
+    }
+    let steering = |letter: &char| {
+        letter.is_control() && *letter != '\n'
+            || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    assert_eq!(plain.chars().find(steering), None, "{what}: {plain:?}");
+}
+
+fn names_that_steer() -> Tried {
+    let place = Place::new();
+    changed(&place, "a.sqlite", |run| {
+        let foul = |text: &mut String| *text = format!("{text}{STEERING}");
+        run.about.command.iter_mut().for_each(foul);
+        run.functions.iter_mut().for_each(|function| foul(&mut function.name));
+        run.files.iter_mut().for_each(foul);
+        run.modules.iter_mut().for_each(|module| {
+            foul(&mut module.path);
+            module.problem = Some(format!("lost{STEERING}"));
+        });
+        run.threads.iter_mut().for_each(|thread| foul(&mut thread.name));
+        run.processes.iter_mut().for_each(|process| foul(&mut process.name));
+        run.remarks.push(format!("A remark{STEERING}\nmemwall: all is well."));
+        run.about.fingerprint.cpu += STEERING;
+    });
+    let missing = format!("missing{STEERING}.toml");
+    let other = format!("other{STEERING}.sqlite");
+    fs::write(place.path(&other), "no recording").expect("written");
+    fs::write(place.path(&missing.replace("missing", "odd")), format!("[kernel.\"{STEERING}"))
+        .expect("written");
+    let odd = missing.replace("missing", "odd");
+    for colour in ["always", "never"] {
+        for arguments in [
+            &["report", "a.sqlite"][..],
+            &["report", "a.sqlite", "--verbose"],
+            &["report", "a.sqlite", "--json"],
+            &["report", "a.sqlite", "--html", "a.html"],
+            &["report", "a.sqlite", "--text", "a.txt", "--verbose"],
+            &["compare", "a.sqlite", "a.sqlite"],
+            &["report", &missing],
+            &["report", &other],
+            &["kernels", "--kernel-file", &missing],
+            &["kernels", "--kernel-file", &odd],
+            &["scenario", &missing],
+            &["scenario", STEERING],
+            &["bench", STEERING],
+            &["count", "-e", STEERING, "--", "true"],
+            &["--on", STEERING, "topology"],
+            &["--model-file", &missing, "topology"],
+            &["run", "--", &missing],
+            &["record", "-o", &other, "--", "true"],
+            &[STEERING],
+            &["report", "--top", STEERING],
+        ] {
+            let (output, _) = ended(&place, &[&["--color", colour], arguments].concat());
+            check_harmless(&format!("stdout of {arguments:?}"), &output.stdout);
+            check_harmless(&format!("stderr of {arguments:?}"), &output.stderr);
+        }
+    }
+    for name in ["a.txt", "a.html"] {
+        check_harmless(name, &fs::read(place.path(name)).expect("written"));
+    }
+    let shown = place.shell("$memwall report a.sqlite --verbose");
+    assert!(!said(&shown.stdout).contains("\nmemwall: all is well"), "a remark starts no line of its own");
+    // JSON and rows in files keep the data.
+    let output = place.memwall(&["report", "a.sqlite", "--json"]).output().expect("starts");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert!(report.to_string().contains('\u{202e}'), "{}", memwall());
     Held
 }
