@@ -49,17 +49,21 @@ mod tests {
 
     #[test]
     fn one_has_it_and_lets_go_with_the_file() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().expect("a file");
         let path = folder.path().join("a");
-        let open = || File::options().write(true).create(true).truncate(false).open(&path).unwrap();
+        let open = || File::options().write(true).create(true).truncate(false).open(&path).expect("a file");
         let (first, second) = (open(), open());
-        assert!(!is_taken(&second).unwrap());
-        assert!(take(&first).unwrap() && take(&first).unwrap(), "it stays ours");
-        assert!(!take(&second).unwrap() && is_taken(&second).unwrap() && !is_taken(&first).unwrap());
+        assert!(!is_taken(&second).expect("a file"));
+        assert!(take(&first).expect("a file") && take(&first).expect("a file"), "it stays ours");
+        assert!(
+            !take(&second).expect("a file")
+                && is_taken(&second).expect("a file")
+                && !is_taken(&first).expect("a file")
+        );
         // Closing another description of the file takes nothing away.
         drop(open());
-        assert!(is_taken(&second).unwrap());
+        assert!(is_taken(&second).expect("a file"));
         drop(first);
-        assert!(take(&second).unwrap());
+        assert!(take(&second).expect("a file"));
     }
 }

@@ -5,13 +5,11 @@
 //! costs neither memory nor a hang.
 
 use std::{
-    fs::{File, OpenOptions},
     io::{ErrorKind, Read},
-    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
 };
 
-use crate::{cpuid::Cpuid, topology::Gap};
+use crate::{cpuid::Cpuid, letters, regular, topology::Gap};
 
 /// Sysfs attributes are at most a page, lists of CPUs a few.
 const ATTRIBUTE_BYTES: usize = 16 << 10;
@@ -208,21 +206,11 @@ impl Source {
 
     /// Up to one byte more than `limit`, so that the caller sees whether there was more.
     fn bytes(&self, path: &str, limit: usize) -> Result<Vec<u8>, ReadError> {
-        let fail = |error: &std::io::Error| failed(path, error);
-        let file = self.open(path).map_err(|error| fail(&error))?;
-        let metadata = file.metadata().map_err(|error| fail(&error))?;
-        if !metadata.is_file() {
-            let kind = if metadata.is_dir() { "a directory" } else { "not a regular file" };
-            return Err(ReadError::Unreadable { path: absolute(path), why: format!("it is {kind}") });
-        }
         let mut bytes = Vec::new();
-        file.take(limit as u64 + 1).read_to_end(&mut bytes).map_err(|error| fail(&error))?;
+        regular::open(&self.root.join(path))
+            .and_then(|file| file.take(limit as u64 + 1).read_to_end(&mut bytes))
+            .map_err(|error| failed(path, &error))?;
         Ok(bytes)
-    }
-
-    /// Opens without waiting, as a pipe in the tree would make us.
-    fn open(&self, path: &str) -> std::io::Result<File> {
-        OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(self.root.join(path))
     }
 }
 
@@ -257,7 +245,7 @@ fn excerpt(text: &str) -> String {
 /// a terminal later.
 pub(crate) fn clean(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ").replace(char::is_control, "\u{fffd}")
+    letters::visible(&words.join(" "))
 }
 
 /// A name that is not empty and not absurdly long.

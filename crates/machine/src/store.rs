@@ -13,6 +13,7 @@ use crate::{
     fingerprint::{FingerprintChange, SIMULATED_ID},
     private,
     profile::{Fingerprint, Profile},
+    regular::{self, LARGEST_RESULT},
 };
 
 /// The schema this version writes and reads.
@@ -178,7 +179,7 @@ impl Store {
     /// The profile with this fingerprint id; `None` if there is no file.
     pub fn load(&self, id: &str) -> Result<Option<Profile>, StoreError> {
         let path = self.path_of(id)?;
-        match fs::read(&path) {
+        match regular::read(&path, LARGEST_RESULT) {
             Ok(text) => parse(&path, &text).map(Some),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(StoreError::Unreadable { path, source }),
@@ -197,7 +198,7 @@ impl Store {
             let path = entry.map_err(unreadable)?.path();
             let hidden = path.file_name().is_none_or(|name| name.to_string_lossy().starts_with('.'));
             if !hidden && path.extension().is_some_and(|extension| extension == "json") {
-                let profile = fs::read(&path)
+                let profile = regular::read(&path, LARGEST_RESULT)
                     .map_err(|source| StoreError::Unreadable { path: path.clone(), source })
                     .and_then(|text| parse(&path, &text));
                 files.push((path, profile));

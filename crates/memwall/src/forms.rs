@@ -105,8 +105,8 @@ impl Rows {
     pub fn give(&self, rows: impl FnOnce() -> String) -> Result<bool, Failure> {
         match &self.csv {
             None => return Ok(false),
-            Some(file) if file.as_os_str() == STDOUT => output::text(&rows())?,
-            Some(file) => output::file(file, &rows())?,
+            Some(file) if file.as_os_str() == STDOUT => output::data(&rows())?,
+            Some(file) => output::data_file(file, &rows())?,
         }
         Ok(true)
     }
@@ -120,6 +120,10 @@ impl Rows {
 /// Opens a file as it will be opened; one that was not there is not there afterwards.
 fn try_out(path: &Path) -> Result<(), Failure> {
     if path.as_os_str() == STDOUT {
+        return Ok(());
+    }
+    // A pipe would wait for its reader, who would then find an end at once.
+    if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
         return Ok(());
     }
     let is_new = fs::symlink_metadata(path).is_err();

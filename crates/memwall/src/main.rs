@@ -4,6 +4,7 @@
 mod commands;
 mod failure;
 mod forms;
+mod harmless;
 mod interrupt;
 mod output;
 mod progress;
@@ -60,7 +61,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(answer) => return output::usage(&answer),
+    };
     output::colour(cli.color);
     match run(&cli) {
         Ok(code) => code,

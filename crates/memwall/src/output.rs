@@ -1,14 +1,19 @@
-//! Where the answer goes: stdout, colours only on a terminal, a broken pipe is no failure.
+//! Where the answer goes: stdout, colours only on a terminal, a broken pipe is no failure. Nothing is printed but from
+//! here, and nothing from here that a terminal would obey.
 
 use std::{
-    io::{self, BufWriter, Write},
+    io::{self, BufWriter, IsTerminal as _, Write},
     path::Path,
+    process::ExitCode,
 };
 
 use machine::private;
 use serde::Serialize;
 
-use crate::failure::Failure;
+use crate::{
+    failure::Failure,
+    harmless::{escaped, harmless, harmless_line},
+};
 
 /// Applies `--color` to everything printed from here on.
 pub fn colour(choice: clap::ColorChoice) {
@@ -32,27 +37,52 @@ pub const FILE_COLUMNS: usize = 100;
 /// Prints a finished text beside the output of a program: on stderr. A reader that went away is no failure.
 pub fn note(text: &str) {
     let mut out = anstream::stderr().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let _ = out.write_all(harmless(text).as_bytes()).and_then(|()| out.flush());
 }
 
 /// One line about ourselves, on stderr. Nobody may be there to read it: a terminal that hung up is no failure.
 pub fn say(line: &str) {
-    note(&format!("memwall: {line}\n"));
+    note(&format!("memwall: {}\n", harmless_line(line)));
 }
 
-/// Writes a finished text into a file, without colours. A new file is the user's alone: reports show arguments.
+/// What the command line was answered with: help on stdout, complaints on stderr.
+pub fn usage(answer: &clap::Error) -> ExitCode {
+    let words = answer.render().ansi().to_string();
+    if answer.use_stderr() {
+        note(&words);
+    } else if let Err(failure) = text(&words) {
+        return failure.report();
+    }
+    ExitCode::from(u8::try_from(answer.exit_code()).unwrap_or(1))
+}
+
+/// Writes a finished text into a file, without colours; people send it to terminals too.
 pub fn file(path: &Path, text: &str) -> Result<(), Failure> {
+    data_file(path, &anstream::adapter::strip_str(&harmless(text)).to_string())
+}
+
+/// Writes data or a page into a file, as it is. A new file is the user's alone: reports show arguments.
+pub fn data_file(path: &Path, data: &str) -> Result<(), Failure> {
     private::create_file(path)
-        .and_then(|mut file| file.write_all(anstream::adapter::strip_str(text).to_string().as_bytes()))
+        .and_then(|mut file| file.write_all(data.as_bytes()))
         .map_err(|error| Failure::Measurement(format!("cannot write {}: {error}", path.display())))
+}
+
+/// Prints data for another tool, as it is; to a terminal, harmless to that.
+pub fn data(data: &str) -> Result<(), Failure> {
+    if io::stdout().is_terminal() {
+        return text(data);
+    }
+    let mut out = io::stdout().lock();
+    Ok(out.write_all(data.as_bytes()).and_then(|()| out.flush())?)
 }
 
 /// Writes what another tool reads, as it is: into a file, or to stdout if that is called `-`.
 pub fn export(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
     if path.as_os_str() == "-" {
-        let mut out = BufWriter::new(io::stdout().lock());
+        let mut out = Vec::new();
         write(&mut out)?;
-        return Ok(out.flush()?);
+        return data(&String::from_utf8_lossy(&out));
     }
     let work = || {
         let mut out = BufWriter::new(private::create_file(path)?);
@@ -64,13 +94,13 @@ pub fn export(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>)
 
 /// Writes `value` into a file as indented JSON.
 pub fn json_file(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
-    file(path, &(rendered(value)? + "\n"))
+    data_file(path, &(rendered(value)? + "\n"))
 }
 
 /// Prints a finished text; a line end is added if it lacks one.
 pub fn text(text: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
-    out.write_all(text.as_bytes())?;
+    out.write_all(harmless(text).as_bytes())?;
     if !text.ends_with('\n') {
         out.write_all(b"\n")?;
     }
@@ -84,5 +114,6 @@ pub fn json(value: &impl Serialize) -> Result<(), Failure> {
 
 fn rendered(value: &impl Serialize) -> Result<String, Failure> {
     serde_json::to_string_pretty(value)
+        .map(|json| escaped(&json))
         .map_err(|error| Failure::Measurement(format!("cannot render JSON: {error}")))
 }

@@ -1,6 +1,7 @@
 //! Progress on stderr, only where a person watches.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use machine::letters;
 
 /// Steps of a bar whose length is a fraction.
 const WHOLE: u64 = 1000;
@@ -18,7 +19,7 @@ pub fn filling() -> ProgressBar {
 /// Sets a bar made by [`filling`].
 pub fn fill(bar: &ProgressBar, fraction: f64, message: &str) {
     bar.set_position((fraction.clamp(0.0, 1.0) * WHOLE as f64) as u64);
-    bar.set_message(message.to_owned());
+    bar.set_message(letters::visible(message));
 }
 
 fn bar(length: u64, template: &str) -> ProgressBar {

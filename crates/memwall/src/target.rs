@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use machine::model::Model;
+use machine::{
+    model::Model,
+    regular::{self, LARGEST_DATA_FILE},
+};
 
 use crate::failure::Failure;
 
@@ -113,7 +116,7 @@ fn builtin(name: &str) -> Result<Model, Failure> {
 
 /// A user's own model.
 pub fn model_file(path: &Path) -> Result<Model, Failure> {
-    let text = std::fs::read_to_string(path)
+    let text = regular::read_text(path, LARGEST_DATA_FILE)
         .map_err(|error| Failure::Usage(format!("cannot read model file {}: {error}", path.display())))?;
     Model::parse(&text, &path.display().to_string()).map_err(Failure::usage)
 }

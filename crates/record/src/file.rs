@@ -10,6 +10,7 @@ mod about;
 mod beside;
 mod data;
 mod error;
+mod guard;
 mod loads;
 mod read;
 mod rows;

@@ -17,5 +17,5 @@ mod validate;
 pub use aggregate::{Aggregate, AggregateRow, MOST_CELLS, MOST_INTERVALS, MOST_ROWS, Track, Tracks};
 pub use bench::bench;
 pub use profile::profile;
-pub use run::{RunPage, SourceText, recording, run};
+pub use run::{RunPage, SourceFinder, SourceReading, SourceText, recording, run};
 pub use validate::validate;

@@ -14,6 +14,8 @@ use std::io::{self, Read as _};
 use std::ops::Deref;
 use std::path::Path;
 
+use machine::regular;
+
 use crate::error::ImageError;
 use crate::identity::FileStamp;
 
@@ -45,13 +47,10 @@ impl Contents {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
                 ImageError::Missing { path: path.to_owned() }
             }
+            _ if regular::is_not_regular(&source) => ImageError::NotRegular { path: path.to_owned() },
             _ => ImageError::Unreadable { path: path.to_owned(), source },
         };
-        // Asked before opening: opening a pipe would wait for its writer.
-        if !std::fs::metadata(path).map_err(failed)?.is_file() {
-            return Err(ImageError::NotRegular { path: path.to_owned() });
-        }
-        let file = File::open(path).map_err(failed)?;
+        let file = regular::open(path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
         let contents = if metadata.len() <= READ_LIMIT_BYTES { read(&file) } else { map(&file) };
         Ok((contents.map_err(failed)?, FileStamp::of(&metadata)))

@@ -9,21 +9,24 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::ffi::OsStr;
+use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use addr2line::{FrameIter, LookupContinuation, LookupResult, SplitDwarfLoad};
 use gimli::{DwarfPackage, EndianSlice, RunTimeEndian};
-use object::{CompressionFormat, Object as _, ObjectSection as _};
+use object::{CompressedData, CompressionFormat, Object as _, ObjectSection as _};
 use self_cell::self_cell;
 
 use crate::contents::Contents;
 use crate::debug_file;
 
-/// How far a compressed section may unfold: zlib's own limit. More is an attack or damage.
-const UNFOLD_LIMIT: u64 = 1032;
-const SECTION_LIMIT_BYTES: u64 = 4 << 30;
+/// What all sections of a file may unfold to, as a multiple of the file: debug information shrinks to a half or a tenth.
+/// More is an attack or damage.
+const UNFOLD_LIMIT: u64 = 32;
+/// For small files, and of all files together.
+const UNFOLDED_BYTES: RangeInclusive<u64> = 64 << 20..=4 << 30;
 /// More split files than this are left unread, each costs a mapping.
 const SPLIT_FILE_LIMIT: usize = 4096;
 
@@ -35,6 +38,8 @@ struct Shelf {
     main: Arc<Contents>,
     path: Option<PathBuf>,
     first: OnceLock<Box<KeptDebug>>,
+    /// Bytes that sections may still unfold to.
+    room: Cell<u64>,
 }
 
 struct KeptDebug {
@@ -43,6 +48,28 @@ struct KeptDebug {
 }
 
 impl Shelf {
+    fn new(main: Arc<Contents>, path: Option<&Path>) -> Self {
+        let room = Cell::new(room_for(&main).max(*UNFOLDED_BYTES.start()));
+        Self { main, path: path.map(Path::to_owned), first: OnceLock::new(), room }
+    }
+
+    /// Keeps another file, whose sections may unfold too.
+    fn keep_file(&self, contents: Arc<Contents>) -> &[u8] {
+        self.room.set(self.room.get().saturating_add(room_for(&contents)).min(*UNFOLDED_BYTES.end()));
+        self.keep(contents)
+    }
+
+    /// The bytes of a section, unfolded if need be; none if it is damaged, or too much for the room that is left.
+    fn unfold<'a>(&'a self, section: CompressedData<'a>) -> Option<&'a [u8]> {
+        if section.format != CompressionFormat::None {
+            self.room.set(self.room.get().checked_sub(section.uncompressed_size)?);
+        }
+        match section.decompress().ok()? {
+            Cow::Borrowed(bytes) => Some(bytes),
+            Cow::Owned(bytes) => Some(self.keep(Arc::new(Contents::Owned(bytes)))),
+        }
+    }
+
     fn keep(&self, contents: Arc<Contents>) -> &[u8] {
         let mut link = &self.first;
         let mut kept = Box::new(KeptDebug { contents, next: OnceLock::new() });
@@ -57,6 +84,10 @@ impl Shelf {
             return link.get().map_or(&[], |kept| &kept.contents);
         }
     }
+}
+
+fn room_for(contents: &Contents) -> u64 {
+    (contents.len() as u64).saturating_mul(UNFOLD_LIMIT).min(*UNFOLDED_BYTES.end())
 }
 
 impl Drop for Shelf {
@@ -91,8 +122,7 @@ pub(crate) struct DebugInfo(Bound);
 impl DebugInfo {
     /// Indexes the units of the file at `path`. `None`: there are none, or they are damaged.
     pub(crate) fn load(contents: Arc<Contents>, path: Option<&Path>) -> Option<Self> {
-        let shelf = Shelf { main: contents, path: path.map(Path::to_owned), first: OnceLock::new() };
-        Bound::try_new(shelf, |shelf| index(shelf).ok_or(())).ok().map(Self)
+        Bound::try_new(Shelf::new(contents, path), |shelf| index(shelf).ok_or(())).ok().map(Self)
     }
 
     /// Calls `visit` with the frames at an address, innermost first.
@@ -125,7 +155,7 @@ fn index(shelf: &Shelf) -> Option<Index<'_>> {
     let file = object::File::parse(&**shelf.main).ok()?;
     let mut dwarf = load(shelf, &file, |id| Some(id.name()))?;
     if let Some(supplement) = debug_file::supplement(&file, shelf.path.as_deref()) {
-        let bytes = shelf.keep(supplement.contents);
+        let bytes = shelf.keep_file(supplement.contents);
         let file = object::File::parse(bytes).ok()?;
         dwarf.set_sup(load(shelf, &file, |id| Some(id.name()))?);
     }
@@ -145,17 +175,7 @@ fn load<'a>(
 /// A section's bytes, unfolded if need be; nothing if it is absent or damaged.
 fn section<'a>(shelf: &'a Shelf, file: &object::File<'a>, name: Option<&str>) -> DwarfReader<'a> {
     let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
-    let bytes = || {
-        let raw = file.section_by_name(name?)?.compressed_data().ok()?;
-        let limit = (raw.data.len() as u64).saturating_mul(UNFOLD_LIMIT).min(SECTION_LIMIT_BYTES);
-        if raw.format != CompressionFormat::None && raw.uncompressed_size > limit {
-            return None;
-        }
-        match raw.decompress().ok()? {
-            Cow::Borrowed(bytes) => Some(bytes),
-            Cow::Owned(bytes) => Some(shelf.keep(Arc::new(Contents::Owned(bytes)))),
-        }
-    };
+    let bytes = || shelf.unfold(file.section_by_name(name?)?.compressed_data().ok()?);
     EndianSlice::new(bytes().unwrap_or_default(), endian)
 }
 
@@ -164,7 +184,7 @@ fn package(shelf: &Shelf) -> Option<DwarfPackage<DwarfReader<'_>>> {
     let mut path = shelf.path.clone()?.into_os_string();
     path.push(".dwp");
     let (contents, _) = Contents::open(Path::new(&path)).ok()?;
-    let file = object::File::parse(shelf.keep(Arc::new(contents))).ok()?;
+    let file = object::File::parse(shelf.keep_file(Arc::new(contents))).ok()?;
     let sections = |id: gimli::SectionId| Ok::<_, gimli::Error>(section(shelf, &file, id.dwo_name()));
     DwarfPackage::load(sections, EndianSlice::new(&[], RunTimeEndian::Little)).ok()
 }
@@ -194,7 +214,7 @@ fn split_file<'a>(
     load: &SplitDwarfLoad<DwarfReader<'a>>,
 ) -> Option<Arc<Dwarf<'a>>> {
     let (contents, _) = Contents::open(path).ok()?;
-    let file = object::File::parse(shelf.keep(Arc::new(contents))).ok()?;
+    let file = object::File::parse(shelf.keep_file(Arc::new(contents))).ok()?;
     let mut dwarf = self::load(shelf, &file, |id| id.dwo_name())?;
     let header = dwarf.units().next().ok()??;
     if dwarf.unit(header).ok()?.dwo_id != Some(load.dwo_id) {

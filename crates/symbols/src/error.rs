@@ -33,6 +33,14 @@ pub enum ImageError {
         /// The file asked for.
         path: PathBuf,
     },
+    /// Somebody else wrote it, who may say what they like.
+    #[error("{}: it belongs to another user ({owner}) and is not believed", path.display())]
+    OtherOwner {
+        /// The file asked for.
+        path: PathBuf,
+        /// Number of the user it belongs to.
+        owner: u32,
+    },
     /// The contents are not an ELF file.
     #[error("{name}: not an ELF file")]
     NotElf {

@@ -1,15 +1,20 @@
 //! Names of code that a running program wrote itself (JIT), as it lists them in `/tmp/perf-PID.map`.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Read as _;
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+
+use machine::regular;
 
 use crate::error::ImageError;
 
 /// More than any program wrote so far; the rest of a longer file is not read.
 const READ_LIMIT_BYTES: u64 = 256 << 20;
+
+/// Whose files are believed everywhere.
+const SUPERUSER: u32 = 0;
 
 /// The names of generated code by address. Where entries overlap, the later line of the file holds: code space is
 /// reused.
@@ -28,17 +33,28 @@ impl PerfMap {
     }
 
     /// Reads the list of process `pid`. A process that generates no code has none: `Ok(None)`.
+    ///
+    /// Anyone may put a file there, before the process is started even: it must be of the superuser, of ourselves or of
+    /// the user of the process, and no link to what we alone may read.
     pub fn open(root: &Path, pid: u32) -> Result<Option<Self>, ImageError> {
         let path = Self::path(root, pid);
-        // Anyone may put a pipe there; opening it would wait.
-        match std::fs::symlink_metadata(&path) {
+        let file = match regular::open_unlinked(&path) {
+            Ok(file) => file,
             Err(source) if source.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(source) if regular::is_not_regular(&source) => return Err(ImageError::NotRegular { path }),
             Err(source) => return Err(ImageError::Unreadable { path, source }),
-            Ok(metadata) if !metadata.is_file() => return Err(ImageError::NotRegular { path }),
-            Ok(_) => {}
+        };
+        let owner = match file.metadata() {
+            Ok(metadata) => metadata.uid(),
+            Err(source) => return Err(ImageError::Unreadable { path, source }),
+        };
+        let of_process =
+            || root.join(format!("proc/{pid}")).metadata().is_ok_and(|found| found.uid() == owner);
+        if owner != SUPERUSER && owner != rustix::process::geteuid().as_raw() && !of_process() {
+            return Err(ImageError::OtherOwner { path, owner });
         }
         let mut bytes = Vec::new();
-        match File::open(&path).and_then(|file| file.take(READ_LIMIT_BYTES).read_to_end(&mut bytes)) {
+        match file.take(READ_LIMIT_BYTES).read_to_end(&mut bytes) {
             Ok(_) => Ok(Some(Self::parse(&bytes))),
             Err(source) => Err(ImageError::Unreadable { path, source }),
         }
@@ -150,6 +166,28 @@ mod tests {
         assert_eq!(map.skipped_lines(), 1);
         std::fs::create_dir(PerfMap::path(root.path(), 43)).expect("a directory");
         assert!(matches!(PerfMap::open(root.path(), 43), Err(ImageError::NotRegular { .. })));
+        std::os::unix::fs::symlink(PerfMap::path(root.path(), 42), PerfMap::path(root.path(), 44))
+            .expect("a link");
+        assert!(matches!(PerfMap::open(root.path(), 44), Err(ImageError::NotRegular { .. })));
+    }
+
+    #[test]
+    fn a_map_of_another_user_is_believed_of_their_own_processes() {
+        const OTHER: u32 = 65_534;
+        let root = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(root.path().join("tmp")).expect("a directory");
+        let path = PerfMap::path(root.path(), 42);
+        std::fs::write(&path, b"0x10 0x10 a\n").expect("a file");
+        if std::os::unix::fs::chown(&path, Some(OTHER), None).is_err() {
+            prerequisites::skip(prerequisites::ROOT, "files cannot be given away");
+            return;
+        }
+        assert!(matches!(PerfMap::open(root.path(), 42), Err(ImageError::OtherOwner { owner: OTHER, .. })));
+        let process = root.path().join("proc/42");
+        std::fs::create_dir_all(&process).expect("a directory");
+        assert!(PerfMap::open(root.path(), 42).is_err(), "our process");
+        std::os::unix::fs::chown(&process, Some(OTHER), None).expect("given away");
+        assert!(PerfMap::open(root.path(), 42).expect("readable").is_some());
     }
 
     proptest! {

@@ -2,7 +2,12 @@
 
 use std::{fs, path::Path};
 
-use machine::{fingerprint::FingerprintChange, profile::Fingerprint, store::Store};
+use machine::{
+    fingerprint::FingerprintChange,
+    profile::Fingerprint,
+    regular::{self, LARGEST_RESULT},
+    store::Store,
+};
 use trust::Validation;
 
 use super::keep::{Files, KeepError};
@@ -25,6 +30,10 @@ pub enum Kept {
 
 /// Finds the validation of a machine. `simulated` is the name of its model, if it is one.
 pub fn consult(store: &Store, now: &Fingerprint, simulated: Option<&str>) -> Result<Kept, KeepError> {
+    // A recording of somebody else says whose it is, and may write a path there.
+    if store.path_of(&now.id).is_err() {
+        return Ok(Kept::Nothing);
+    }
     let files = Files::beside(store, &now.id);
     match files.load()? {
         // A file under this name that was made elsewhere, as when a home directory moves.
@@ -47,7 +56,9 @@ fn all(directory: &Path) -> Vec<Validation> {
     let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let files = paths.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
-    files.filter_map(|path| serde_json::from_slice(&fs::read(path).ok()?).ok()).collect()
+    files
+        .filter_map(|path| serde_json::from_slice(&regular::read(&path, LARGEST_RESULT).ok()?).ok())
+        .collect()
 }
 
 #[cfg(test)]

@@ -6,7 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use machine::{private, store::Store};
+use machine::{
+    private,
+    regular::{self, LARGEST_RESULT},
+    store::Store,
+};
 use record::validate::Observation;
 use trust::{SCHEMA, Validation};
 
@@ -79,7 +83,7 @@ impl Files {
     /// The result of the last validation; none if there was none.
     pub fn load(&self) -> Result<Option<Validation>, KeepError> {
         let path = self.path("json");
-        let text = match fs::read(&path) {
+        let text = match regular::read(&path, LARGEST_RESULT) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(KeepError::Unreadable { path, reason: error.to_string() }),
@@ -105,7 +109,7 @@ impl Files {
 
     /// Observations of an unfinished validation. A line cut short by a crash is left out.
     pub fn observations(&self) -> Vec<Observation> {
-        let text = fs::read_to_string(self.path("observations")).unwrap_or_default();
+        let text = regular::read_text(&self.path("observations"), LARGEST_RESULT).unwrap_or_default();
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 

@@ -21,6 +21,7 @@ pub mod validate;
 use std::path::Path;
 
 use ::kernels::KernelCatalogue;
+use machine::regular::{self, LARGEST_DATA_FILE};
 
 use crate::failure::Failure;
 
@@ -28,7 +29,7 @@ use crate::failure::Failure;
 fn catalogue(file: Option<&Path>) -> Result<KernelCatalogue, Failure> {
     let mut catalogue = KernelCatalogue::builtin().map_err(Failure::measurement)?;
     if let Some(path) = file {
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let text = regular::read_text(path, LARGEST_DATA_FILE).map_err(|error| {
             Failure::Usage(format!("cannot read kernel file {}: {error}", path.display()))
         })?;
         catalogue.add(&text, &path.display().to_string()).map_err(Failure::usage)?;

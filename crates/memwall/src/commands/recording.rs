@@ -2,6 +2,7 @@
 
 use std::{
     ffi::OsString,
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -22,7 +23,7 @@ use recorder::{
 };
 use report::{json::RunDocument, terminal::run::Detail};
 
-use crate::{failure::Failure, output, source_files, trust};
+use crate::{failure::Failure, output, source_files::Readable, trust};
 
 /// The recording that `record` writes and `report` reads if none is named.
 pub const DEFAULT: &str = "memwall.sqlite";
@@ -60,6 +61,13 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// Whether the program is of this user: it then names no file that it could not read by itself.
+    pub fn is_own(&self) -> bool {
+        let owner = |pid| std::fs::metadata(format!("/proc/{pid}")).map(|process| process.uid());
+        let us = rustix::process::geteuid().as_raw();
+        self.pid.is_none_or(|pid| owner(pid).is_ok_and(|owner| owner == us))
+    }
+
     /// Records into a file.
     pub fn record(&self, output: &Path) -> Result<RecordOutcome, Failure> {
         recorder::clear_leftovers();
@@ -129,9 +137,9 @@ impl ReadRecording {
         RunDocument::new(&self.reading)
     }
 
-    /// For a browser.
-    pub fn page(&self) -> String {
-        report::html::recording(&self.run, &self.reading, self.profile.as_ref(), source_files::text)
+    /// For a browser, with source from files that may be read.
+    pub fn page(&self, source: &Readable) -> String {
+        report::html::recording(&self.run, &self.reading, self.profile.as_ref(), &source.reading())
     }
 
     /// For people.
@@ -176,7 +184,7 @@ pub fn warn(outcome: &RecordOutcome) {
     }
     // Without samples at all the reason is the same.
     if let Some(reason) = outcome.no_loads.as_ref().filter(|_| outcome.refusal.is_none()) {
-        anstream::eprintln!("memwall: recorded without sampled loads: {reason}");
+        output::say(&format!("recorded without sampled loads: {reason}"));
     }
     if let Some(folder) = &outcome.left_behind {
         output::say(&format!(

@@ -9,6 +9,7 @@ use crate::{
     failure::Failure,
     forms::{Forms, Page, Screen},
     output,
+    source_files::SourceFolders,
 };
 
 /// Show what a recording says
@@ -22,6 +23,8 @@ pub struct ReportArgs {
     forms: Forms,
     #[command(flatten)]
     page: Page,
+    #[command(flatten)]
+    sources: SourceFolders,
     /// Write folded stacks, for flame graphs; - for stdout
     #[arg(long, value_name = "FILE", conflicts_with_all = ["json", "html", "firefox"])]
     folded: Option<PathBuf>,
@@ -40,18 +43,22 @@ const EXAMPLES: &str = "\
 Examples:
   memwall report                             memwall.sqlite, as 'memwall record' wrote it
   memwall report before.sqlite --verbose
-  memwall report before.sqlite --html before.html
+  memwall report before.sqlite --html before.html --sources ~/app/src
   memwall report before.sqlite --json | jq .verdict
   memwall report before.sqlite --folded - | flamegraph.pl > before.svg
   memwall report before.sqlite --firefox before.json
+
+A recording is data: no file that it names is read, but source below the folders given with --sources, and programs
+whose functions a recording that was cut off lacks.
 
 Schema of --json: memwall.run/1.";
 
 /// Reads, analyses and prints.
 pub fn run(args: &ReportArgs) -> Result<(), Failure> {
+    let sources = args.sources.of_recording()?;
     let read = recording::read(&args.recording)?;
     if let Some(file) = &args.page.html {
-        output::file(file, &read.page())?;
+        output::data_file(file, &read.page(&sources))?;
     }
     if let Some(file) = &args.folded {
         return output::export(file, |out| out.write_all(report::export::folded(&read.run).as_bytes()));

@@ -12,6 +12,7 @@ use crate::{
     failure::Failure,
     forms::{Forms, Page, Screen},
     output,
+    source_files::{Readable, SourceFolders},
 };
 
 /// Run a program and say whether memory holds it back, where, and how sure that is
@@ -27,6 +28,8 @@ pub struct RunArgs {
     forms: Forms,
     #[command(flatten)]
     page: Page,
+    #[command(flatten)]
+    sources: SourceFolders,
     /// Functions and objects to list, instead of as many as fit a screen
     #[arg(long, value_name = "N")]
     top: Option<usize>,
@@ -50,6 +53,7 @@ Schema of --json: memwall.run/1.";
 /// Records, analyses and prints; gives the program's exit code.
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     args.forms.check(&[&args.page.html])?;
+    let sources = args.sources.of_program(args.recording.is_own())?;
     let (passing, path) = match &args.output {
         Some(path) => (None, path.clone()),
         None => {
@@ -60,7 +64,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let outcome = args.recording.record(&path)?;
     recording::warn(&outcome);
     recording::kept(&outcome, &path)?;
-    if let Err(failure) = report(args, &path) {
+    if let Err(failure) = report(args, &path, &sources) {
         // What was measured is not lost with its report.
         let path = passing.map_or(path, |folder| folder.keep().join(recording::DEFAULT));
         output::say(&format!("the recording is kept: 'memwall report {}' shows it", path.display()));
@@ -69,10 +73,10 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(outcome.exit_code()))
 }
 
-fn report(args: &RunArgs, path: &Path) -> Result<(), Failure> {
+fn report(args: &RunArgs, path: &Path, sources: &Readable) -> Result<(), Failure> {
     let read = recording::read(path)?;
     if let Some(file) = &args.page.html {
-        output::file(file, &read.page())?;
+        output::data_file(file, &read.page(sources))?;
     }
     let detail = Detail { top: args.top, verbose: args.verbose };
     args.forms.give(Screen::BesideProgram, &read.document(), |columns| read.text(detail, columns))

@@ -1,6 +1,6 @@
 //! `memwall scenario`: a program made of kernels, timed region by region.
 
-use std::{io::Read, path::Path};
+use std::path::Path;
 
 use host::{
     Host,
@@ -12,7 +12,10 @@ use kernels::{
     KernelCatalogue,
     scenario::{self, Scenario, shipped},
 };
-use machine::{CpuSet, Source};
+use machine::{
+    CpuSet, Source,
+    regular::{self, LARGEST_DATA_FILE},
+};
 
 use crate::{
     failure::Failure,
@@ -20,9 +23,6 @@ use crate::{
     interrupt, output,
     target::Target,
 };
-
-/// A longer file is refused by the parser; no need to read it all.
-const LARGEST_READ: u64 = (1 << 20) + 1;
 
 /// Run a small program of known work: regions of kernels, on threads, over shared or private data
 #[derive(clap::Args)]
@@ -129,15 +129,9 @@ pub fn read(
         let shipped = shipped::find(name).map_err(Failure::usage)?;
         return shipped.parse(catalogue, settings).map_err(Failure::usage);
     }
-    let text = read_file(Path::new(name))
+    let text = regular::read_text(Path::new(name), LARGEST_DATA_FILE)
         .map_err(|error| Failure::Usage(format!("cannot read scenario file {name}: {error}")))?;
     scenario::parse(&text, name, catalogue, settings).map_err(Failure::usage)
-}
-
-fn read_file(path: &Path) -> std::io::Result<String> {
-    let mut bytes = Vec::new();
-    std::fs::File::open(path)?.take(LARGEST_READ).read_to_end(&mut bytes)?;
-    String::from_utf8(bytes).map_err(|_| std::io::Error::other("not a text file in UTF-8"))
 }
 
 fn failure(error: RunError) -> Failure {

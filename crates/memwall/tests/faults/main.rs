@@ -9,6 +9,7 @@ mod noting;
 mod place;
 mod recordings;
 mod signals;
+mod trusting;
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         keeping::FAULTS,
         recordings::FAULTS,
         letting_in::FAULTS,
+        trusting::FAULTS,
     ]
     .concat();
     let chosen = faults.iter().filter(|fault| words.iter().all(|word| fault.name.contains(word.as_str())));

@@ -148,7 +148,7 @@ impl Keys<'_> {
     }
 
     fn positive(&self, key: &str) -> Result<f64, String> {
-        let value = self.real(key)?.filter(|value| value.is_finite() && *value > 0.0);
+        let value = self.real(key)?.filter(|value| value.is_normal() && *value > 0.0);
         value.ok_or_else(|| Self::wrong(key))
     }
 

@@ -1,11 +1,12 @@
 //! Reading a recording back.
 
-use std::{collections::BTreeMap, fs::File, io::Read as _, num::NonZeroU64, path::Path, time::Duration};
+use std::{collections::BTreeMap, io::Read as _, num::NonZeroU64, path::Path, time::Duration};
 
+use machine::regular;
 use rusqlite::{Connection, OpenFlags, Row, types::Value};
 
 use super::{
-    FileError, about, data, loads,
+    FileError, about, data, guard, loads,
     schema::{APPLICATION_ID, VERSION},
 };
 use crate::{
@@ -26,7 +27,9 @@ pub fn read(path: &Path) -> Result<Run, FileError> {
     // One transaction, so that all tables are of the same moment.
     let failed = |error: rusqlite::Error| FileError::reading(path, &error);
     connection.execute_batch("BEGIN").map_err(failed)?;
-    let run = tables(&connection, version).map_err(|trouble| match trouble {
+    let size_bytes = std::fs::metadata(path).map_or(0, |found| found.len());
+    let run = guard::restrain(&connection, size_bytes).and_then(|()| tables(&connection, version));
+    let run = run.map_err(|trouble| match trouble {
         Trouble::Sqlite(error) => failed(error),
         Trouble::Content(detail) => FileError::Damaged { path: path.to_owned(), detail },
     })?;
@@ -45,7 +48,7 @@ pub(super) fn is_recording(path: &Path) -> bool {
 
 fn beginning(path: &Path, bytes: usize) -> std::io::Result<Vec<u8>> {
     let mut begin = Vec::new();
-    File::open(path)?.take(bytes as u64).read_to_end(&mut begin)?;
+    regular::open(path)?.take(bytes as u64).read_to_end(&mut begin)?;
     Ok(begin)
 }
 
@@ -60,16 +63,23 @@ fn open(path: &Path) -> Result<(Connection, i64), FileError> {
         _ => FileError::Unreadable { path: path.to_owned(), source },
     };
     let foreign = |is| FileError::Foreign { path: path.to_owned(), is };
-    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
-        return Err(foreign("not a regular file"));
+    match begins_like_sqlite(path) {
+        Ok(true) => {}
+        Ok(false) => return Err(foreign("no SQLite file")),
+        Err(error) if regular::is_not_regular(&error) => return Err(foreign("not a regular file")),
+        Err(error) => return Err(unreadable(error)),
     }
-    if !begins_like_sqlite(path).map_err(unreadable)? {
-        return Err(foreign("no SQLite file"));
+    if !guard::has_plain_neighbours(path) {
+        return Err(foreign("its journal is not a regular file"));
     }
     let read_only = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let read_write = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     // A journal left behind is applied only by one who may write.
     let opened = identify(path, read_only).or_else(|error| match error {
+        FileError::Interrupted { path, .. } if guard::journal_names_a_file(&path) => {
+            let detail = "it names another file, which SQLite would remove".to_owned();
+            Err(FileError::Interrupted { path, detail })
+        }
         FileError::Interrupted { .. } => identify(path, read_write),
         other => Err(other),
     });
@@ -247,9 +257,9 @@ fn slices(from: &Connection) -> Result<Vec<Slice>, Trouble> {
 }
 
 fn samples(from: &Connection, has_stacks: bool) -> Result<Samples, Trouble> {
-    // Only room to begin with; a wrong number costs nothing but time.
+    // Only room to begin with; a wrong number costs nothing but time, and little room if it is too large.
     let count: Option<i64> = from.query_row("SELECT max(id) FROM sample", [], |row| row.get(0))?;
-    let room = usize::try_from(count.unwrap_or(0)).unwrap_or(0).min(1 << 26);
+    let room = usize::try_from(count.unwrap_or(0)).unwrap_or(0).min(1 << 22);
     let mut samples = Samples {
         time_ns: Vec::with_capacity(room),
         thread: Vec::with_capacity(room),

@@ -55,7 +55,7 @@ const SANITIZERS: [&str; 5] = ["libasan.", "libtsan.", "liblsan.", "libhwasan.",
 pub(crate) fn barrier(path: &Path) -> Option<Barrier> {
     let mut path = path.to_owned();
     for _ in 0..LONGEST_CHAIN {
-        let file = File::open(&path).ok()?;
+        let file = machine::regular::open(&path).ok()?;
         let mut begin = Vec::new();
         (&file).take(256).read_to_end(&mut begin).ok()?;
         match interpreter(&begin) {

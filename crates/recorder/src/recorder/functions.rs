@@ -1,6 +1,6 @@
 //! The code behind the places of a recording.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use record::{file::Code, run::ModuleKind};
 use symbols::PerfMap;
@@ -13,16 +13,24 @@ impl Recorder {
     /// them mapped.
     pub fn code(&mut self, pid: i32) -> Code {
         let mut collector = Collector::new(self.sampled.clone());
+        let mut refusals = BTreeSet::new();
         for (index, number) in self.modules.recorded().to_vec().into_iter().enumerate() {
             let known = self.modules.get(number);
             let is_generated = known.about.kind == ModuleKind::Anonymous;
             let owner = known.pid.filter(|_| is_generated).and_then(|pid| u32::try_from(pid).ok());
-            let names = owner.and_then(|pid| PerfMap::open(Path::new("/"), pid).ok().flatten());
+            let names = owner.and_then(|pid| match PerfMap::open(Path::new("/"), pid) {
+                Ok(names) => names,
+                Err(error) => {
+                    refusals.insert(format!("Code that process {pid} generated has no names: {error}."));
+                    None
+                }
+            });
             let image = self.modules.image(number, pid, None);
             let generated = if is_generated { self.generated.as_slice() } else { &[] };
             let sources = Sources { image, pages: Some(&self.pages), names: names.as_ref(), generated };
             collector.module(u32::try_from(index).unwrap_or(u32::MAX), &self.places, sources);
         }
+        refusals.iter().for_each(|text| self.writer.remark(text));
         collector.finish()
     }
 }

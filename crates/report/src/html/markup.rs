@@ -1,5 +1,7 @@
 //! Markup that is escaped by construction: text and attribute values go in as they are and come out harmless.
 
+use machine::letters;
+
 /// Finished markup.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Html(String);
@@ -108,11 +110,8 @@ pub fn facts(pairs: impl IntoIterator<Item = (String, String)>) -> Html {
 /// A text that programs chose, without what could disturb its surroundings: control characters and marks that turn the
 /// direction of writing are shown, not obeyed.
 pub fn shown(text: &str) -> String {
-    let steers = |letter: char| {
-        (letter.is_control() && letter != '\n')
-            || matches!(letter, '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-    };
-    text.chars().map(|letter| if steers(letter) { '\u{fffd}' } else { letter }).collect()
+    let steers = |letter: char| letter != '\n' && letters::steers(letter);
+    text.chars().map(|letter| if steers(letter) { letters::SIGN } else { letter }).collect()
 }
 
 fn escape(text: &str, out: &mut String) {

@@ -13,7 +13,7 @@ use analysis::{
 use machine::Profile;
 use record::run::Run;
 
-pub use self::sources::SourceText;
+pub use self::sources::{SourceFinder, SourceReading, SourceText};
 use super::{
     Aggregate,
     frame::PageFrame,
@@ -46,6 +46,8 @@ pub struct RunPage<'a> {
     pub functions: &'a [AnnotatedFunction],
     /// Source of those functions, where it was found.
     pub sources: &'a [SourceText],
+    /// What there is to say about source that was not.
+    pub source_remark: Option<&'a str>,
     /// The run over time; without it no range can be selected.
     pub aggregate: Option<&'a Aggregate>,
 }
@@ -64,21 +66,23 @@ const CONTENTS: [(&str, &str); 8] = [
 /// Functions shown instruction by instruction.
 const FUNCTIONS: usize = 60;
 
-/// The page of a recording that was read; `source` gives the text of a file that debug information names.
+/// The page of a recording that was read.
 pub fn recording(
     run: &Run,
     reading: &Reading,
     profile: Option<&Profile>,
-    source: impl Fn(&str) -> Option<String>,
+    source: &SourceReading<'_>,
 ) -> String {
     let functions = reading.listing(run, FUNCTIONS);
+    let (texts, remark) = source.of(&functions);
     let count = reading.objects.objects.len();
     self::run(&RunPage {
         findings: &reading.findings,
         objects: Some(&reading.objects),
         profile,
         functions: &functions,
-        sources: &sources::of(&functions, source),
+        sources: &texts,
+        source_remark: remark.as_deref(),
         aggregate: Some(&Aggregate::collect(&reading.findings, count, reading.samples(run))),
     })
 }
@@ -94,7 +98,7 @@ pub fn run(page: &RunPage<'_>) -> String {
             .set("id", "overview")
             .with([
                 section("bars", "Where the user time went", [place("bar-views")]),
-                section("code", "Code", [place("symbols-table"), place("instructions-table")]),
+                section("code", "Code", code(page)),
                 section("data-objects", "Data", data(page)),
                 section("threads", "Threads", [place("threads-table")]),
                 section("machine", "This machine", machine(page)),
@@ -129,6 +133,11 @@ fn subtitle(findings: &Findings) -> String {
 fn flagged(page: &RunPage<'_>) -> Html {
     let sentence = page.objects.and_then(|objects| flagged_sentence(page.findings, objects));
     sentence.map_or_else(Html::default, |sentence| paragraph("", &sentence))
+}
+
+fn code(page: &RunPage<'_>) -> Vec<Html> {
+    let remark = page.source_remark.map(|remark| paragraph("quiet", remark));
+    [place("symbols-table"), place("instructions-table")].into_iter().chain(remark).collect()
 }
 
 fn data(page: &RunPage<'_>) -> Vec<Html> {

@@ -132,8 +132,11 @@ impl Plot {
     }
 }
 
+/// Beyond this nothing was measured, and arithmetic on it may end at nothing or infinity.
+const SHOWN: std::ops::RangeInclusive<f64> = 1e-100..=1e100;
+
 pub(crate) fn shows(axis: Axis, value: f64) -> bool {
-    value.is_finite() && (value > 0.0 || (value == 0.0 && axis.scale == Scale::Linear))
+    SHOWN.contains(&value) || (value == 0.0 && axis.scale == Scale::Linear)
 }
 
 /// Rows, from the top, that carry a label.

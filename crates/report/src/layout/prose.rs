@@ -1,6 +1,7 @@
 //! Running text that fits the terminal.
 
 use anstyle::Style;
+pub use machine::letters::visible;
 use unicode_width::UnicodeWidthStr;
 
 use crate::layout::style::{HEADING, paint};
@@ -75,11 +76,6 @@ pub fn titled(title: &str, text: &str, columns: usize) -> String {
 /// `parts` joined by middle dots, skipping empty ones. Spaces inside a part may still be broken.
 pub fn dotted<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
-}
-
-/// Names that programs chose, made harmless to a terminal: control characters are shown, not sent.
-pub fn visible(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { '�' } else { letter }).collect()
 }
 
 /// The beginning of a text in at most `room` letters, the last of them a sign that more follows.

@@ -59,6 +59,7 @@ pub fn large() -> String {
         profile: Some(&profiles::guest()),
         functions: &pages::functions(),
         sources: &pages::sources(),
+        source_remark: None,
         aggregate: Some(&aggregate),
     })
 }

@@ -407,6 +407,7 @@ pub fn join(change: impl FnOnce(&mut Findings, &mut Objects, &mut Vec<AnnotatedF
         profile: Some(&profile),
         functions: &functions,
         sources: &sources(),
+        source_remark: None,
         aggregate: Some(&aggregate),
     })
 }

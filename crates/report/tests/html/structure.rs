@@ -126,6 +126,7 @@ fn a_run_of_which_little_is_known() {
         profile: None,
         functions: &[],
         sources: &[],
+        source_remark: None,
         aggregate: None,
     });
     check(&page);

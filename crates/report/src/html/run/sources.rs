@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use analysis::listing::AnnotatedFunction;
 use serde::Serialize;
 
+use crate::layout::prose::counted;
+
 /// Lines shown before and after those that code comes from.
 const AROUND: u32 = 3;
 
@@ -19,16 +21,37 @@ pub struct SourceText {
     pub lines: Vec<String>,
 }
 
-/// The source of functions, as far as `text` has the file.
-pub(super) fn of(functions: &[AnnotatedFunction], text: impl Fn(&str) -> Option<String>) -> Vec<SourceText> {
-    let mut spans: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
-    for source in
-        functions.iter().flat_map(|function| &function.lines).filter_map(|line| line.source.as_ref())
-    {
-        let span = spans.entry(&source.file).or_insert((source.line, source.line));
-        *span = (span.0.min(source.line), span.1.max(source.line));
+/// Gives the text of a file that debug information names, if it is there and may be read.
+pub type SourceFinder<'a> = Box<dyn Fn(&str) -> Option<String> + 'a>;
+
+/// How the source of functions is come by.
+pub struct SourceReading<'a> {
+    /// The text of a file.
+    pub text: SourceFinder<'a>,
+    /// Why there may be none, other than that the file is gone.
+    pub otherwise: Option<&'a str>,
+}
+
+impl SourceReading<'_> {
+    /// The source of functions, and what there is to say about what is lacking.
+    pub(super) fn of(&self, functions: &[AnnotatedFunction]) -> (Vec<SourceText>, Option<String>) {
+        let mut spans: BTreeMap<&str, (u32, u32)> = BTreeMap::new();
+        for source in
+            functions.iter().flat_map(|function| &function.lines).filter_map(|line| line.source.as_ref())
+        {
+            let span = spans.entry(&source.file).or_insert((source.line, source.line));
+            *span = (span.0.min(source.line), span.1.max(source.line));
+        }
+        let count = spans.len();
+        let texts: Vec<SourceText> =
+            spans.into_iter().filter_map(|(file, span)| cut(file, &(self.text)(file)?, span)).collect();
+        let lacking = count - texts.len();
+        let remark = self
+            .otherwise
+            .filter(|_| lacking > 0)
+            .map(|reason| format!("The source of {} is not shown: {reason}.", counted(lacking, "file")));
+        (texts, remark)
     }
-    spans.into_iter().filter_map(|(file, span)| cut(file, &text(file)?, span)).collect()
 }
 
 fn cut(file: &str, text: &str, (first, last): (u32, u32)) -> Option<SourceText> {
@@ -63,7 +86,9 @@ mod tests {
             "short.c" => Some("only\nthese".to_owned()),
             _ => None,
         };
-        let found = of(&[AnnotatedFunction { symbol: 0, lines }], text);
+        let reading = SourceReading { text: Box::new(text), otherwise: Some("they are secret") };
+        let (found, remark) = reading.of(&[AnnotatedFunction { symbol: 0, lines }]);
+        assert_eq!(remark.as_deref(), Some("The source of 1 file is not shown: they are secret."));
         let ends = |source: &SourceText| {
             (source.file.clone(), source.first_line, source.lines.len(), source.lines.last().cloned())
         };
