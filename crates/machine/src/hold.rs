@@ -49,21 +49,21 @@ mod tests {
 
     #[test]
     fn one_has_it_and_lets_go_with_the_file() {
-        let folder = tempfile::tempdir().expect("a file");
+        let folder = tempfile::tempdir().expect("locks");
         let path = folder.path().join("a");
-        let open = || File::options().write(true).create(true).truncate(false).open(&path).expect("a file");
+        let open = || File::options().write(true).create(true).truncate(false).open(&path).expect("locks");
         let (first, second) = (open(), open());
-        assert!(!is_taken(&second).expect("a file"));
-        assert!(take(&first).expect("a file") && take(&first).expect("a file"), "it stays ours");
+        assert!(!is_taken(&second).expect("locks"));
+        assert!(take(&first).expect("locks") && take(&first).expect("locks"), "it stays ours");
         assert!(
-            !take(&second).expect("a file")
-                && is_taken(&second).expect("a file")
-                && !is_taken(&first).expect("a file")
+            !take(&second).expect("locks")
+                && is_taken(&second).expect("locks")
+                && !is_taken(&first).expect("locks")
         );
         // Closing another description of the file takes nothing away.
         drop(open());
-        assert!(is_taken(&second).expect("a file"));
+        assert!(is_taken(&second).expect("locks"));
         drop(first);
-        assert!(take(&second).expect("a file"));
+        assert!(take(&second).expect("locks"));
     }
 }

@@ -74,7 +74,7 @@ impl PassingFolder {
             let mut mark = private::create_new_file(&path)?;
             match hold::take(&mark) {
                 Ok(true) if mark.metadata()?.nlink() > 0 => {
-                    mark.write_all(Origin::here().text().as_bytes())?;
+                    mark.write_all(FolderOrigin::here().text().as_bytes())?;
                 }
                 // Another memwall that begins just now took it for a leftover.
                 Ok(_) => continue,
@@ -105,14 +105,14 @@ impl PassingFolder {
 
 /// Since when a folder is there, and who can tell whether processes use it.
 #[derive(Debug, PartialEq, Eq)]
-struct Origin {
+struct FolderOrigin {
     /// This boot of the machine, and this namespace of processes.
     world: String,
     /// Seconds since boot.
     since_s: u64,
 }
 
-impl Origin {
+impl FolderOrigin {
     fn here() -> Self {
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let processes = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
@@ -166,7 +166,7 @@ struct FoundFolder {
 /// As long as this is there, no other memwall touches the folder.
 struct MarkedByUs {
     _file: File,
-    origin: Option<Origin>,
+    origin: Option<FolderOrigin>,
 }
 
 impl FoundFolder {
@@ -174,7 +174,7 @@ impl FoundFolder {
         let Some(mark) = &self.mark else { return LeftoverFate::ByHand };
         match (self.purpose, &mark.origin) {
             (PassingUse::Recording, _) => LeftoverFate::NextRecording,
-            (PassingUse::Library, Some(origin)) if origin.world == Origin::here().world => {
+            (PassingUse::Library, Some(origin)) if origin.world == FolderOrigin::here().world => {
                 match users::of(&self.path, origin.since_s) {
                     users if users.is_empty() => LeftoverFate::NextRecording,
                     users => LeftoverFate::NeededBy(users),
@@ -207,7 +207,7 @@ fn look_at(path: PathBuf, purpose: PassingUse) -> Option<FoundFolder> {
         Ok(file) => match hold::take(&file) {
             Ok(false) => return None,
             Ok(true) => {
-                let origin = io::read_to_string(&file).ok().as_deref().and_then(Origin::parse);
+                let origin = io::read_to_string(&file).ok().as_deref().and_then(FolderOrigin::parse);
                 Some(MarkedByUs { _file: file, origin })
             }
             Err(_) => None,

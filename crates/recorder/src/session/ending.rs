@@ -39,7 +39,7 @@ impl RecordSession<'_> {
     }
 
     fn remarks(&mut self, ending: Ending, is_whole: bool) {
-        let RecordCounts { lost, lost_loads, throttled, malformed, unmapped, samples, own } =
+        let RecordCounts { lost_loads, throttled, malformed, unmapped, samples, own, .. } =
             self.recorder.counts;
         let mut say = |text: String| self.recorder.writer.remark(&text);
         if let Some(refusal) = &self.refusal {
@@ -53,9 +53,6 @@ impl RecordSession<'_> {
         }
         if let Some(trouble) = &self.trouble {
             say(format!("The recording stopped before the program did: {trouble}."));
-        }
-        if lost > 0 {
-            say(format!("{lost} records were lost because the rings were full; a lower rate loses fewer."));
         }
         if throttled > 0 {
             say(format!("The kernel paused sampling {throttled} times because the rate is too high."));
