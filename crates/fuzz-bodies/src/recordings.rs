@@ -9,7 +9,7 @@ use rusqlite::{Connection, types::Value};
 use crate::seeds;
 
 /// Bytes of an edit: table, column, row (two), kind of value, the value (eight).
-pub const EDIT_BYTES: usize = 13;
+const EDIT_BYTES: usize = 13;
 
 /// Any bytes in the place of a recording.
 pub fn file(bytes: &[u8]) -> bool {

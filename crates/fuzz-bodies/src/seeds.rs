@@ -9,8 +9,6 @@ use std::{
 
 use tempfile::TempDir;
 
-use crate::recordings::EDIT_BYTES;
-
 /// Recordings that seeds are made of: small ones, and one with allocations.
 const RECORDINGS: [&str; 4] = ["chase_l1", "false_sharing", "atomics", "allocator"];
 
@@ -43,16 +41,21 @@ pub fn recordings() -> Vec<Vec<u8>> {
     READ.get_or_init(|| RECORDINGS.iter().filter_map(|name| fs::read(path(name)).ok()).collect()).clone()
 }
 
-/// Which recording, and one edit of each table: set to what is there anyway, or nearly.
+/// Which recording, and edits: one of each table, set to what is there anyway, or nearly; the first of each column set to -1, which
+/// many columns take for the largest number; and each thing said of the whole recording likewise.
 pub fn edits() -> Vec<Vec<u8>> {
-    let edit = |table: u8| {
-        let mut edit = [0; EDIT_BYTES];
-        edit[..6].copy_from_slice(&[table, table, 0, table, 3, table]);
-        edit
+    let edit = |[table, column, row, kind]: [u8; 4], value: i64| {
+        [&[table, column, row, 0, kind][..], &value.to_le_bytes()].concat()
     };
-    let all = (0..24).flat_map(edit).collect::<Vec<u8>>();
-    let of_recording = |which: u8| [&[which][..], &all].concat();
-    (0..RECORDINGS.len() as u8).map(of_recording).chain([vec![0], vec![1]]).collect()
+    let of_each_table: Vec<u8> =
+        (0..24).flat_map(|table| edit([table, table, table, 3], table.into())).collect();
+    let mut all: Vec<Vec<u8>> =
+        (0..RECORDINGS.len() as u8).map(|which| [&[which][..], &of_each_table].concat()).collect();
+    // `about` is the first table, its values the second column.
+    all.extend((0..32).map(|row| [&[0][..], &edit([0, 1, row, 1], i64::MAX)].concat()));
+    let columns = (0..24).flat_map(|table| (0..12).map(move |column| (table, column)));
+    all.extend(columns.map(|(table, column)| [&[0][..], &edit([table, column, 0, 1], -1)].concat()));
+    all
 }
 
 /// The library that goes into programs and, where there is a compiler, a program with debug information.
