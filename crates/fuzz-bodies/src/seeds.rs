@@ -1,0 +1,180 @@
+//! Valid inputs: files of this repository, and some that are made here.
+
+use std::{
+    env, fs, io,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
+};
+
+use tempfile::TempDir;
+
+/// Recordings that seeds are made of: small ones, and one with allocations.
+const RECORDINGS: [&str; 4] = ["chase_l1", "false_sharing", "atomics", "allocator"];
+
+/// A function with lines, calls and variables.
+const PROGRAM: &str = "#include <stdlib.h>\nint table[8];\nstatic inline int twice(int x) { return x * 2; }\n\
+                       int main(int n, char **a) { int *p = malloc(4); *p = twice(n) + table[n]; return *p; }\n";
+
+/// A folder in memory where the system has a place for that: bodies write thousands of files.
+pub fn folder() -> io::Result<TempDir> {
+    tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())
+}
+
+fn repository(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path)
+}
+
+/// All files of a folder with this ending, by name.
+fn files(of: &str, ending: &str) -> Vec<Vec<u8>> {
+    let entries = fs::read_dir(repository(of)).into_iter().flatten().flatten().map(|entry| entry.path());
+    let mut paths: Vec<PathBuf> =
+        entries.filter(|path| path.extension().is_some_and(|extension| extension == ending)).collect();
+    paths.sort();
+    paths.iter().filter_map(|path| fs::read(path).ok()).collect()
+}
+
+/// Whole recordings.
+pub fn recordings() -> Vec<Vec<u8>> {
+    static READ: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
+    let path = |name| repository("crates/memwall/tests/run/recordings").join(format!("{name}.sqlite"));
+    READ.get_or_init(|| RECORDINGS.iter().filter_map(|name| fs::read(path(name)).ok()).collect()).clone()
+}
+
+/// Which recording, and edits: one of each table, set to what is there anyway, or nearly; the first of each column set to -1, which
+/// many columns take for the largest number; and each thing said of the whole recording likewise.
+pub fn edits() -> Vec<Vec<u8>> {
+    let edit = |[table, column, row, kind]: [u8; 4], value: i64| {
+        [&[table, column, row, 0, kind][..], &value.to_le_bytes()].concat()
+    };
+    let of_each_table: Vec<u8> =
+        (0..24).flat_map(|table| edit([table, table, table, 3], table.into())).collect();
+    let mut all: Vec<Vec<u8>> =
+        (0..RECORDINGS.len() as u8).map(|which| [&[which][..], &of_each_table].concat()).collect();
+    // `about` is the first table, its values the second column.
+    all.extend((0..32).map(|row| [&[0][..], &edit([0, 1, row, 1], i64::MAX)].concat()));
+    let columns = (0..24).flat_map(|table| (0..12).map(move |column| (table, column)));
+    all.extend(columns.map(|(table, column)| [&[0][..], &edit([table, column, 0, 1], -1)].concat()));
+    all
+}
+
+/// The library that goes into programs and, where there is a compiler, a program with debug information.
+pub fn elf() -> Vec<Vec<u8>> {
+    static COMPILED: OnceLock<Option<Vec<u8>>> = OnceLock::new();
+    let compiled = COMPILED.get_or_init(|| {
+        let folder = folder().ok()?;
+        let (source, program) = (folder.path().join("a.c"), folder.path().join("a"));
+        fs::write(&source, PROGRAM).ok()?;
+        let done = Command::new("cc").args(["-g", "-O1", "-o"]).arg(&program).arg(&source).status().ok()?;
+        done.success().then(|| fs::read(&program).ok()).flatten()
+    });
+    [heap::LIBRARY.to_vec()].into_iter().chain(compiled.clone()).collect()
+}
+
+/// As Node and Java write them.
+pub fn perf_map() -> Vec<Vec<u8>> {
+    let text = "7f00 20 LazyCompile:*walk list.js:3\n7f20 40 Function:~a\n7f10 18 again, over both\n\
+                fffffffffffffff0 10 at the end\n";
+    vec![text.into()]
+}
+
+/// Of C++ and both manglings of Rust.
+pub fn mangled() -> Vec<Vec<u8>> {
+    let names = [
+        "_ZNSt6vectorIiSaIiEE9push_backERKi",
+        "_ZN4core3ptr42drop_in_place$LT$alloc..string..String$GT$17h0123456789abcdefE",
+        "_RNvMs_NtCs1234_7mycrate3fooNtB4_3Bar3baz",
+        "_ZZN1aIXadL_Z1bEEE1cEvENKUlvE_clEv",
+        "main.cold.3",
+    ];
+    vec![names.join("\n").into_bytes()]
+}
+
+/// The beginning of the library's own code, and a loop.
+pub fn machine_code() -> Vec<Vec<u8>> {
+    let looped = vec![0x48, 0x8b, 0x04, 0xc7, 0x48, 0xff, 0xc9, 0x75, 0xf7, 0xf3, 0x48, 0xab, 0xc3];
+    vec![heap::LIBRARY[0x1000..0x1200].to_vec(), looped]
+}
+
+/// A ring with a note of each kind.
+pub fn notes() -> Vec<Vec<u8>> {
+    let mut words = vec![0_u64; 16];
+    words[..5].copy_from_slice(&[4, 0, 0, 1_000, 42]);
+    for kind in 1..5_u64 {
+        words.extend([
+            kind << 56 | 20 << 48 | 4096,
+            2_000 + kind,
+            0x7f00_0000,
+            43 << 32 | 42,
+            0x40_1000,
+            0,
+            0,
+            0,
+        ]);
+    }
+    vec![words.into_iter().flat_map(u64::to_ne_bytes).collect()]
+}
+
+/// A guest with two CPUs.
+pub fn sysfs() -> Vec<Vec<u8>> {
+    vec![include_bytes!("../seeds/sysfs.txt").to_vec()]
+}
+
+/// Two leaves.
+pub fn cpuid() -> Vec<Vec<u8>> {
+    let text = "CPU 0:\n   0x00000000 0x00: eax=0x0d ebx=0x756e6547 ecx=0x6c65746e edx=0x49656e69\n   \
+                0x00000004 0x01: eax=0x1c004122 ebx=0x01c0003f ecx=0x0000003f edx=0x00000000\n";
+    vec![text.into()]
+}
+
+/// Those that come with memwall.
+pub fn kernel_files() -> Vec<Vec<u8>> {
+    // One is a template.
+    files("crates/kernels/catalogue", "toml")
+        .into_iter()
+        .filter(|text| !contains(text, b"DISTRIBUTION"))
+        .collect()
+}
+
+/// Those that come with memwall.
+pub fn scenario_files() -> Vec<Vec<u8>> {
+    files("crates/kernels/scenarios", "toml")
+}
+
+/// Those that come with memwall.
+pub fn model_files() -> Vec<Vec<u8>> {
+    files("crates/machine/models", "toml")
+}
+
+/// Of microarchitectures that come with memwall.
+pub fn event_files() -> Vec<Vec<u8>> {
+    files("crates/events/catalogue", "toml")
+        .into_iter()
+        .filter(|text| contains(text, b"general_counters"))
+        .collect()
+}
+
+/// Those that come with memwall.
+pub fn group_files() -> Vec<Vec<u8>> {
+    files("crates/events/groups", "toml")
+}
+
+/// In every form that is understood.
+pub fn event_names() -> Vec<Vec<u8>> {
+    let names = ["cycles:u", "r01d3", "mem:0x1000/8:w", "page-faults", "MEM_LOAD_UOPS_RETIRED.L1_HIT:k"];
+    names.map(|name| name.as_bytes().to_vec()).into()
+}
+
+/// Of a simulated machine, with what repeats cut down to two.
+pub fn profiles() -> Vec<Vec<u8>> {
+    vec![include_bytes!("../seeds/profile.json").to_vec()]
+}
+
+/// Likewise.
+pub fn validations() -> Vec<Vec<u8>> {
+    vec![include_bytes!("../seeds/validation.json").to_vec()]
+}
+
+fn contains(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len()).any(|window| window == word)
+}
