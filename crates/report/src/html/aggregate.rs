@@ -74,7 +74,8 @@ impl Aggregate {
         let finer = (MOST_INTERVALS / count).max(1);
         let coarser = count.div_ceil(MOST_INTERVALS);
         let intervals = count.div_ceil(coarser) * finer;
-        let span_ns = count.next_multiple_of(coarser) as u64 * length;
+        // A recording may claim to have taken any time.
+        let span_ns = (count.next_multiple_of(coarser) as u64).saturating_mul(length);
         let view = |rows: usize| AggregateView::new(rows.min(MOST_ROWS), intervals);
         let mut threads = view(findings.threads.len());
         let mut symbols = view(findings.symbols.len());
