@@ -42,7 +42,7 @@ const TABLES_READ: [&str; 20] = [
 ];
 
 /// The longest text or code; functions are kept up to a quarter of a MiB.
-const LONGEST_VALUE_BYTES: i32 = 64 << 20;
+const LONGEST_VALUE_BYTES: i32 = 4 << 20;
 
 /// Steps of SQLite between two looks at how many there were.
 const STEPS_AT_ONCE: i32 = 1000;

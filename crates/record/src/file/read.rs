@@ -18,6 +18,9 @@ use crate::{
 /// How long we wait for memwall to finish a commit.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Twice the code that is recorded at most: all of it is decoded.
+const MOST_CODE_BYTES: usize = 128 << 20;
+
 /// With this begins every SQLite file.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
@@ -313,6 +316,11 @@ fn check(run: &Run) -> Result<(), String> {
         }
         _ => Ok(()),
     };
+    let code_bytes: usize =
+        run.functions.iter().filter_map(|function| Some(function.code.as_ref()?.len())).sum();
+    if code_bytes > MOST_CODE_BYTES {
+        return Err(format!("it holds {code_bytes} bytes of code, more than is ever recorded"));
+    }
     within("process", run.threads.iter().map(|thread| thread.process).max(), run.processes.len())?;
     within("thread", run.samples.thread.iter().map(|id| id.0).max(), run.threads.len())?;
     within("thread", run.slices.iter().map(|slice| slice.thread.0).max(), run.threads.len())?;
