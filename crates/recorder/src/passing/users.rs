@@ -49,6 +49,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut child = std::process::Command::new("sleep");
         let mut child = child.arg("60").env("LD_PRELOAD_NOT", folder.path().join("lib.so")).spawn().unwrap();
+        // In the middle of an exec there is no environment for a moment.
+        let environment = format!("/proc/{}/environ", child.id());
+        let began = std::time::Instant::now();
+        while fs::read(&environment).is_ok_and(|bytes| bytes.is_empty()) && began.elapsed().as_secs() < 30 {
+            std::thread::yield_now();
+        }
         let users = of(folder.path(), u64::MAX);
         child.kill().unwrap();
         child.wait().unwrap();
