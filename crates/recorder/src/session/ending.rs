@@ -63,8 +63,8 @@ impl RecordSession<'_> {
         if unmapped > 0 {
             say(format!("{unmapped} of {samples} samples lie in memory that no record told of."));
         }
-        if own > 0 {
-            let share = 100.0 * own as f64 / (own + samples) as f64;
+        let share = 100.0 * own as f64 / (own + samples).max(1) as f64;
+        if share >= 0.1 {
             say(format!(
                 "{share:.1} % of the program's time in user mode went to memwall's own notes of its allocations; these \
                  samples are left out."
