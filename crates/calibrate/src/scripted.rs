@@ -5,7 +5,6 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use events::Scope;
 use kernels::{Job, KernelCatalogue, PagePolicy, scenario};
 use machine::{Bytes, CpuSet, Source, Topology, profile::Overheads};
 use record::bench::{BackingPages, Work};
@@ -96,10 +95,6 @@ impl Host for Scripted {
 
     fn watch_steal(&self, cpus: &CpuSet) -> Option<StealWatch> {
         Some(StealWatch::begin(&Source::under("/nonexistent"), cpus, false))
-    }
-
-    fn scope(&self, cpus: &[u32]) -> Scope {
-        Scope::Cpus(cpus.iter().copied().collect())
     }
 
     fn run_metered(

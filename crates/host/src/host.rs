@@ -150,10 +150,14 @@ pub trait Host {
     ) -> Result<Measured, HostError>;
 
     /// What measuring itself costs; `None` of a simulated machine, whose clock is read from outside.
-    fn overheads(&mut self) -> Option<Overheads>;
+    fn overheads(&mut self) -> Option<Overheads> {
+        None
+    }
 
     /// Rate of the time stamp counter, if it is constant and may be read.
-    fn tsc_hz(&mut self) -> Option<f64>;
+    fn tsc_hz(&mut self) -> Option<f64> {
+        None
+    }
 
     /// Where clock samples land on one CPU; `None` of a machine whose clock is not sampled.
     fn skid(&mut self, _cpu: u32) -> Option<Result<Timer, HostError>> {
@@ -165,8 +169,11 @@ pub trait Host {
         None
     }
 
-    /// Whom an instrument counts that is to count known work on these CPUs and nothing else.
-    fn scope(&self, cpus: &[u32]) -> Scope;
+    /// Whom an instrument counts that is to count known work on these CPUs and nothing else: where nobody else runs, the
+    /// CPUs.
+    fn scope(&self, cpus: &[u32]) -> Scope {
+        Scope::Cpus(cpus.iter().copied().collect())
+    }
 
     /// Runs a job under a meter.
     fn run_metered(

@@ -2,11 +2,9 @@
 
 use std::{convert::Infallible, sync::atomic::AtomicBool};
 
-use events::Scope;
 use kernels::{Job, KernelCatalogue, scenario::Plan};
 use machine::{
     Bytes, CpuSet, Isa, Topology,
-    profile::Overheads,
     topology::{Cache, CacheKind, CoreKind, Cpu, MemoryNode},
 };
 use record::bench::Work;
@@ -119,18 +117,6 @@ impl<F: FnMut(&Job, u64) -> f64> Host for ImaginedHost<F> {
 
     fn ping_pong(&mut self, _: u32, _: u32, _: &RepeatPlan, _: &AtomicBool) -> Result<Measured, HostError> {
         Err(HostError::new("ping-pong", "an imagined machine has no lines"))
-    }
-
-    fn overheads(&mut self) -> Option<Overheads> {
-        None
-    }
-
-    fn tsc_hz(&mut self) -> Option<f64> {
-        None
-    }
-
-    fn scope(&self, cpus: &[u32]) -> Scope {
-        Scope::Cpus(cpus.iter().copied().collect())
     }
 
     fn run_metered(

@@ -27,13 +27,8 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use events::Scope;
 use kernels::{Job, JobError, KernelCatalogue, PagePolicy, parse::KernelFileError, scenario::Plan};
-use machine::{
-    Bytes, Topology,
-    model::Model,
-    profile::{Fingerprint, Overheads},
-};
+use machine::{Bytes, Topology, model::Model, profile::Fingerprint};
 use record::bench::{BackingPages, Stopped, Work};
 use sim::{
     core::Statistics,
@@ -312,18 +307,6 @@ impl Host for Simulated {
     ) -> Result<Measured, HostError> {
         self.round_trips(from, to, interrupt)
             .map_err(|error| HostError::new(format!("CPU {from} to CPU {to}"), error))
-    }
-
-    fn overheads(&mut self) -> Option<Overheads> {
-        None
-    }
-
-    fn tsc_hz(&mut self) -> Option<f64> {
-        None
-    }
-
-    fn scope(&self, cpus: &[u32]) -> Scope {
-        Scope::Cpus(cpus.iter().copied().collect())
     }
 
     fn run_metered(

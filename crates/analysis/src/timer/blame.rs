@@ -78,9 +78,7 @@ impl BlameCore {
             }),
         }
     }
-}
 
-impl BlameCore {
     /// The first level that so many bytes fit into.
     pub(crate) fn level_for(&self, bytes: f64) -> Option<&CoreLevel> {
         // What fits the first cache costs nothing more than the code does.
@@ -133,7 +131,7 @@ pub(crate) fn meanings(
         for offset in 0..block.instructions().len() {
             meanings.push(judge.meaning(program.blocks[id].first_site + offset));
         }
-        let samples: f64 = program.sites_of(id).iter().map(|site| site.samples).sum();
+        let samples = program.samples_of(id);
         let share = if samples > 0.0 { memory_waiting(&meanings[first..]) / samples } else { 0.0 };
         let found = of_block(program, streams, core, id, block, share);
         leave_executing(&mut meanings[first..], found.value * samples, judge.chain_share);

@@ -5,12 +5,12 @@
 //! what its lines cost where they come from, by how far its addresses range, and how long a turn took, where its addresses
 //! tell. Each gives bounds; what the samples say counts within them.
 
-use code::{Block, MemoryAccess};
+use code::Block;
 use machine::profile::{LevelName, Profile, ProfileLevel};
 
 use super::{
     blame::BlameCore,
-    facts::{LINE, TurnCycles, feeds_itself, is_loop, slots},
+    facts::{LINE, TurnCycles, feeds_itself, is_loop, slots, writes_memory},
     program::DecodedProgram,
     streams::{AddressStream, AddressStreams},
 };
@@ -170,9 +170,7 @@ fn memory_ns(streams: &[AddressStream], core: &BlameCore, block: &Block, first_s
         let instructions =
             || stream.sites.iter().filter_map(|site| block.instructions().get(site - first_site));
         let chases = instructions().filter(|instruction| feeds_itself(block, instruction)).count() as f64;
-        let writes = instructions().any(|instruction| {
-            block.memory_of(instruction).iter().map(|operand| operand.access()).any(MemoryAccess::writes)
-        });
+        let writes = instructions().any(|instruction| writes_memory(block, instruction));
         let bytes = stream.bytes_per_turn();
         let transfer = |level: &CoreLevel| {
             let per_s = if writes { level.store_bytes_per_s } else { level.load_bytes_per_s };

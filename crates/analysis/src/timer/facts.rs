@@ -1,6 +1,6 @@
 //! What the code of a block says before any sample is looked at.
 
-use code::{Block, Class, Instruction, Reg, Uop, UopClass, blame::Hold};
+use code::{Block, Class, Instruction, MemoryAccess, Reg, Uop, UopClass, blame::Hold};
 
 use crate::findings::ThreadActivity;
 
@@ -139,6 +139,11 @@ fn chain_cycles(block: &Block) -> f64 {
         }
     }
     (ready.iter().copied().fold(0.0, f64::max) - warm) / (TURNS - WARM) as f64
+}
+
+/// Whether an instruction writes to memory.
+pub(crate) fn writes_memory(block: &Block, instruction: &Instruction) -> bool {
+    block.memory_of(instruction).iter().map(|operand| operand.access()).any(MemoryAccess::writes)
 }
 
 /// Whether a load's result reaches its own address by the end of the block: the next one waits for this one.

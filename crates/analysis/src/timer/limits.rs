@@ -1,10 +1,9 @@
 //! The program beside what its machine was measured to give.
 
-use code::MemoryAccess;
 use machine::profile::{LevelName, Profile, ProfileLevel};
 use record::run::Run;
 
-use super::{account, pattern, streams::AddressStream, tally::Tally};
+use super::{account, facts::writes_memory, pattern, streams::AddressStream, tally::Tally};
 use crate::findings::{KnownLimits, LevelLimit, LimitFindings, Pattern, Rate, StreamLimit};
 
 const NO_PROFILE: &str = "this machine has no profile; run `memwall calibrate`";
@@ -82,9 +81,7 @@ fn stream_limit(tally: &Tally, profile: Option<&Profile>, threads: f64) -> Known
 
 fn is_written(tally: &Tally, site: usize) -> bool {
     let instruction = tally.program.sites.get(site).and_then(|site| tally.program.instruction(site));
-    instruction.is_some_and(|(block, instruction)| {
-        block.memory_of(instruction).iter().map(|operand| operand.access()).any(MemoryAccess::writes)
-    })
+    instruction.is_some_and(|(block, instruction)| writes_memory(block, instruction))
 }
 
 /// What memory gave that many threads when it was measured: loads, or loads and stores where the program writes.

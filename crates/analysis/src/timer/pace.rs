@@ -52,11 +52,12 @@ impl LoopTurns {
         let mut times: Vec<f64> = self.steps.iter().map(|(_, ns)| *ns).collect();
         times.sort_by(f64::total_cmp);
         // Only where a whole pass cannot lie between two samples does each distance mean what it seems to mean.
-        let is_slow = self.length / fastest_per_s * 1e9 > 1.2 * quantile(&times, 0.5)?;
+        let usual_ns = quantile(&times, 0.5)?;
+        let is_slow = self.length / fastest_per_s * 1e9 > 1.2 * usual_ns;
         if is_slow && onward.max(back) as f64 >= STEADY * (onward + back) as f64 {
             return rate(self.steps.iter().map(|(turns, ns)| turns * sign / ns).filter(|speed| *speed > 0.0));
         }
-        let speed = self.fit(fastest_per_s / 1e9)?;
+        let speed = self.fit(fastest_per_s / 1e9, usual_ns)?;
         let whole = |turns: f64, ns: f64| self.length * ((speed * ns - turns) / self.length).round();
         rate(self.steps.iter().map(|&(turns, ns)| (turns + whole(turns, ns)) / ns))
     }
@@ -67,17 +68,15 @@ impl LoopTurns {
 
     /// Turns per nanosecond at which most distances fit, whole lengths left out; none if no speed fits well, or
     /// several do: samples come at even intervals, so two speeds that differ by a length per interval look the same.
-    /// Onward only: a loop that goes back this fast is rare, and looks like another that goes onward.
-    fn fit(&self, fastest: f64) -> Option<f64> {
+    /// Steps take `usual_ns`. Onward only: a loop that goes back this fast is rare, and looks like another that goes onward.
+    fn fit(&self, fastest: f64, usual_ns: f64) -> Option<f64> {
         // Speeds tried, as parts of a length per step.
         const FINE: f64 = 0.05;
         const MOST_TRIED: f64 = 4096.0;
         // The mean cosine of a normal spread of a sixth of a length.
         const GOOD: f64 = 0.55;
         const RIVAL: f64 = 0.8;
-        let mut times: Vec<f64> = self.steps.iter().map(|(_, ns)| *ns).collect();
-        times.sort_by(f64::total_cmp);
-        let distance = FINE * self.length / quantile(&times, 0.5)?;
+        let distance = FINE * self.length / usual_ns;
         let tried = fastest / distance;
         if !(1.0..=MOST_TRIED).contains(&tried) {
             return None;

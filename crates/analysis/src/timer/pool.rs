@@ -60,5 +60,5 @@ impl SamplePool {
 
 /// Whether a block has too few samples to be judged by itself.
 pub(crate) fn is_thin(program: &DecodedProgram, block: usize) -> bool {
-    program.sites_of(block).iter().map(|site| site.samples).sum::<f64>() < THIN
+    program.samples_of(block) < THIN
 }

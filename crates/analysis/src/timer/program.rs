@@ -120,6 +120,11 @@ impl DecodedProgram {
         self.sites.get(at.first_site..at.first_site + len).unwrap_or_default()
     }
 
+    /// Samples blamed on a block.
+    pub(crate) fn samples_of(&self, block: usize) -> f64 {
+        self.sites_of(block).iter().map(|site| site.samples).sum()
+    }
+
     /// Blocks with sites that lead to this one or that it leads to.
     pub(crate) fn neighbours(&self, block: usize) -> Vec<usize> {
         let Some((at, decoded)) = self.blocks.get(block).zip(self.block(block)) else { return Vec::new() };

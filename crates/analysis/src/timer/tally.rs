@@ -116,7 +116,7 @@ impl Tally {
     pub(crate) fn memory_bounds(&self, samples: u64) -> (f64, f64) {
         let (mut low, mut high, mut known) = (0.0, 0.0, 0.0);
         for (id, bounds) in self.bounds.iter().enumerate() {
-            let own: f64 = self.program.sites_of(id).iter().map(|site| site.samples).sum();
+            let own = self.program.samples_of(id);
             low += bounds.low * own;
             high += bounds.high * own;
             known += own;
