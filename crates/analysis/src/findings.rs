@@ -5,6 +5,7 @@
 
 mod flagged;
 mod instruction;
+mod levels;
 mod limits;
 mod loads;
 mod objects;
@@ -19,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 pub use flagged::{Flagged, FlaggedPart};
 pub use instruction::{AccessPattern, InstructionFinding, Pattern, SourceLine};
+pub use levels::{LevelFindings, LevelPart, WaitLevel};
 pub use limits::{LevelLimit, LimitFindings, Rate, StreamLimit};
 pub use loads::{LoadFindings, LoadSummary, LoadsOf};
 pub use objects::{
@@ -52,6 +54,9 @@ pub struct Findings {
     pub instructions: Vec<InstructionFinding>,
     /// The same over time.
     pub timeline: Timeline,
+    /// At which level it waits; missing without a profile.
+    #[serde(default = "no_levels")]
+    pub levels: KnownLimits<LevelFindings>,
     /// How far the program is from what this machine was measured to give.
     pub limits: LimitFindings,
     /// Loads that the processor sampled itself, or why there are none.
@@ -78,6 +83,11 @@ impl Findings {
 /// Findings that were written before loads could be sampled have none.
 fn no_loads() -> KnownLimits<LoadFindings> {
     KnownLimits::Missing("nobody asked for them".to_owned())
+}
+
+/// Findings that were written before levels were told apart have none.
+fn no_levels() -> KnownLimits<LevelFindings> {
+    KnownLimits::Missing("this version of memwall did not tell levels apart".to_owned())
 }
 
 /// A value, or why there is none.
@@ -153,6 +163,8 @@ pub enum ThreadActivity {
     Divides,
     /// Waiting for one result after the other in a chain of other operations.
     Chains,
+    /// Waiting for the first cache: a load that lies there but feeds the next one, or an atomic on a line of one's own.
+    FirstCache,
     /// Waiting for the front of the core after a branch, a call or a return.
     Branches,
     /// Retiring instructions.
@@ -163,12 +175,13 @@ pub enum ThreadActivity {
 
 impl ThreadActivity {
     /// All of them, in the order reports show them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Loads,
         Self::Stores,
         Self::Atomics,
         Self::Divides,
         Self::Chains,
+        Self::FirstCache,
         Self::Branches,
         Self::Executing,
         Self::Undecided,
@@ -182,6 +195,7 @@ impl ThreadActivity {
             Self::Atomics => "waiting on atomics and fences",
             Self::Divides => "waiting on divide/sqrt",
             Self::Chains => "waiting on dependency chains",
+            Self::FirstCache => "waiting on the first cache",
             Self::Branches => "waiting on branches and calls",
             Self::Executing => "executing",
             Self::Undecided => "undecided",
@@ -214,6 +228,9 @@ pub struct Split {
     pub divides: f64,
     /// Waiting on dependency chains.
     pub chains: f64,
+    /// Waiting on the first cache: no part of waiting for memory.
+    #[serde(default)]
+    pub first_cache: f64,
     /// Waiting on branches and calls.
     pub branches: f64,
     /// Executing.
@@ -231,6 +248,7 @@ impl Split {
             ThreadActivity::Atomics => self.atomics,
             ThreadActivity::Divides => self.divides,
             ThreadActivity::Chains => self.chains,
+            ThreadActivity::FirstCache => self.first_cache,
             ThreadActivity::Branches => self.branches,
             ThreadActivity::Executing => self.executing,
             ThreadActivity::Undecided => self.undecided,

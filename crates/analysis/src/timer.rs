@@ -10,6 +10,7 @@ mod blame;
 mod bounds;
 mod bubble;
 mod facts;
+mod levels;
 mod limits;
 mod pace;
 mod pattern;
@@ -121,6 +122,7 @@ pub(crate) fn findings(
         symbols,
         instructions,
         timeline,
+        levels: levels::levels(run, tally, profile),
         limits,
         loads: loads::loads(run),
         advice: Vec::new(),

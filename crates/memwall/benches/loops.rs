@@ -3,7 +3,8 @@
 //!
 //! `cargo bench -p memwall --bench loops [-- [developed|unseen] [NAME] [--keep FOLDER]]`. Rules were made on the loops of
 //! `developed.c`; what the others show is what may be promised. T(12 KiB) is measured before and after; cases whose
-//! truths differ by more than 3 points are listed and left out of the sums.
+//! truths differ by more than 3 points are listed and left out of the sums. The level is that whose twin, with data of half of
+//! each capacity that the profile has, adds most to T; within half as much again of a capacity either side is right.
 
 use std::{
     path::{Path, PathBuf},
@@ -22,6 +23,8 @@ struct LoopCase {
     name: String,
     bytes: u64,
     truths: [f64; 2],
+    /// Levels that may be named; none where nothing tells.
+    levels: Vec<String>,
     found: LoopAnswer,
 }
 
@@ -30,6 +33,10 @@ struct LoopAnswer {
     held_back: String,
     confidence: String,
     memory: Option<[f64; 3]>,
+    /// Where it waits most.
+    level: Option<String>,
+    /// Names and capacities of the machine's levels, from the first cache to memory.
+    machine: Vec<(String, f64)>,
 }
 
 impl LoopCase {
@@ -39,6 +46,13 @@ impl LoopCase {
 
     fn is_steady(&self) -> bool {
         (self.truths[0] - self.truths[1]).abs() <= UNSTEADY
+    }
+
+    /// Whether the level was named right; none where it hardly waits, or no level is known.
+    fn is_level_right(&self) -> Option<bool> {
+        let is_worth = self.truth() > 0.2 && !self.levels.is_empty();
+        let named = self.found.level.as_ref().filter(|_| is_worth)?;
+        Some(self.levels.contains(named))
     }
 
     /// None: it was not decided.
@@ -94,10 +108,10 @@ fn build(set: &str, folder: &Path) -> PathBuf {
     program
 }
 
-/// Nanoseconds of a turn with small data: the middle of three.
-fn small_turn_ns(program: &Path, name: &str) -> f64 {
+/// Nanoseconds of a turn over so much data: the middle of three.
+fn quiet_turn_ns(program: &Path, name: &str, bytes: u64) -> f64 {
     let once = || {
-        let bytes = SMALL_BYTES.to_string();
+        let bytes = bytes.to_string();
         let output = Command::new(program).args([name, &bytes, "0.15"]).output().expect("it starts");
         turn_ns(&output.stdout)
     };
@@ -111,10 +125,66 @@ fn turn_ns(said: &[u8]) -> f64 {
 }
 
 fn measure(program: &Path, set: &str, name: &str, bytes: u64, keep: Option<&Path>) -> LoopCase {
-    let before = small_turn_ns(program, name);
+    let before = quiet_turn_ns(program, name, SMALL_BYTES);
     let (found, turn_ns) = answer(program, set, name, bytes, keep);
-    let truths = [before, small_turn_ns(program, name)].map(|small| 1.0 - small / turn_ns);
-    LoopCase { name: name.to_owned(), bytes, truths, found }
+    let truths = [before, quiet_turn_ns(program, name, SMALL_BYTES)].map(|small| 1.0 - small / turn_ns);
+    let levels = right_levels(program, name, bytes, &found.machine, turn_ns);
+    LoopCase { name: name.to_owned(), bytes, truths, levels, found }
+}
+
+/// The level that adds most to the time of a turn, and its neighbour where the data lies near the capacity between.
+fn right_levels(
+    program: &Path,
+    name: &str,
+    bytes: u64,
+    machine: &[(String, f64)],
+    turn_ns: f64,
+) -> Vec<String> {
+    const NEAR: f64 = 1.5;
+    let mut inner_ns = quiet_turn_ns(program, name, SMALL_BYTES);
+    let mut most: Option<(f64, usize)> = None;
+    for (at, (_, capacity)) in machine.iter().enumerate().skip(1) {
+        let half = capacity / 2.0;
+        let is_last = half >= bytes as f64;
+        let ns = if is_last { turn_ns } else { quiet_turn_ns(program, name, half as u64) };
+        let added = ns - inner_ns;
+        if most.is_none_or(|(largest, _)| added > largest) {
+            most = Some((added, at));
+        }
+        inner_ns = ns;
+        if is_last {
+            break;
+        }
+    }
+    let Some((_, most)) = most else { return Vec::new() };
+    let is_near = |at: usize| {
+        let ratio = bytes as f64 / machine[at].1;
+        (1.0 / NEAR..=NEAR).contains(&ratio)
+    };
+    let name = |at: usize| machine[at].0.clone();
+    let inner = (most > 1 && is_near(most - 1)).then(|| name(most - 1));
+    let outer = (is_near(most) && most + 1 < machine.len()).then(|| name(most + 1));
+    [Some(name(most)), inner, outer].into_iter().flatten().collect()
+}
+
+/// `{"cache": 2}` and `"memory"` as people write them.
+fn level_name(level: &Value) -> Option<String> {
+    let named = level.as_str().map(str::to_owned);
+    let cache = || level["cache"].as_u64().map(|number| format!("L{number}"));
+    let memory = || level["memory"].is_object().then(|| "memory".to_owned());
+    named.or_else(cache).or_else(memory)
+}
+
+/// The machine's levels as the findings tell them.
+fn machine_levels(found: &Value) -> Vec<(String, f64)> {
+    let levels = found["limits"]["levels"]["value"].as_array().cloned().unwrap_or_default();
+    let local = levels.iter().filter(|level| level["name"]["memory"]["local"] != false);
+    let level = |level: &Value| {
+        let name = level_name(&level["name"])?;
+        let capacity = level["usable_bytes"].as_f64().unwrap_or(f64::INFINITY);
+        Some((name, capacity))
+    };
+    local.filter_map(level).collect()
 }
 
 fn answer(program: &Path, set: &str, name: &str, bytes: u64, keep: Option<&Path>) -> (LoopAnswer, f64) {
@@ -133,7 +203,12 @@ fn answer(program: &Path, set: &str, name: &str, bytes: u64, keep: Option<&Path>
     let verdict = &found["verdict"];
     let word = |key: &str| verdict[key].as_str().unwrap_or("?").to_owned();
     let number = |key: &str| verdict["memory"][key].as_f64();
+    let levels = &found["levels"]["value"];
+    let first = &levels["parts"][0];
+    let is_known = first["share"].as_f64() > levels["unknown"].as_f64();
     let answer = LoopAnswer {
+        level: level_name(&first["level"]).filter(|_| is_known),
+        machine: machine_levels(&found),
         held_back: word("held_back"),
         confidence: word("confidence"),
         memory: number("value")
@@ -145,7 +220,7 @@ fn answer(program: &Path, set: &str, name: &str, bytes: u64, keep: Option<&Path>
 }
 
 fn print(case: &LoopCase) {
-    let LoopCase { name, bytes, truths: [first, second], found } = case;
+    let LoopCase { name, bytes, truths: [first, second], levels, found } = case;
     let truths = format!("{:.0}, {:.0}", first * 100.0, second * 100.0);
     let value = found.memory.map_or("?".to_owned(), |[value, ..]| format!("{:.0}", value * 100.0));
     let interval = found
@@ -157,7 +232,15 @@ fn print(case: &LoopCase) {
         Some(error) if error > 0.15 => "<-- wrong",
         _ => "",
     };
-    println!("{name:<20}{:>9} {truths:>13} {value:>7} {interval:>11}  {verdict:<18}{mark}", bytes >> 10);
+    let level = found.level.as_deref().unwrap_or("?");
+    let level = match case.is_level_right() {
+        Some(false) => format!("{level} not {}", levels.join("/")),
+        _ => level.to_owned(),
+    };
+    println!(
+        "{name:<20}{:>9} {truths:>13} {value:>7} {interval:>11}  {verdict:<18}{level:<18}{mark}",
+        bytes >> 10
+    );
 }
 
 fn sum_up(set: &str, cases: &[LoopCase]) {
@@ -178,9 +261,12 @@ fn sum_up(set: &str, cases: &[LoopCase]) {
         .filter_map(|case| case.found.memory.map(|[_, low, high]| high - low))
         .collect();
     widths.sort_by(f64::total_cmp);
+    let levels: Vec<bool> = steady.iter().filter_map(|case| case.is_level_right()).collect();
+    let right = levels.iter().filter(|right| **right).count();
     println!(
         "{set}: {} steady of {}; decided {}; error median {} points, 9 of 10 within {}, worst {}; called high {}, of these \
-         wrong by more than 15 points {wrong_and_high}; intervals hold the truth in {held}, median width {}\n",
+         wrong by more than 15 points {wrong_and_high}; intervals hold the truth in {held}, median width {}; level right in \
+         {right} of {}\n",
         steady.len(),
         cases.len(),
         errors.len(),
@@ -189,5 +275,6 @@ fn sum_up(set: &str, cases: &[LoopCase]) {
         points(errors.last()),
         high.count(),
         points(widths.get(widths.len() / 2)),
+        levels.len(),
     );
 }

@@ -14,6 +14,7 @@ fn run(wall_ns: u64, functions: &[(&str, u64, f64)]) -> Findings {
         atomics: 0.0,
         divides: 0.0,
         chains: 0.0,
+        first_cache: 0.0,
         branches: 0.0,
         executing: 1.0 - loads,
         undecided: 0.0,
@@ -23,6 +24,7 @@ fn run(wall_ns: u64, functions: &[(&str, u64, f64)]) -> Findings {
     let share = |value| TimeShare { value, low: value, high: value };
     let missing = || "not asked".to_owned();
     Findings {
+        levels: KnownLimits::Missing(missing()),
         schema: String::new(),
         about: FindingSubject {
             memwall: String::new(),

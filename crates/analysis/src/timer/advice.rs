@@ -51,8 +51,11 @@ fn on(activity: ThreadActivity, findings: &Findings) -> String {
             )
         }
         ThreadActivity::Chains => format!(
-            "Each result waits for the one before{place}: break the chain, for example with several accumulators; use fewer \
-             atomic operations."
+            "Each result waits for the one before{place}: break the chain, for example with several accumulators."
+        ),
+        ThreadActivity::FirstCache => format!(
+            "Each load or atomic waits for the one before{place}, though the data is in the first cache: break the chain, or \
+             use fewer atomic operations."
         ),
         _ => format!(
             "The core guesses wrongly where to go next, or jumps much{place}: sort the data, compute without branches, or inline."

@@ -10,7 +10,7 @@ use machine::profile::{LevelName, Profile};
 use super::{
     bounds::{CoreLevel, WaitBounds, of_block},
     bubble,
-    facts::{self, wait_of},
+    facts::{self, ChainShare, wait_of},
     pool::{self, SamplePool},
     program::{DecodedProgram, ProgramSite},
     streams::AddressStreams,
@@ -38,6 +38,21 @@ pub(crate) struct SampleMeaning {
     pub(crate) executing: f64,
     /// Samples of waiting in a chain of results while nothing misses.
     pub(crate) chained: f64,
+    /// Samples of waiting for the first cache: its latency in such a chain, or an atomic on a line of one's own.
+    pub(crate) near: f64,
+}
+
+impl SampleMeaning {
+    /// Samples that do not wait for anything far away.
+    fn busy(&self) -> f64 {
+        self.executing + self.chained + self.near
+    }
+
+    /// Divides samples that do not wait for anything far away.
+    fn keep_busy(&mut self, samples: f64, chain: ChainShare) {
+        (self.chained, self.near) = (samples * chain.results, samples * chain.near);
+        self.executing = samples - self.chained - self.near;
+    }
 }
 
 /// What is known of the core that ran the code.
@@ -49,6 +64,8 @@ pub(crate) struct BlameCore {
     pub(crate) clock_hz: f64,
     /// Where data may come from, from the first cache to memory.
     pub(crate) levels: Vec<CoreLevel>,
+    /// The levels are those of the machine, not as on most.
+    pub(crate) is_measured: bool,
     /// Latency of a dependent load by data set, in bytes and nanoseconds, ascending; none without a profile.
     pub(crate) latencies: Vec<(f64, f64)>,
 }
@@ -65,10 +82,12 @@ impl BlameCore {
         let clock = profile.and_then(|profile| profile.clock).map(|clock| clock.add_hz);
         let or = |value: Option<f64>, default| value.filter(|value| *value > 0.0).unwrap_or(default);
         let clock_hz = or(clock, CLOCK_HZ);
+        let measured = CoreLevel::measured(profile);
         Self {
             first_cache_bytes: or(claimed.or(usable), FIRST_CACHE_BYTES),
             clock_hz,
-            levels: CoreLevel::all(profile, clock_hz),
+            is_measured: measured.is_some(),
+            levels: measured.unwrap_or_else(|| CoreLevel::usual(clock_hz)),
             latencies: profile.map_or_else(Vec::new, |profile| {
                 profile
                     .latency_curve
@@ -134,7 +153,7 @@ pub(crate) fn meanings(
         let samples = program.samples_of(id);
         let share = if samples > 0.0 { memory_waiting(&meanings[first..]) / samples } else { 0.0 };
         let found = of_block(program, streams, core, id, block, share);
-        leave_executing(&mut meanings[first..], found.value * samples, judge.chain_share);
+        leave_executing(&mut meanings[first..], found.value * samples, judge.chain);
         judge.leave_waiting(&mut meanings[first..], found.value * samples);
         bounds.push(found);
     }
@@ -143,7 +162,7 @@ pub(crate) fn meanings(
 }
 
 /// Takes from the waiting for memory of a block what is beyond `most` samples.
-fn leave_executing(meanings: &mut [SampleMeaning], most: f64, chain_share: f64) {
+fn leave_executing(meanings: &mut [SampleMeaning], most: f64, chain: ChainShare) {
     let waiting = memory_waiting(meanings);
     if waiting <= most {
         return;
@@ -151,11 +170,13 @@ fn leave_executing(meanings: &mut [SampleMeaning], most: f64, chain_share: f64) 
     let part = 1.0 - most / waiting;
     for meaning in meanings.iter_mut().filter(|meaning| meaning.activity.is_memory()) {
         let moved = meaning.waiting * part;
-        // An atomic operation on a line of one's own is slow by itself, and nothing passes it.
-        let chained = if meaning.activity == ThreadActivity::Atomics { 1.0 } else { chain_share };
         meaning.waiting -= moved;
-        meaning.chained += moved * chained;
-        meaning.executing += moved * (1.0 - chained);
+        if meaning.activity == ThreadActivity::Atomics {
+            // An atomic operation on a line of one's own is slow by itself, and nothing passes it.
+            meaning.near += moved;
+        } else {
+            meaning.keep_busy(meaning.busy() + moved, chain);
+        }
     }
 }
 
@@ -174,7 +195,7 @@ struct Judge<'a> {
     baseline: f64,
     /// What a load gets that hits the first cache.
     hit: f64,
-    chain_share: f64,
+    chain: ChainShare,
     is_near: bool,
     is_guessed: bool,
     /// All blocks with few samples, if this is one of them.
@@ -199,7 +220,7 @@ impl<'a> Judge<'a> {
             mean: 0.0,
             baseline: 0.0,
             hit: 0.0,
-            chain_share: facts::chain_share(block),
+            chain: ChainShare::of(block),
             is_near,
             is_guessed: program.is_entered_by_guess(id),
             pool: pool::is_thin(program, id).then_some(pool),
@@ -221,9 +242,7 @@ impl<'a> Judge<'a> {
             return;
         }
         let room = |meaning: &SampleMeaning| match meaning.activity {
-            ThreadActivity::Loads | ThreadActivity::Stores => {
-                (meaning.executing + meaning.chained - self.mean).max(0.0)
-            }
+            ThreadActivity::Loads | ThreadActivity::Stores => (meaning.busy() - self.mean).max(0.0),
             _ => 0.0,
         };
         let (missing, rooms) = (least - memory_waiting(meanings), meanings.iter().map(room).sum::<f64>());
@@ -233,10 +252,9 @@ impl<'a> Judge<'a> {
         let part = (missing / rooms).min(1.0);
         for meaning in meanings {
             let moved = room(meaning) * part;
-            let left = (meaning.executing + meaning.chained - moved).max(0.0);
+            let left = (meaning.busy() - moved).max(0.0);
             meaning.waiting += moved;
-            meaning.chained = left * self.chain_share;
-            meaning.executing = left - meaning.chained;
+            meaning.keep_busy(left, self.chain);
         }
     }
 
@@ -283,9 +301,9 @@ impl<'a> Judge<'a> {
         if let Some(hit) = self.hit_share(id, site) {
             waiting = waiting.min(site.samples * (1.0 - hit));
         }
-        let rest = site.samples - waiting;
-        let chained = rest * self.chain_share;
-        SampleMeaning { activity, waiting, executing: rest - chained, chained }
+        let mut meaning = SampleMeaning { activity, waiting, executing: 0.0, chained: 0.0, near: 0.0 };
+        meaning.keep_busy(site.samples - waiting, self.chain);
+        meaning
     }
 
     /// Of a load that waits for itself and misses: the share of its time that a hit would take too.
@@ -329,7 +347,7 @@ impl<'a> Judge<'a> {
             {
                 ThreadActivity::Branches
             }
-            ThreadActivity::Chains if self.chain_share > 0.0 => ThreadActivity::Executing,
+            ThreadActivity::Chains if self.chain.all() > 0.0 => ThreadActivity::Executing,
             other => other,
         }
     }

@@ -8,6 +8,8 @@
 use code::Block;
 use machine::profile::{LevelName, Profile, ProfileLevel};
 
+use crate::findings::WaitLevel;
+
 use super::{
     blame::BlameCore,
     facts::{LINE, TurnCycles, feeds_itself, is_loop, slots, writes_memory},
@@ -19,7 +21,7 @@ use super::{
 const TURN: f64 = 1.1;
 
 /// Data this much larger or smaller than a cache may or may not lie in it.
-const FIT: f64 = 1.5;
+pub(crate) const FIT: f64 = 1.5;
 
 /// Misses that cores have under way at once, if none waits for another: the fewest, and the most.
 const FEWEST_MISSES: f64 = 10.0;
@@ -42,6 +44,8 @@ const BLAME_ERROR: f64 = 0.3;
 /// A level that data may come from.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CoreLevel {
+    /// Which one.
+    pub level: WaitLevel,
     /// What fits; infinite of memory.
     pub capacity_bytes: f64,
     /// Of a load that waits for the one before.
@@ -53,9 +57,8 @@ pub(crate) struct CoreLevel {
 }
 
 impl CoreLevel {
-    /// As measured, from the first cache to memory; levels that lack a number are left out. Without a profile as on most
-    /// cores of today.
-    pub fn all(profile: Option<&Profile>, clock_hz: f64) -> Vec<Self> {
+    /// As measured, from the first cache to memory; levels that lack a number are left out. None without memory and a cache.
+    pub fn measured(profile: Option<&Profile>) -> Option<Vec<Self>> {
         let value = |estimate: Option<machine::profile::Estimate>| {
             estimate.map(|found| found.value).filter(|value| *value > 0.0)
         };
@@ -67,21 +70,29 @@ impl CoreLevel {
             };
             let load_bytes_per_s = value(level.one_core.load)?;
             Some(Self {
+                level: (&level.name).into(),
                 capacity_bytes,
                 latency_ns: value(level.latency_ns)?,
                 load_bytes_per_s,
                 store_bytes_per_s: value(level.one_core.store).unwrap_or(load_bytes_per_s / 2.0),
             })
         };
-        let found: Vec<Self> =
-            profile.map_or_else(Vec::new, |profile| profile.levels.iter().filter_map(measured).collect());
-        if found.len() >= 2 && found.last().is_some_and(|last| last.capacity_bytes.is_infinite()) {
-            return found;
-        }
+        let found: Vec<Self> = profile?.levels.iter().filter_map(measured).collect();
+        let has_memory = found.last().is_some_and(|last| last.capacity_bytes.is_infinite());
+        (found.len() >= 2 && has_memory).then_some(found)
+    }
+
+    /// As on most cores of today.
+    pub fn usual(clock_hz: f64) -> Vec<Self> {
         // Bytes, cycles, bytes per cycle.
-        const USUAL: [(f64, f64, f64); 4] =
-            [(32e3, 4.0, 64.0), (768e3, 14.0, 24.0), (16e6, 50.0, 8.0), (f64::INFINITY, 300.0, 4.0)];
-        let usual = |(capacity_bytes, cycles, bytes): (f64, f64, f64)| Self {
+        const USUAL: [(WaitLevel, f64, f64, f64); 4] = [
+            (WaitLevel::Cache(1), 32e3, 4.0, 64.0),
+            (WaitLevel::Cache(2), 768e3, 14.0, 24.0),
+            (WaitLevel::Cache(3), 16e6, 50.0, 8.0),
+            (WaitLevel::Memory, f64::INFINITY, 300.0, 4.0),
+        ];
+        let usual = |(level, capacity_bytes, cycles, bytes): (WaitLevel, f64, f64, f64)| Self {
+            level,
             capacity_bytes,
             latency_ns: cycles * 1e9 / clock_hz,
             load_bytes_per_s: bytes * clock_hz,

@@ -66,11 +66,32 @@ pub(crate) fn is_loop(block: &Block) -> bool {
     block.target() == Some(block.address())
 }
 
-/// Of a block that loops on itself: the share of its time, were nothing to miss, that goes to waiting for one
-/// result after the other. 0 where the units are busy all the time, or the block is no loop.
-pub(crate) fn chain_share(block: &Block) -> f64 {
-    let chain = if is_loop(block) { chain_cycles(block) } else { 0.0 };
-    if chain > CHAIN_BOUND * busy_cycles(block) { 1.0 - slot_cycles(block) / chain } else { 0.0 }
+/// Of a block that loops on itself: the shares of its time, were nothing to miss, that go to waiting for one result
+/// after the other. 0 where the units are busy all the time, or the block is no loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct ChainShare {
+    /// For operations.
+    pub results: f64,
+    /// For loads that find their data in the first cache.
+    pub near: f64,
+}
+
+impl ChainShare {
+    pub(crate) fn of(block: &Block) -> Self {
+        let chain = if is_loop(block) { chain_cycles(block, latency) } else { 0.0 };
+        if chain <= CHAIN_BOUND * busy_cycles(block) {
+            return Self::default();
+        }
+        let share = 1.0 - slot_cycles(block) / chain;
+        let free_loads = |class: UopClass| if class == UopClass::Load { 0.0 } else { latency(class) };
+        let near = share * (1.0 - chain_cycles(block, free_loads) / chain);
+        Self { results: share - near, near }
+    }
+
+    /// Both.
+    pub(crate) fn all(self) -> f64 {
+        self.results + self.near
+    }
 }
 
 /// Cycles of one turn of a loop, if nothing misses.
@@ -88,7 +109,7 @@ impl TurnCycles {
     /// By the tables of latencies and units. Of chains those know more than of units: additions take two cycles on some
     /// cores and four on others, but no schedule keeps all units busy.
     pub(crate) fn of(block: &Block) -> Self {
-        let (chain, busy) = (chain_cycles(block), busy_cycles(block));
+        let (chain, busy) = (chain_cycles(block, latency), busy_cycles(block));
         Self {
             least: (chain / 1.5).max(busy / 1.2),
             usual: chain.max(busy),
@@ -122,7 +143,7 @@ fn slot_cycles(block: &Block) -> f64 {
 }
 
 /// Cycles that one turn of the loop adds to its longest chain of results.
-fn chain_cycles(block: &Block) -> f64 {
+fn chain_cycles(block: &Block, latency: impl Fn(UopClass) -> f64) -> f64 {
     const WARM: usize = 4;
     const TURNS: usize = 8;
     let mut ready = [0.0f64; Reg::COUNT];

@@ -155,6 +155,7 @@ pub(crate) fn split(sum: &SplitTally, samples: u64) -> Option<Split> {
         atomics: share(ThreadActivity::Atomics),
         divides: share(ThreadActivity::Divides),
         chains: share(ThreadActivity::Chains),
+        first_cache: share(ThreadActivity::FirstCache),
         branches: share(ThreadActivity::Branches),
         executing: share(ThreadActivity::Executing),
         undecided: share(ThreadActivity::Undecided),
@@ -191,6 +192,7 @@ fn site_parts(program: &DecodedProgram, meanings: &[SampleMeaning], site: usize)
     let mut parts = SplitTally::default();
     parts[meaning.activity as usize] += meaning.waiting / samples;
     parts[ThreadActivity::Chains as usize] += meaning.chained / samples;
+    parts[ThreadActivity::FirstCache as usize] += meaning.near / samples;
     parts[ThreadActivity::Executing as usize] += meaning.executing / samples;
     parts
 }

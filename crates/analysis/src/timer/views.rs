@@ -8,7 +8,9 @@ use record::{
 };
 
 use super::{
-    TimerOptions, account, pattern,
+    TimerOptions, account,
+    blame::SampleMeaning,
+    pattern,
     program::{BlamedSites, ProgramSite},
     tally::{SplitTally, Tally, add, split},
 };
@@ -192,14 +194,18 @@ fn instruction(
     let offset = decoded.address().wrapping_sub(function.start) as usize;
     let bytes = function.code.as_deref().and_then(|code| code.get(offset..)).unwrap_or_default();
     let meaning = &tally.meanings[id];
-    let waits_in_chain = meaning.chained > meaning.waiting;
+    let activity = match meaning {
+        SampleMeaning { waiting, chained, near, .. } if chained.max(*near) <= *waiting => meaning.activity,
+        SampleMeaning { chained, near, .. } if chained >= near => ThreadActivity::Chains,
+        _ => ThreadActivity::FirstCache,
+    };
     Some(InstructionFinding {
         symbol,
         address: decoded.address(),
         text: code::disassemble(bytes, decoded.address()).ok(),
         source: SourceLine::at(run, function.module, decoded.address()),
-        activity: if waits_in_chain { ThreadActivity::Chains } else { meaning.activity },
-        waiting_samples: meaning.waiting + meaning.chained,
+        activity,
+        waiting_samples: meaning.waiting + meaning.chained + meaning.near,
         executing_samples: meaning.executing,
         undecided_samples: site.undecided,
         user_share,

@@ -180,7 +180,8 @@ fn natively(
     let clock_hz = clock_hz.filter(Clock::agrees).map(|clock| clock.add_hz);
     let analyse = |run: &record::run::Run| {
         let split = analyse(run, None, &TimerOptions::default()).overall?;
-        let Split { loads, stores, atomics, divides, chains, branches, undecided, .. } = split;
+        let Split { loads, stores, atomics, divides, chains, first_cache, branches, undecided, .. } = split;
+        let chains = chains + first_cache;
         Some(Waiting { loads, stores, atomics, divides, chains, branches, undecided })
     };
     native::validate(request, kernels, known, clock_hz, &analyse, watcher, &interrupt)

@@ -39,7 +39,7 @@ pub const EXAMPLES: [Expected; 16] = [
     expect(("chase", "chase"), "chase", (LOADS, 0.6), Some("loads"), CHASING),
     expect(("chase_l3", "chase --size L3"), "chase", (LOADS, 0.6), Some("loads"), CHASING),
     expect(("chase_l2", "chase --size L2"), "chase", (LOADS, 0.5), Some("loads"), CHASING),
-    expect(("chase_l1", "chase --size L1"), "chase", (&["chains"], 0.5), Some("chains"), None),
+    expect(("chase_l1", "chase --size L1"), "chase", (&["first_cache"], 0.5), Some("first_cache"), None),
     expect(("chase_multiply", "chase --muls 24"), "chase_dependent_24", (LOADS, 0.5), Some("loads"), None),
     expect(
         ("chase_multiply_l1", MULTIPLY_L1),
@@ -60,7 +60,7 @@ pub const EXAMPLES: [Expected; 16] = [
     expect(("multiply", "multiply"), "multiply_chain", (&["chains"], 0.6), Some("chains"), None),
     expect(("divide", "divide"), "divide_chain", (&["divides"], 0.5), Some("divides"), None),
     expect(("branches", "branches"), "count_heads", (&["branches"], 0.15), Some("branches"), None),
-    expect(("atomics", "atomics"), "add_atomically", (&["chains"], 0.6), Some("chains"), None),
+    expect(("atomics", "atomics"), "add_atomically", (&["first_cache"], 0.6), Some("first_cache"), None),
     expect(("hash_join", "hash_join"), "probe", (LOADS, 0.4), Some("loads"), Some("random")),
     expect(("chase_rs", "chase_rs"), "walk", (LOADS, 0.5), Some("loads"), CHASING),
     expect(

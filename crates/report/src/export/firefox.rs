@@ -112,7 +112,7 @@ fn colour(activity: ThreadActivity) -> CategoryColor {
         ThreadActivity::Stores => CategoryColor::Orange,
         ThreadActivity::Atomics => CategoryColor::Magenta,
         ThreadActivity::Divides => CategoryColor::Purple,
-        ThreadActivity::Chains => CategoryColor::Blue,
+        ThreadActivity::Chains | ThreadActivity::FirstCache => CategoryColor::Blue,
         ThreadActivity::Branches => CategoryColor::Yellow,
         ThreadActivity::Executing => CategoryColor::Green,
         ThreadActivity::Undecided => CategoryColor::Gray,

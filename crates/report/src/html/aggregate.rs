@@ -206,7 +206,9 @@ mod tests {
     fn cells_are_capped_and_the_rest_keeps_the_sum() {
         let intervals = 600;
         let mut view = AggregateView::new(MOST_ROWS, intervals);
-        let part = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0];
+        let mut part = [0.0; ThreadActivity::ALL.len()];
+        part[ThreadActivity::Loads as usize] = 1.0;
+        part[ThreadActivity::Executing as usize] = 1.0;
         for row in 0..MOST_ROWS + 50 {
             for interval in 0..intervals {
                 view.add(row, interval, &part);

@@ -151,7 +151,17 @@ mod tests {
         for text in ["text", "quiet", "link", "bad", "warn", "good"] {
             stands_out(text, 4.5);
         }
-        for bar in ["loads", "stores", "atomics", "divides", "chains", "branches", "executing", "undecided"] {
+        for bar in [
+            "loads",
+            "stores",
+            "atomics",
+            "divides",
+            "chains",
+            "first_cache",
+            "branches",
+            "executing",
+            "undecided",
+        ] {
             stands_out(bar, 3.0);
         }
     }

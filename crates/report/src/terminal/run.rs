@@ -4,6 +4,7 @@ mod account;
 mod bars;
 mod brief;
 pub(crate) mod code;
+pub(crate) mod levels;
 pub(crate) mod limits;
 pub(crate) mod loads;
 pub(crate) mod objects;
@@ -40,7 +41,7 @@ pub fn text(findings: &Findings, objects: Option<&Objects>, detail: Detail, colu
 
 fn everything(findings: &Findings, objects: Option<&Objects>, top: usize, columns: usize) -> String {
     let mut parts = vec![
-        subject::line(&findings.about, columns) + &verdict::text(&findings.verdict, columns),
+        subject::line(&findings.about, columns) + &verdict::text(findings, columns),
         account::text(findings, columns),
         code::functions(findings, top, columns),
     ];

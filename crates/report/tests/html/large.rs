@@ -1,6 +1,6 @@
 //! A run as large as they come, made up by rule.
 
-use analysis::findings::ThreadFinding;
+use analysis::findings::{ThreadActivity, ThreadFinding};
 use analysis::reading::SamplePart;
 use record::ids::ThreadId;
 use report::html::{Aggregate, RunPage};
@@ -41,9 +41,9 @@ pub fn large() -> String {
     let seen = (0..MANY).map(|index| {
         let mixed = index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         let instruction = ((mixed % 40_000) * (mixed / 7 % 1000) / 1000) as usize;
-        let mut parts = [0.0; 8];
-        parts[(mixed % 8) as usize] = 0.7;
-        parts[6] += 0.3;
+        let mut parts = [0.0; ThreadActivity::ALL.len()];
+        parts[mixed as usize % ThreadActivity::ALL.len()] = 0.7;
+        parts[ThreadActivity::Executing as usize] += 0.3;
         SamplePart {
             time_ns: index * span / MANY,
             thread: (mixed % 64) as usize,

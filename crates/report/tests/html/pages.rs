@@ -2,10 +2,10 @@
 
 use analysis::findings::{
     AccessPattern, Account, Confidence, Estimated, FindingSubject, Findings, Flagged, FlaggedPart, HeldBack,
-    InstructionFinding, KnownLimits, LevelLimit, LimitFindings, LineUse, Nature, ObjectFinding, ObjectKind,
-    ObjectPages, ObjectSharing, ObjectSite, ObjectUse, Objects, Pattern, Rate, SCHEMA, SharedLine,
-    SourceLine, Split, StreamLimit, SymbolFinding, ThreadActivity, ThreadFinding, TimeShare, Timeline,
-    TimelineInterval, Verdict,
+    InstructionFinding, KnownLimits, LevelFindings, LevelLimit, LevelPart, LimitFindings, LineUse, Nature,
+    ObjectFinding, ObjectKind, ObjectPages, ObjectSharing, ObjectSite, ObjectUse, Objects, Pattern, Rate,
+    SCHEMA, SharedLine, SourceLine, Split, StreamLimit, SymbolFinding, ThreadActivity, ThreadFinding,
+    TimeShare, Timeline, TimelineInterval, Verdict, WaitLevel,
 };
 use analysis::{
     listing::{AnnotatedFunction, AnnotatedLine},
@@ -39,6 +39,7 @@ fn split(samples: u64, loads: f64, stores: f64) -> Split {
         atomics: 0.005,
         divides: 0.0,
         chains: 0.015,
+        first_cache: 0.0,
         branches: 0.01,
         executing,
         undecided: (0.97 - loads - stores - executing).max(0.0),
@@ -172,6 +173,11 @@ fn threads() -> Vec<ThreadFinding> {
 
 pub fn findings() -> Findings {
     Findings {
+        levels: KnownLimits::Value(LevelFindings {
+            parts: vec![LevelPart { level: WaitLevel::Memory, share: 0.6 }],
+            unknown: 0.0,
+            or: None,
+        }),
         schema: SCHEMA.to_owned(),
         about: FindingSubject {
             memwall: "0.1.0".to_owned(),
@@ -365,7 +371,7 @@ pub fn sources() -> Vec<SourceText> {
 /// Samples that agree with the findings: build first, probe later.
 pub fn aggregate(findings: &Findings) -> Aggregate {
     let one = |activity: ThreadActivity| {
-        let mut parts = [0.0; 8];
+        let mut parts = [0.0; ThreadActivity::ALL.len()];
         parts[activity as usize] = 1.0;
         parts
     };

@@ -29,7 +29,7 @@ pub(super) struct Payload<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     has_losses: bool,
     period_ns: f64,
-    overall: Option<[f64; 8]>,
+    overall: Option<ActivityShares>,
     threads: Vec<ThreadRow>,
     symbols: Vec<SymbolRow>,
     instructions: Vec<InstructionRow>,
@@ -59,13 +59,16 @@ struct LeftOut {
     objects: usize,
 }
 
+/// By [`ThreadActivity::ALL`].
+type ActivityShares = [f64; ThreadActivity::ALL.len()];
+
 #[derive(Serialize)]
 struct ThreadRow {
     tid: u32,
     pid: u32,
     name: String,
     share: f64,
-    split: Option<[f64; 8]>,
+    split: Option<ActivityShares>,
     user_ns: f64,
     kernel_ns: Option<f64>,
     blocked_ns: Option<f64>,
@@ -78,7 +81,7 @@ struct SymbolRow {
     module: String,
     share: [f64; 3],
     samples: u64,
-    split: [f64; 8],
+    split: ActivityShares,
     flagged: f64,
 }
 
@@ -145,7 +148,9 @@ fn left_out<T>(rows: &[T], share: impl Fn(&T) -> f64) -> (usize, f64) {
 }
 
 fn activity_row(activity: ThreadActivity) -> ActivityRow {
-    let key = format!("{activity:?}").to_lowercase();
+    // As JSON names it.
+    let key = serde_json::to_value(activity).ok().and_then(|key| key.as_str().map(str::to_owned));
+    let key = key.unwrap_or_default();
     ActivityRow { key, label: activity.label(), waiting: activity.is_waiting(), memory: activity.is_memory() }
 }
 
@@ -238,7 +243,7 @@ fn sources(sources: &[SourceText]) -> Vec<SourceText> {
     out
 }
 
-fn shares(split: &Split) -> [f64; 8] {
+fn shares(split: &Split) -> ActivityShares {
     ThreadActivity::ALL.map(|activity| rounded(split.share(activity)))
 }
 
@@ -286,7 +291,17 @@ mod tests {
             ThreadActivity::ALL.iter().map(|activity| activity_row(*activity).key).collect();
         assert_eq!(
             keys,
-            ["loads", "stores", "atomics", "divides", "chains", "branches", "executing", "undecided"]
+            [
+                "loads",
+                "stores",
+                "atomics",
+                "divides",
+                "chains",
+                "first_cache",
+                "branches",
+                "executing",
+                "undecided"
+            ]
         );
     }
 }

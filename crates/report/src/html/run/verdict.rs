@@ -6,6 +6,7 @@ use crate::{
     html::markup::{Html, element, list, paragraph, section},
     layout::figures::percent_text,
     terminal::run::{
+        levels,
         timeline::threshold_from,
         verdict::{ended, look, sentence},
     },
@@ -28,6 +29,7 @@ pub(super) fn html(findings: &Findings) -> Html {
         }
         KnownLimits::Missing(_) => {}
     }
+    said.extend(levels::sentence(findings).map(|text| paragraph("", &format!("Waits at: {text}"))));
     let verdict_box = element("div").set("class", format!("verdict {class}")).with(said).end();
     section("verdict", "Verdict", [verdict_box, tiles(findings), confidence(findings), advice(findings)])
 }

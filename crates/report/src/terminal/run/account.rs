@@ -20,9 +20,10 @@ pub fn style(activity: ThreadActivity) -> Style {
         ThreadActivity::Loads | ThreadActivity::Stores | ThreadActivity::Atomics => {
             AnsiColor::Red.on_default()
         }
-        ThreadActivity::Divides | ThreadActivity::Chains | ThreadActivity::Branches => {
-            AnsiColor::Yellow.on_default()
-        }
+        ThreadActivity::Divides
+        | ThreadActivity::Chains
+        | ThreadActivity::FirstCache
+        | ThreadActivity::Branches => AnsiColor::Yellow.on_default(),
         ThreadActivity::Executing => AnsiColor::Green.on_default(),
         ThreadActivity::Undecided => QUIET,
     }

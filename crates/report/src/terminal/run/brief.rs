@@ -2,7 +2,7 @@
 
 use analysis::findings::{Confidence, Findings, HeldBack, KnownLimits, ObjectFinding, Objects, Verdict};
 
-use super::{account, bars::column, code, limits, loads, objects, subject, timeline, verdict};
+use super::{account, bars::column, code, levels, limits, loads, objects, subject, timeline, verdict};
 use crate::{
     layout::figures::percent_text,
     layout::prose::{clipped, titled, visible, width, wrap, wrap_in},
@@ -16,7 +16,7 @@ const SCREEN: usize = 24;
 const ROWS: (usize, usize) = (2, 5);
 
 /// Bars and pieces of advice: the first that leave room for functions are shown.
-const SQUEEZES: [(usize, usize); 3] = [(4, 2), (4, 1), (3, 1)];
+const SQUEEZES: [(usize, usize); 4] = [(4, 2), (4, 1), (3, 1), (2, 1)];
 
 /// An object with less of the waiting on loads is not named.
 const WORTH_NAMING: f64 = 0.1;
@@ -73,6 +73,7 @@ fn answer(found: &Verdict, columns: usize) -> String {
 /// What is said beside the functions, each under its word.
 fn rest(findings: &Findings, objects: Option<&Objects>, advice: usize, columns: usize) -> String {
     let mut rows: Vec<(&str, String)> = Vec::new();
+    rows.extend(levels::sentence(findings).map(|text| ("Waits at", text)));
     if let Some(data) = objects.and_then(hottest_object) {
         rows.push(("Data", object(data)));
     }

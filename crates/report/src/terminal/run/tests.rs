@@ -2,8 +2,9 @@
 
 use analysis::findings::{
     AccessPattern, Account, Confidence, Estimated, FindingSubject, Findings, HeldBack, InstructionFinding,
-    KnownLimits, LevelLimit, LimitFindings, Nature, Pattern, Rate, SCHEMA, SourceLine, Split, StreamLimit,
-    SymbolFinding, ThreadActivity, ThreadFinding, TimeShare, Timeline, TimelineInterval, Verdict,
+    KnownLimits, LevelFindings, LevelLimit, LevelPart, LimitFindings, Nature, Pattern, Rate, SCHEMA,
+    SourceLine, Split, StreamLimit, SymbolFinding, ThreadActivity, ThreadFinding, TimeShare, Timeline,
+    TimelineInterval, Verdict, WaitLevel,
 };
 use machine::profile::LevelName;
 use record::{
@@ -27,6 +28,7 @@ fn split(samples: u64, loads: f64) -> Split {
         atomics: 0.0,
         divides: 0.0,
         chains: 0.02,
+        first_cache: 0.0,
         branches: 0.01,
         executing,
         undecided: 0.03,
@@ -69,6 +71,14 @@ fn symbol(name: &str, user: f64, loads: f64, top: Vec<usize>) -> SymbolFinding {
 
 pub(crate) fn findings() -> Findings {
     Findings {
+        levels: KnownLimits::Value(LevelFindings {
+            parts: vec![
+                LevelPart { level: WaitLevel::Memory, share: 0.61 },
+                LevelPart { level: WaitLevel::Cache(3), share: 0.14 },
+            ],
+            unknown: 0.01,
+            or: None,
+        }),
         schema: SCHEMA.to_owned(),
         about: FindingSubject {
             memwall: "0.1.0".to_owned(),
@@ -264,6 +274,7 @@ fn the_answer_fits_a_screen() {
             "Held back by memory",
             "confidence",
             "waiting on loads",
+            "Waits at",
             "function",
             "Limits",
             "Try",

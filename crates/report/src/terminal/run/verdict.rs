@@ -1,8 +1,11 @@
 //! The answer in short.
 
-use analysis::findings::{Confidence, HeldBack, KnownLimits, Nature, ThreadActivity, TimeShare, Verdict};
+use analysis::findings::{
+    Confidence, Findings, HeldBack, KnownLimits, Nature, ThreadActivity, TimeShare, Verdict,
+};
 use anstyle::{AnsiColor, Style};
 
+use super::levels;
 use crate::{
     layout::figures::percent_text,
     layout::prose::{wrap, wrap_in},
@@ -13,7 +16,8 @@ const YES: Style = AnsiColor::Red.on_default().bold();
 const NO: Style = AnsiColor::Green.on_default().bold();
 
 /// Held back or not, by how much, how it looks and how sure that is.
-pub fn text(verdict: &Verdict, columns: usize) -> String {
+pub fn text(findings: &Findings, columns: usize) -> String {
+    let verdict = &findings.verdict;
     let (style, answer) = answer(verdict.held_back);
     let mut out = wrap_in(style, "", answer, columns);
     if let Some(memory) = &verdict.memory {
@@ -25,6 +29,9 @@ pub fn text(verdict: &Verdict, columns: usize) -> String {
             out += &wrap_in(QUIET, "  ", &format!("Latency or bandwidth: not known, {reason}."), columns);
         }
         KnownLimits::Missing(_) => {}
+    }
+    if let Some(levels) = levels::sentence(findings) {
+        out += &wrap("  ", &format!("Waits at: {levels}"), columns);
     }
     let sure = match verdict.confidence {
         Confidence::High => "Confidence: high.",

@@ -1,0 +1,115 @@
+//! Scripted walks over as much data as each level holds.
+
+use machine::profile::Profile;
+use record::{
+    data::{Area, AreaKind, AreaPages},
+    run::Run,
+};
+use serde_json::{Value, json};
+
+use crate::{
+    findings::{LevelFindings, WaitLevel},
+    timer::{TimerOptions, analyse, tests::run},
+};
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const START: u64 = 0x7000_0000_0000;
+
+/// L1 32 KiB, 1 ns; L2 512 KiB, 4 ns; L3 16 MiB, 15 ns; memory 90 ns; 1500 small pages kept in mind, else 30 ns more.
+fn profile() -> Profile {
+    let estimate = |value: f64| json!({"value": value, "low": value, "high": value, "samples": 9});
+    let level = |name: Value, bytes: Option<u64>, ns: f64, per_s: f64| {
+        let bandwidth =
+            json!({"load": estimate(per_s), "store": estimate(per_s / 2.0), "copy": estimate(per_s)});
+        json!({
+            "name": name, "usable": bytes.map(|bytes| estimate(bytes as f64)), "latency_ns": estimate(ns),
+            "one_core": bandwidth, "all_cores": bandwidth,
+        })
+    };
+    let whole = json!({
+        "schema": "memwall.profile/1",
+        "fingerprint": {"id": "", "cpu": "", "microcode": "", "topology": "", "kernel": "", "hypervisor": ""},
+        "measured_at": 0, "memwall": "", "extent": {"quick": false, "complete": true}, "seed": 0, "cpus": "0",
+        "clock": {"add_hz": 3e9, "mul_hz": 3e9, "tsc_hz": null}, "overheads": null,
+        "levels": [
+            level(json!({"cache": 1}), Some(32 * KIB), 1.0, 200e9),
+            level(json!({"cache": 2}), Some(512 * KIB), 4.0, 80e9),
+            level(json!({"cache": 3}), Some(16 * MIB), 15.0, 30e9),
+            level(json!({"memory": {"node": 0, "local": true}}), None, 90.0, 10e9),
+        ],
+        "latency_curve": [],
+        "tlb": {"curve": [], "reach_pages": [64, 1500], "walk_penalty_ns": 30.0},
+        "loaded_latency": [], "core_to_core": [], "remarks": [], "noise": null,
+    });
+    serde_json::from_value(whole).unwrap()
+}
+
+/// mov r8,[r8]; mov r8,[r8]; add rax,1; cmp rax,rsi; jb 0; ret
+const CHASE: [u8; 16] =
+    [0x4d, 0x8b, 0x00, 0x4d, 0x8b, 0x00, 0x48, 0x83, 0xc0, 0x01, 0x48, 0x39, 0xf0, 0x72, 0xf1, 0xc3];
+
+/// A chase that lands anywhere in so many bytes, on huge pages or not.
+fn chase(bytes: u64, is_huge: bool) -> Run {
+    let address = |i: u64| START + i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (bytes / 64) * 64;
+    let samples: Vec<_> = (0..900).map(|i| (if i % 2 == 0 { 3 } else { 6 }, Some(address(i)))).collect();
+    let mut run = run(&CHASE, &samples);
+    let pages =
+        AreaPages { resident_bytes: bytes, huge_bytes: if is_huge { bytes } else { 0 }, nodes: Vec::new() };
+    run.data.areas.push(Area {
+        process: 0,
+        start: START,
+        end: START + bytes,
+        kind: AreaKind::Anonymous,
+        pages: Some(pages),
+    });
+    run
+}
+
+fn levels(run: &Run) -> LevelFindings {
+    let found = analyse(run, Some(&profile()), &TimerOptions::default());
+    let memory = found.overall.unwrap().memory();
+    let levels = found.levels.value().unwrap().clone();
+    let sum = levels.parts.iter().map(|part| part.share).sum::<f64>() + levels.unknown;
+    assert!((sum - memory).abs() < 0.02, "levels add up to {sum}, waiting for memory is {memory}");
+    levels
+}
+
+#[test]
+fn each_footprint_waits_at_its_level() {
+    for (bytes, level) in [
+        (160 * KIB, WaitLevel::Cache(2)),
+        (4 * MIB, WaitLevel::Cache(3)),
+        (64 * MIB, WaitLevel::Memory),
+        (256 * MIB, WaitLevel::Memory),
+    ] {
+        let found = levels(&chase(bytes, true));
+        assert_eq!(found.most().map(|part| part.level), Some(level), "{bytes} {found:?}");
+        assert_eq!(found.or, None, "{bytes}: far from every capacity");
+    }
+}
+
+#[test]
+fn near_a_capacity_both_sides_are_named() {
+    // Half of what lands anywhere in twice the cache misses it.
+    let found = levels(&chase(20 * MIB, true));
+    assert_eq!(found.most().map(|part| part.level), Some(WaitLevel::Memory), "{found:?}");
+    assert_eq!(found.or, Some(WaitLevel::Cache(3)), "{found:?}");
+}
+
+#[test]
+fn small_pages_cost_translation_where_there_are_many() {
+    let translation = |found: &LevelFindings| {
+        found.parts.iter().find(|part| part.level == WaitLevel::Translation).map_or(0.0, |part| part.share)
+    };
+    let many = levels(&chase(64 * MIB, false));
+    assert!((0.2..0.45).contains(&translation(&many)), "30 of some 100 ns: {many:?}");
+    let few = levels(&chase(4 * MIB, false));
+    assert_eq!(translation(&few), 0.0, "1024 pages are kept in mind: {few:?}");
+}
+
+#[test]
+fn without_a_profile_no_level_is_named() {
+    let found = analyse(&chase(MIB, true), None, &TimerOptions::default());
+    assert!(found.levels.missing().is_some_and(|reason| reason.contains("calibrate")));
+}
