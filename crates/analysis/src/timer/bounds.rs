@@ -35,6 +35,9 @@ const NARROW_NEAR: f64 = 1.3;
 /// Latency is measured on the largest pages there are; on small ones it is this much more at worst.
 const SMALL_PAGES: f64 = 1.4;
 
+/// Lines that are fetched ahead arrive beside the code: a turn takes this many times the longer of the two at most.
+const BESIDE: f64 = 1.25;
+
 /// Slots that are under way at once, at least.
 const WINDOW_SLOTS: f64 = 200.0;
 
@@ -118,7 +121,10 @@ impl WaitBounds {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct CostRange {
     least: f64,
+    /// Of lines that are fetched ahead.
     most: f64,
+    /// Of those that are not, at most.
+    unforeseen: f64,
 }
 
 /// The share of a block's samples that wait for memory. `blamed` is what its samples say.
@@ -159,10 +165,13 @@ fn by_turn(code: TurnCycles, turn_ns: f64) -> WaitBounds {
     WaitBounds { value, low, high }
 }
 
-/// A turn takes at least the longer of code and memory, and at most both.
+/// A turn takes at least the longer of code and memory, and at most both, or not much more than the longer where lines are
+/// fetched ahead.
 fn by_costs(code: TurnCycles, memory: CostRange) -> WaitBounds {
     let low = 1.0 - code.most / memory.least.max(code.most);
-    let high = (memory.most / (memory.most + code.least)).max(low);
+    let beside = memory.unforeseen + memory.most + code.least;
+    let most_ns = beside.min((memory.most.max(code.least) + memory.unforeseen) * BESIDE);
+    let high = (1.0 - code.least / most_ns).max(low);
     WaitBounds { value: (low + high) / 2.0, low, high }
 }
 
@@ -191,12 +200,17 @@ fn memory_ns(streams: &[AddressStream], core: &BlameCore, block: &Block, first_s
         let cost = if chases > 0.0 {
             CostRange {
                 least: chases * beyond_hit(own_bytes / FIT),
-                most: chases * beyond_hit(all_bytes * FIT) * SMALL_PAGES,
+                most: 0.0,
+                unforeseen: chases * beyond_hit(all_bytes * FIT) * SMALL_PAGES,
             }
         } else if stream.turn_bytes().is_some_and(|bytes| bytes <= LINE) {
             let is_second = far.is_some_and(|far| core.levels.get(1) == Some(far));
             let narrow = if is_second { NARROW_NEAR } else { NARROW };
-            CostRange { least: near.map_or(0.0, transfer), most: far.map_or(0.0, transfer) * narrow }
+            let most = far.map_or(0.0, transfer) * narrow;
+            // How far ahead lines are fetched from memory, prefetchers differ.
+            let is_memory = far.is_some_and(|far| far.level == WaitLevel::Memory);
+            let (most, unforeseen) = if is_memory { (0.0, most) } else { (most, 0.0) };
+            CostRange { least: near.map_or(0.0, transfer), most, unforeseen }
         } else {
             // As many misses at once as turns are under way, and as the core can keep.
             let turns = (WINDOW_SLOTS / slots(block)).max(1.0);
@@ -205,11 +219,13 @@ fn memory_ns(streams: &[AddressStream], core: &BlameCore, block: &Block, first_s
             let foreseen = near.map_or(0.0, transfer);
             CostRange {
                 least: if stream.is_linear { least.min(foreseen) } else { least },
-                most: beyond_hit(all_bytes * FIT) * SMALL_PAGES / turns.min(FEWEST_MISSES),
+                most: 0.0,
+                unforeseen: beyond_hit(all_bytes * FIT) * SMALL_PAGES / turns.min(FEWEST_MISSES),
             }
         };
         sum.least += cost.least;
         sum.most += cost.most;
+        sum.unforeseen += cost.unforeseen;
     }
     sum
 }
