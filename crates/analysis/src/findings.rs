@@ -74,6 +74,11 @@ impl Findings {
         self.threads.iter().find(|thread| thread.id == id)
     }
 
+    /// There are samples enough to say where time went.
+    pub fn has_enough_samples(&self) -> bool {
+        self.overall.is_some_and(|split| split.samples >= Verdict::FEWEST_SAMPLES)
+    }
+
     /// Records of the kernel were lost: what is made from samples and context switches is estimated.
     pub fn has_losses(&self) -> bool {
         self.about.lost_samples.value().is_some_and(|lost| *lost > 0)

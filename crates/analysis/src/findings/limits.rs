@@ -3,7 +3,7 @@
 use machine::profile::LevelName;
 use serde::{Deserialize, Serialize};
 
-use super::KnownLimits;
+use super::{KnownLimits, WaitLevel};
 
 /// The program beside the machine's profile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -49,9 +49,12 @@ pub struct Rate {
 pub struct StreamLimit {
     /// What one thread moves while it streams, all its streams together.
     pub per_thread: Rate,
+    /// The level their data comes from; none without a profile.
+    #[serde(default)]
+    pub level: Option<WaitLevel>,
     /// The same times the number of threads that run at once.
     pub together_bytes_per_s: f64,
-    /// The machine's limit for memory with that many threads; missing without a profile.
+    /// What that level gave that many threads, for that mix of loads and stores; missing without a profile.
     pub limit_bytes_per_s: KnownLimits<f64>,
     /// `together` over the limit: 1 is all this machine gave when it was measured.
     pub of_limit: Option<f64>,

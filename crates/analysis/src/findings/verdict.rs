@@ -28,6 +28,11 @@ pub struct Verdict {
     pub reasons: Vec<String>,
 }
 
+impl Verdict {
+    /// Of fewer samples nothing is said: no share, no table, no advice.
+    pub const FEWEST_SAMPLES: u64 = 30;
+}
+
 /// Held back by memory or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -57,6 +62,8 @@ pub enum Nature {
     Latency,
     /// Many lines in turn, near what the machine can move.
     Bandwidth,
+    /// Many lines in turn, but not known to be near that.
+    Streams,
     /// Some of both.
     Mixed,
 }

@@ -7,9 +7,10 @@ const WORTH: f64 = 0.15;
 
 /// What to try about code, behind `on_data`, what to try about data.
 pub(crate) fn advice(findings: &Findings, on_data: Vec<String>) -> Vec<String> {
-    let Some(split) = findings.overall else {
+    let Some(split) = findings.overall.filter(|_| findings.has_enough_samples()) else {
         return vec![
-            "Run it longer, raise --rate, or see to what the notes say: there is no sample.".to_owned(),
+            "Run it longer, raise --rate, or see to what the notes say: there are too few samples."
+                .to_owned(),
         ];
     };
     let mut waits: Vec<(ThreadActivity, f64)> = ThreadActivity::ALL
@@ -80,7 +81,7 @@ fn on_loads(findings: &Findings, hottest: Option<&InstructionFinding>, place: &s
         (Some(Pattern::Strided), _) => format!(
             "It uses a part of each line it loads{place}: change the order of the loops or of the data."
         ),
-        (Some(Pattern::Streaming), _) | (_, Some(Nature::Bandwidth)) => format!(
+        (Some(Pattern::Streaming), _) | (_, Some(Nature::Bandwidth | Nature::Streams)) => format!(
             "It streams more than the caches hold{place}: work in blocks that fit, fuse passes over the same data, use smaller types."
         ),
         (Some(Pattern::OnePlace), _) => format!(

@@ -1,12 +1,15 @@
 //! The program beside what its machine was measured to give.
 
-use machine::profile::{LevelName, Profile, ProfileLevel};
+use machine::profile::{Bandwidths, Estimate, LevelName, Profile, ProfileLevel};
 use record::run::Run;
 
 use super::{account, facts::writes_memory, pattern, streams::AddressStream, tally::Tally};
 use crate::findings::{KnownLimits, LevelLimit, LimitFindings, Pattern, Rate, StreamLimit};
 
 const NO_PROFILE: &str = "this machine has no profile; run `memwall calibrate`";
+
+/// Nothing moves this much more than its machine gave.
+const BEYOND: f64 = 1.15;
 
 /// Streams with a smaller share of the samples are not set against the machine.
 const WORTH: f64 = 0.05;
@@ -63,20 +66,43 @@ fn stream_limit(tally: &Tally, profile: Option<&Profile>, threads: f64) -> Known
         );
     };
     let mut sum = Rate { bytes_per_s: 0.0, low: 0.0, high: 0.0, pairs: 0 };
-    let mut writes = false;
+    let mut written = 0.0;
     for stream in steady.iter().filter(|stream| stream.block == block) {
-        if let Some(rate) = pattern::advance(stream) {
-            sum.bytes_per_s += rate.bytes_per_s;
-            sum.low += rate.low;
-            sum.high += rate.high;
-            sum.pairs += rate.pairs;
+        let Some(rate) = pattern::advance(stream) else { continue };
+        sum.bytes_per_s += rate.bytes_per_s;
+        sum.low += rate.low;
+        sum.high += rate.high;
+        sum.pairs += rate.pairs;
+        if stream.sites.iter().any(|&site| is_written(tally, site)) {
+            written += rate.bytes_per_s;
         }
-        writes |= stream.sites.iter().any(|&site| is_written(tally, site));
     }
+    if sum.bytes_per_s <= 0.0 {
+        return KnownLimits::Missing("how fast its streams advance cannot be told".to_owned());
+    }
+    let bytes: f64 = tally.streams.of_block(block).iter().filter_map(AddressStream::footprint_bytes).sum();
+    let level = level_of(profile, bytes);
     let together_bytes_per_s = sum.bytes_per_s * threads.max(1.0);
-    let limit_bytes_per_s = memory_limit(profile, threads, writes);
+    let limit_bytes_per_s = level_limit_of(level, profile, threads, written / sum.bytes_per_s);
     let of_limit = limit_bytes_per_s.value().map(|limit| together_bytes_per_s / limit);
-    KnownLimits::Value(StreamLimit { per_thread: sum, together_bytes_per_s, limit_bytes_per_s, of_limit })
+    if let (Some(part), Some(limit)) = (of_limit, limit_bytes_per_s.value())
+        && part > BEYOND
+    {
+        return KnownLimits::Missing(format!(
+            "its streams seem to move {:.0} GB/s where this machine gave {:.0}: their speed was not understood, or the \
+             profile no longer holds",
+            together_bytes_per_s / 1e9,
+            limit / 1e9
+        ));
+    }
+    let level = level.map(|level| (&level.name).into());
+    KnownLimits::Value(StreamLimit {
+        per_thread: sum,
+        level,
+        together_bytes_per_s,
+        limit_bytes_per_s,
+        of_limit,
+    })
 }
 
 fn is_written(tally: &Tally, site: usize) -> bool {
@@ -84,23 +110,63 @@ fn is_written(tally: &Tally, site: usize) -> bool {
     instruction.is_some_and(|(block, instruction)| writes_memory(block, instruction))
 }
 
-/// What memory gave that many threads when it was measured: loads, or loads and stores where the program writes.
-fn memory_limit(profile: Option<&Profile>, threads: f64, writes: bool) -> KnownLimits<f64> {
-    let Some(profile) = profile else { return KnownLimits::Missing(NO_PROFILE.to_owned()) };
-    let is_memory = |level: &&ProfileLevel| matches!(level.name, LevelName::Memory { local: true, .. });
-    let memory = profile.levels.iter().find(is_memory);
-    let pick = |of: fn(&ProfileLevel) -> &machine::profile::Bandwidths| {
-        let bandwidths = of(memory?);
-        let wanted = if writes { bandwidths.copy.or(bandwidths.load) } else { bandwidths.load };
-        wanted.map(|estimate| estimate.value).filter(|value| *value > 0.0)
-    };
+/// The level that streams over so many bytes come from; none without a profile.
+fn level_of(profile: Option<&Profile>, bytes: f64) -> Option<&ProfileLevel> {
+    profile?.levels.iter().find(|level| match level.name {
+        LevelName::Cache(_) => level.usable.is_some_and(|usable| bytes <= usable.value),
+        LevelName::Memory { local, .. } => local,
+    })
+}
+
+/// What a level gave that many threads when it was measured, for that part of bytes stored.
+fn level_limit_of(
+    level: Option<&ProfileLevel>,
+    profile: Option<&Profile>,
+    threads: f64,
+    written: f64,
+) -> KnownLimits<f64> {
+    if profile.is_none() {
+        return KnownLimits::Missing(NO_PROFILE.to_owned());
+    }
+    let pick = |of: fn(&ProfileLevel) -> &Bandwidths| mixed(of(level?), written);
     let (one, all) = (pick(|level| &level.one_core), pick(|level| &level.all_cores));
     match (one, all) {
         (Some(one), Some(all)) => KnownLimits::Value((one * threads.max(1.0)).min(all.max(one))),
         (Some(one), None) => KnownLimits::Value(one),
         (None, Some(all)) => KnownLimits::Value(all),
         (None, None) => {
-            KnownLimits::Missing("the profile lacks memory bandwidth; run `memwall calibrate`".to_owned())
+            KnownLimits::Missing("the profile lacks the bandwidth; run `memwall calibrate`".to_owned())
         }
+    }
+}
+
+/// Bytes per second of a mix of which the part `written` is stored: between loads alone, as many loads as stores, and stores
+/// alone, whichever two lie next to it, by the time that a byte takes.
+fn mixed(bandwidths: &Bandwidths, written: f64) -> Option<f64> {
+    let known = |estimate: Option<Estimate>| estimate.map(|found| found.value).filter(|value| *value > 0.0);
+    let (load, copy, store) = (known(bandwidths.load), known(bandwidths.copy), known(bandwidths.store));
+    let between = |from: f64, to: f64, part: f64| 1.0 / ((1.0 - part) / from + part / to);
+    if written <= 0.5 {
+        let load = load?;
+        Some(copy.map_or(load, |copy| between(load, copy, written * 2.0)))
+    } else {
+        let copy = copy.or(load)?;
+        Some(store.map_or(copy, |store| between(copy, store, written * 2.0 - 1.0)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mix_lies_between_what_was_measured() {
+        let of = |value: f64| Some(Estimate { value, low: value, high: value, samples: 9 });
+        let bandwidths = Bandwidths { load: of(12.0), copy: of(8.0), store: of(4.0) };
+        let found = |written| mixed(&bandwidths, written).unwrap();
+        assert_eq!((found(0.0), found(0.5), found(1.0)), (12.0, 8.0, 4.0));
+        // Two loads and a store, as in a triad: a third of them as in a load, two thirds as in a copy.
+        assert!((found(1.0 / 3.0) - 1.0 / (1.0 / 36.0 + 2.0 / 24.0)).abs() < 1e-9);
+        assert_eq!(mixed(&Bandwidths::default(), 0.3), None);
     }
 }

@@ -56,7 +56,11 @@ pub(crate) fn walk(stream: &AddressStream) -> Option<Pattern> {
         return Some(Pattern::Random);
     }
     let touched = stream.lines_per_turn() * LINE;
-    Some(if stream.divisor > touched { Pattern::Strided } else { Pattern::Streaming })
+    Some(if stream.turn_bytes().unwrap_or(stream.divisor) > touched {
+        Pattern::Strided
+    } else {
+        Pattern::Streaming
+    })
 }
 
 fn is_steady(stream: &AddressStream) -> bool {
@@ -95,7 +99,8 @@ pub(crate) fn advance(stream: &AddressStream) -> Option<Rate> {
     rates.sort_by(f64::total_cmp);
     // Of a large stride only whole lines are moved.
     let touched = (stream.lines_per_turn() * LINE) as f64;
-    let part = if stream.divisor as f64 > touched { touched / stream.divisor as f64 } else { 1.0 };
+    let stride = stream.turn_bytes().unwrap_or(stream.divisor) as f64;
+    let part = if stride > touched { touched / stride } else { 1.0 };
     Some(Rate {
         bytes_per_s: quantile(&rates, 0.5)? * part,
         low: quantile(&rates, 0.25)? * part,

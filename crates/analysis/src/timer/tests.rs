@@ -126,6 +126,19 @@ fn a_chase_waits_on_loads() {
     assert_eq!(hottest.source.as_ref().unwrap().line, 3);
 }
 
+#[test]
+fn few_samples_give_no_share_and_no_advice() {
+    let chase = |count: u64| {
+        let samples: Vec<_> = (0..count).map(|i| (3, Some(scattered(i)))).collect();
+        analyse(&run(&CHASE, &samples), None, &TimerOptions::default())
+    };
+    let few = chase(29);
+    assert_eq!((few.verdict.held_back, few.verdict.memory), (HeldBack::Unknown, None));
+    assert!(few.verdict.reasons[0].contains("29 samples"), "{:?}", few.verdict.reasons);
+    assert!(few.advice.len() == 1 && few.advice[0].contains("longer"), "{:?}", few.advice);
+    assert!(chase(30).verdict.memory.is_some());
+}
+
 /// addsd xmm0,[rax]; add rax,8; cmp rax,rdx; jne 0; ret
 const SUM: [u8; 14] = [0xf2, 0x0f, 0x58, 0x00, 0x48, 0x83, 0xc0, 0x08, 0x48, 0x39, 0xd0, 0x75, 0xf3, 0xc3];
 
@@ -161,7 +174,11 @@ fn a_stream_beyond_the_caches_waits_and_one_within_the_first_does_not() {
     let findings = analyse(&run(&STREAM, &far), None, &TimerOptions::default());
     let split = findings.overall.unwrap();
     assert!(split.loads > 0.9, "{split:?}");
-    assert_eq!(findings.verdict.nature.value(), Some(&Nature::Bandwidth));
+    assert_eq!(
+        findings.verdict.nature.value(),
+        Some(&Nature::Streams),
+        "what the machine gives is not known"
+    );
     let access = findings.instructions[0].access.unwrap();
     assert_eq!((access.pattern, access.stride_bytes), (Pattern::Streaming, Some(64)));
     let rate = findings.limits.streams.value().unwrap().per_thread.bytes_per_s;

@@ -12,9 +12,6 @@ use crate::{
     statistics,
 };
 
-/// Fewer samples say nothing.
-const FEWEST: u64 = 20;
-
 /// With as many samples, a share is known to about 4 points.
 const MANY: u64 = 500;
 
@@ -27,6 +24,12 @@ const NARROW: f64 = 0.2;
 /// A share that is known no better than this is not known, unless all of it gives the same answer.
 const TOO_WIDE: f64 = 0.45;
 
+/// Streams that draw more than this part of a bandwidth are near it.
+const NEAR_LIMIT: f64 = 0.7;
+
+/// Whoever draws more than this part must wait for it most of the time.
+const ALL_OF_LIMIT: f64 = 0.85;
+
 /// A wait below this share of user time is not named.
 const NOISE: f64 = 0.05;
 
@@ -38,30 +41,29 @@ pub(crate) fn verdict(
     limits: &LimitFindings,
     trust: &KnownLimits<Standing>,
 ) -> Verdict {
-    let Some(split) = overall else {
-        return Verdict {
-            held_back: HeldBack::Unknown,
-            memory: None,
-            loads: None,
-            largest: None,
-            largest_share: None,
-            nature: KnownLimits::Missing("no sample was taken".to_owned()),
-            trust: trust.clone(),
-            confidence: Confidence::Low,
-            reasons: vec![
-                "The recording holds no sample: too little time in user mode, or the notes say why."
-                    .to_owned(),
-            ],
-        };
+    let Some(split) = overall.filter(|split| split.samples >= Verdict::FEWEST_SAMPLES) else {
+        return without_samples(overall.map_or(0, |split| split.samples), trust);
     };
     let share = |part: f64| statistics::share(part * split.samples as f64, split.samples as f64);
     let memory = share(split.memory()).map(|by_chance| widened(by_chance, bounds));
     let largest = split.largest_wait().filter(|&(_, part)| part >= NOISE);
     let trust = trust.clone();
-    let (confidence, reasons) = confidence(run, split, memory, trust.value());
+    let (mut confidence, mut reasons) = confidence(run, split, memory, trust.value());
+    if let Some((part, memory)) = drawn(limits)
+        .zip(memory)
+        .filter(|(part, memory)| *part > ALL_OF_LIMIT && memory.value < HeldBack::YES)
+    {
+        confidence = Confidence::Low;
+        reasons.push(format!(
+            "Two signs contradict each other: its streams draw {:.0} % of the bandwidth this machine gave, yet only {:.0} % of \
+             the time seems to wait.",
+            part * 100.0,
+            memory.value * 100.0
+        ));
+    }
     let is_broken = trust.value().is_some_and(Standing::is_broken);
     Verdict {
-        held_back: if is_broken { HeldBack::Unknown } else { held_back(split, memory) },
+        held_back: if is_broken { HeldBack::Unknown } else { held_back(memory) },
         memory,
         loads: share(split.loads),
         largest: largest.map(|(activity, _)| activity),
@@ -70,6 +72,35 @@ pub(crate) fn verdict(
         trust,
         confidence,
         reasons,
+    }
+}
+
+/// Of a run that too few samples tell of.
+fn without_samples(samples: u64, trust: &KnownLimits<Standing>) -> Verdict {
+    let (why, reason) = match samples {
+        0 => (
+            "no sample was taken".to_owned(),
+            "The recording holds no sample: too little time in user mode, or the notes say why.".to_owned(),
+        ),
+        few => {
+            let counted = if few == 1 { "1 sample was".to_owned() } else { format!("{few} samples were") };
+            let reason = format!(
+                "Only {counted} taken: too few to say anything (at least {} are needed).",
+                Verdict::FEWEST_SAMPLES
+            );
+            (format!("only {counted} taken"), reason)
+        }
+    };
+    Verdict {
+        held_back: HeldBack::Unknown,
+        memory: None,
+        loads: None,
+        largest: None,
+        largest_share: None,
+        nature: KnownLimits::Missing(why),
+        trust: trust.clone(),
+        confidence: Confidence::Low,
+        reasons: vec![reason],
     }
 }
 
@@ -83,13 +114,13 @@ fn widened(by_chance: TimeShare, (low, high): (f64, f64)) -> TimeShare {
     }
 }
 
-fn held_back(split: &Split, memory: Option<TimeShare>) -> HeldBack {
+fn held_back(memory: Option<TimeShare>) -> HeldBack {
     let answer = |share: f64| match share {
         share if share >= HeldBack::YES => HeldBack::Yes,
         share if share >= HeldBack::PARTLY => HeldBack::Partly,
         _ => HeldBack::No,
     };
-    match memory.filter(|_| split.samples >= FEWEST) {
+    match memory {
         Some(share) if share.high - share.low <= TOO_WIDE || answer(share.low) == answer(share.high) => {
             answer(share.value)
         }
@@ -97,7 +128,12 @@ fn held_back(split: &Split, memory: Option<TimeShare>) -> HeldBack {
     }
 }
 
-/// Latency where the waiting is on chased and random places, bandwidth where it is on streams.
+/// What streams draw of what the machine gives; none if that is not known.
+fn drawn(limits: &LimitFindings) -> Option<f64> {
+    limits.streams.value().and_then(|streams| streams.of_limit)
+}
+
+/// Latency where the waiting is on chased and random places, bandwidth where it is on streams that draw what there is.
 fn nature(split: &Split, instructions: &[InstructionFinding], limits: &LimitFindings) -> KnownLimits<Nature> {
     if split.memory() < NOISE {
         return KnownLimits::Missing("it hardly waits for memory".to_owned());
@@ -117,12 +153,12 @@ fn nature(split: &Split, instructions: &[InstructionFinding], limits: &LimitFind
     if latency + bandwidth <= unknown {
         return KnownLimits::Missing("too few samples gave the address they waited for".to_owned());
     }
-    let near_limit =
-        limits.streams.value().and_then(|streams| streams.of_limit).is_some_and(|part| part > 0.7);
+    let near_limit = drawn(limits).is_some_and(|part| part > NEAR_LIMIT);
     let part = latency / (latency + bandwidth);
     KnownLimits::Value(match part {
         part if part > 0.75 && !near_limit => Nature::Latency,
-        part if part < 0.25 => Nature::Bandwidth,
+        part if part < 0.25 && near_limit => Nature::Bandwidth,
+        part if part < 0.25 => Nature::Streams,
         _ => Nature::Mixed,
     })
 }

@@ -6,7 +6,7 @@ mod trust;
 mod verdict;
 
 use analysis::{
-    findings::{Findings, KnownLimits, Objects},
+    findings::{Findings, KnownLimits, Objects, StreamLimit, WaitLevel},
     listing::AnnotatedFunction,
     reading::Reading,
 };
@@ -90,17 +90,26 @@ pub fn recording(
 /// The page of a run, as one file.
 pub fn run(page: &RunPage<'_>) -> String {
     let findings = page.findings;
+    // Too few samples give no tables; scripts find their places all the same.
+    let of_samples = |part: Html| match findings.has_enough_samples() {
+        true => part,
+        false => element("div").set("hidden", "").with([part]).end(),
+    };
+    let of_machine = |(id, _): &(&str, &str)| ["verdict", "machine", "trust"].contains(id);
+    let contents = CONTENTS.into_iter().filter(|entry| findings.has_enough_samples() || of_machine(entry));
     let body = Html::all([
         verdict::html(findings),
-        section("time", "Time line", [place("timeline"), flagged(page)]),
+        of_samples(section("time", "Time line", [place("timeline"), flagged(page)])),
         element("div").set("id", "detail").set("hidden", "").end(),
         element("div")
             .set("id", "overview")
             .with([
-                section("bars", "Where the user time went", [place("bar-views")]),
-                section("code", "Code", code(page)),
-                section("data-objects", "Data", data(page)),
-                section("threads", "Threads", [place("threads-table")]),
+                of_samples(Html::all([
+                    section("bars", "Where the user time went", [place("bar-views")]),
+                    section("code", "Code", code(page)),
+                    section("data-objects", "Data", data(page)),
+                    section("threads", "Threads", [place("threads-table")]),
+                ])),
                 section("machine", "This machine", machine(page)),
                 trust::html(page),
             ])
@@ -110,7 +119,7 @@ pub fn run(page: &RunPage<'_>) -> String {
         title: shown(&findings.about.command),
         kind: "run",
         subtitle: vec![subtitle(findings)],
-        contents: CONTENTS.to_vec(),
+        contents: contents.collect(),
         body,
         data: payload::payload(page),
     };
@@ -178,7 +187,8 @@ fn machine(page: &RunPage<'_>) -> Vec<Html> {
 fn nearness(page: &RunPage<'_>) -> Nearness {
     const MOST_DATA: usize = 3;
     let limits = &page.findings.limits;
-    let streams = limits.streams.value();
+    let from_memory = |streams: &&StreamLimit| streams.level.is_none_or(|level| level == WaitLevel::Memory);
+    let streams = limits.streams.value().filter(from_memory);
     let bandwidth = streams.and_then(|streams| {
         let limit = streams.limit_bytes_per_s.value()?;
         let together = machine::units::gb_per_s(streams.together_bytes_per_s);

@@ -43,16 +43,18 @@ fn everything(findings: &Findings, objects: Option<&Objects>, top: usize, column
     let mut parts = vec![
         subject::line(&findings.about, columns) + &verdict::text(findings, columns),
         account::text(findings, columns),
-        code::functions(findings, top, columns),
     ];
-    if let Some(objects) = objects {
-        parts.push(objects::text(findings, objects, top, columns));
+    if findings.has_enough_samples() {
+        parts.push(code::functions(findings, top, columns));
+        parts.extend(objects.map(|objects| objects::text(findings, objects, top, columns)));
     }
     parts.push(loads::text(&findings.loads, top, columns));
-    parts.extend(code::by_class(findings, top, columns));
-    parts.push(code::instructions(findings, top.max(20), columns));
-    parts.push(account::threads(findings, columns));
-    parts.push(timeline::text(&findings.timeline, columns));
+    if findings.has_enough_samples() {
+        parts.extend(code::by_class(findings, top, columns));
+        parts.push(code::instructions(findings, top.max(20), columns));
+        parts.push(account::threads(findings, columns));
+        parts.push(timeline::text(&findings.timeline, columns));
+    }
     parts.push(limits::text(&findings.limits, columns));
     parts.push(list("What to try next", &findings.advice, columns));
     parts.push(list("Keep in mind", &findings.remarks, columns));

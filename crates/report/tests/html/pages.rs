@@ -231,6 +231,7 @@ fn limits() -> LimitFindings {
             all_cores_bytes_per_s: None,
         }]),
         streams: KnownLimits::Value(StreamLimit {
+            level: Some(WaitLevel::Memory),
             per_thread: Rate { bytes_per_s: 4.1e9, low: 3.8e9, high: 4.4e9, pairs: 410 },
             together_bytes_per_s: 7.8e9,
             limit_bytes_per_s: KnownLimits::Value(2.18e10),

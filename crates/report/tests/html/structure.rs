@@ -130,6 +130,7 @@ fn a_run_of_which_little_is_known() {
         aggregate: None,
     });
     check(&page);
+    assert!(!page.contains("href=\"#code\"") && page.contains("href=\"#machine\""), "no table of nothing");
     for words in
         ["cannot be told", "not asked which data", "this machine has no profile", "run memwall calibrate"]
     {

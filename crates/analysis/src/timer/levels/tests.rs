@@ -8,7 +8,7 @@ use record::{
 use serde_json::{Value, json};
 
 use crate::{
-    findings::{LevelFindings, WaitLevel},
+    findings::{LevelFindings, Nature, WaitLevel},
     timer::{TimerOptions, analyse, tests::run},
 };
 
@@ -106,6 +106,49 @@ fn small_pages_cost_translation_where_there_are_many() {
     assert!((0.2..0.45).contains(&translation(&many)), "30 of some 100 ns: {many:?}");
     let few = levels(&chase(4 * MIB, false));
     assert_eq!(translation(&few), 0.0, "1024 pages are kept in mind: {few:?}");
+}
+
+/// addsd xmm0,[rax]; add rax,rcx; cmp rax,rdx; jne 0; ret, where rcx is what a column is apart
+const COLUMN: [u8; 13] = [0xf2, 0x0f, 0x58, 0x00, 0x48, 0x01, 0xc8, 0x48, 0x39, 0xd0, 0x75, 0xf4, 0xc3];
+
+#[test]
+fn a_walk_down_columns_is_no_stream_and_moves_lines_not_strides() {
+    // 48 KB apart, one every 10 ns; each column begins eight bytes further.
+    let (stride, rows) = (48_000, 2000);
+    let address = |i: u64| {
+        let turn = i * 100_000 + i % 5;
+        START + turn % rows * stride + turn / rows % 6000 * 8
+    };
+    let samples: Vec<_> = (0..900).map(|i| (4, Some(address(i)))).collect();
+    let found = analyse(&run(&COLUMN, &samples), Some(&profile()), &TimerOptions::default());
+    if let Some(streams) = found.limits.streams.value() {
+        assert!(streams.of_limit.is_none_or(|part| part < 1.2), "{streams:?}");
+    }
+    assert_ne!(found.verdict.nature.value(), Some(&Nature::Bandwidth));
+}
+
+/// vmovups ymm0,[r8+rax]; vmovups ymm0,[r8+rax+0x20]; add rax,0x40; cmp rax,rsi; jb 0; ret
+const STREAM: [u8; 23] = [
+    0xc4, 0xc1, 0x7c, 0x10, 0x04, 0x00, 0xc4, 0xc1, 0x7c, 0x10, 0x44, 0x00, 0x20, 0x48, 0x83, 0xc0, 0x40,
+    0x48, 0x39, 0xf0, 0x72, 0xea, 0xc3,
+];
+
+#[test]
+fn bandwidth_is_near_what_the_level_gives_or_not_the_reason() {
+    let stream = |bytes_per_ms: u64| {
+        let address = |i: u64| START + (i * bytes_per_ms + i % 7 * 64) / 64 * 64;
+        let samples: Vec<_> = (0..600).map(|i| (6, Some(address(i)))).collect();
+        analyse(&run(&STREAM, &samples), Some(&profile()), &TimerOptions::default())
+    };
+    let near = stream(9_000_000);
+    assert_eq!(near.verdict.nature.value(), Some(&Nature::Bandwidth));
+    let streams = near.limits.streams.value().unwrap();
+    assert_eq!(streams.level, Some(WaitLevel::Memory));
+    assert!(streams.of_limit.is_some_and(|part| (part - 0.9).abs() < 0.02), "{streams:?}");
+    assert_eq!(stream(3_000_000).verdict.nature.value(), Some(&Nature::Streams));
+    // More than the machine gave is no finding.
+    let beyond = stream(20_000_000);
+    assert!(beyond.limits.streams.missing().is_some_and(|reason| reason.contains("20 GB/s")));
 }
 
 #[test]

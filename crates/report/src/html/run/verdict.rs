@@ -7,6 +7,7 @@ use crate::{
     layout::figures::percent_text,
     terminal::run::{
         levels,
+        limits::giver,
         timeline::threshold_from,
         verdict::{ended, look, sentence},
     },
@@ -58,13 +59,10 @@ fn tiles(findings: &Findings) -> Html {
         );
         tile(&format!("{flagged} of {intervals}"), "intervals flagged", &words)
     });
-    let streams = findings.limits.streams.value().and_then(|streams| streams.of_limit);
-    let streams = streams.map(|share| {
-        tile(
-            &format!("{} %", percent_text(share)),
-            "of this machine's memory bandwidth",
-            "moved by the streams in the samples",
-        )
+    let streams = findings.limits.streams.value().and_then(|streams| {
+        let what = format!("of the bandwidth of {}", giver(streams));
+        let more = "moved by the streams in the samples";
+        Some(tile(&format!("{} %", percent_text(streams.of_limit?)), &what, more))
     });
     let tiles = [
         with_range(verdict.memory, "of user time waiting for memory"),

@@ -32,7 +32,7 @@ pub fn style(activity: ThreadActivity) -> Style {
 /// User time by activity as bars, then user, kernel and idle time in one line.
 pub fn text(findings: &Findings, columns: usize) -> String {
     let mut out = String::new();
-    if let Some(split) = &findings.overall {
+    if let Some(split) = findings.overall.as_ref().filter(|_| findings.has_enough_samples()) {
         let losses = if findings.has_losses() { "; others were lost" } else { "" };
         let heading = format!(
             "User time ({}, each standing for {:.2} ms{losses})",

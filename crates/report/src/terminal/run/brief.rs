@@ -34,7 +34,10 @@ pub fn text(findings: &Findings, objects: Option<&Objects>, top: Option<usize>, 
     let [.., tightest] = SQUEEZES;
     let shown = SQUEEZES.into_iter().map(parts).find(fits).unwrap_or_else(|| parts(tightest));
     let rows = top.unwrap_or_else(|| room(&shown).clamp(ROWS.0, ROWS.1));
-    let functions = code::table_of_hottest(findings, rows, columns);
+    let functions = match findings.has_enough_samples() {
+        true => code::table_of_hottest(findings, rows, columns),
+        false => String::new(),
+    };
     let (time, rest) = shown;
     [head, time, functions + &rest].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
 }
@@ -74,6 +77,7 @@ fn answer(found: &Verdict, columns: usize) -> String {
 fn rest(findings: &Findings, objects: Option<&Objects>, advice: usize, columns: usize) -> String {
     let mut rows: Vec<(&str, String)> = Vec::new();
     rows.extend(levels::sentence(findings).map(|text| ("Waits at", text)));
+    let objects = objects.filter(|_| findings.has_enough_samples());
     if let Some(data) = objects.and_then(hottest_object) {
         rows.push(("Data", object(data)));
     }
@@ -133,7 +137,7 @@ fn threads(findings: &Findings) -> String {
 /// A row of columns, high where loads are waited for.
 fn over_time(findings: &Findings, columns: usize) -> Option<String> {
     let intervals = &findings.timeline.intervals;
-    if intervals.len() < 2 {
+    if intervals.len() < 2 || !findings.has_enough_samples() {
         return None;
     }
     let flagged = intervals.iter().filter(|interval| interval.flagged).count();
@@ -163,8 +167,8 @@ fn remark(findings: &Findings) -> Option<String> {
 
 /// User time by activity, then user, kernel and idle time of all threads in one line.
 fn time(findings: &Findings, bars: usize, columns: usize) -> String {
-    let split =
-        findings.overall.as_ref().map(|split| account::bars(split, bars, columns)).unwrap_or_default();
+    let split = findings.overall.as_ref().filter(|_| findings.has_enough_samples());
+    let split = split.map(|split| account::bars(split, bars, columns)).unwrap_or_default();
     let sentence = clipped(&account::sentence(&findings.account), columns.max(40));
     format!("{split}{}\n", paint(QUIET, &sentence))
 }

@@ -39,7 +39,12 @@ pub(crate) fn stream_sentence(streams: &StreamLimit) -> String {
     );
     match (&streams.limit_bytes_per_s, streams.of_limit) {
         (KnownLimits::Value(limit), Some(share)) => {
-            text += &format!(": {} % of the {} this machine gave.", percent_text(share), rate(*limit));
+            text += &format!(
+                ": {} % of the {} {} gave such a mix of loads and stores.",
+                percent_text(share),
+                rate(*limit),
+                giver(streams)
+            );
         }
         (KnownLimits::Missing(reason), _) => {
             text += &format!("; the machine's limit is not known, {reason}.")
@@ -49,13 +54,25 @@ pub(crate) fn stream_sentence(streams: &StreamLimit) -> String {
     text
 }
 
+/// Who gives it: `this machine's L3`.
+pub(crate) fn giver(streams: &StreamLimit) -> String {
+    streams
+        .level
+        .map_or_else(|| "this machine".to_owned(), |level| format!("this machine's {}", level.label()))
+}
+
 /// The same in a line: all threads together, and how much of what the machine gave that is.
 pub(super) fn short_stream_sentence(streams: &StreamLimit) -> String {
     let rate = |bytes_per_s: f64| format!("{:.1} GB/s", bytes_per_s / 1e9);
     let together = rate(streams.together_bytes_per_s);
     match (&streams.limit_bytes_per_s, streams.of_limit) {
         (KnownLimits::Value(limit), Some(share)) => {
-            format!("streams {together}: {} % of the {} this machine gave", percent_text(share), rate(*limit))
+            format!(
+                "streams {together}: {} % of the {} {} gave",
+                percent_text(share),
+                rate(*limit),
+                giver(streams)
+            )
         }
         _ => format!("streams {together}; how much memory could give was not measured"),
     }

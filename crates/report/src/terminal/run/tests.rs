@@ -204,6 +204,7 @@ pub(crate) fn findings() -> Findings {
                 },
             ]),
             streams: KnownLimits::Value(StreamLimit {
+                level: Some(WaitLevel::Memory),
                 per_thread: Rate { bytes_per_s: 9.8e9, low: 9.1e9, high: 1.02e10, pairs: 410 },
                 together_bytes_per_s: 1.9e10,
                 limit_bytes_per_s: KnownLimits::Value(2.1e10),
@@ -293,6 +294,22 @@ fn names_from_programs_cannot_steer_the_terminal() {
     hostile.about.command = vec!["\u{1b}[2J".to_owned()];
     let shown = text(&hostile, None, Detail::default(), 100);
     assert!(!shown.contains("\u{1b}]") && !shown.contains("\u{1b}[2J"));
+}
+
+#[test]
+fn few_samples_give_no_bar_and_no_table() {
+    let mut few = findings();
+    few.overall = Some(split(29, 0.74));
+    few.advice.clear();
+    for verbose in [false, true] {
+        let shown = plain(&few, Detail { verbose, top: None }, 80);
+        for word in ["█", "probe_table"] {
+            assert!(!shown.contains(word), "{word} of 29 samples:\n{shown}");
+        }
+        few.overall = Some(split(30, 0.74));
+        assert!(plain(&few, Detail { verbose, top: None }, 80).contains("probe_table"));
+        few.overall = Some(split(29, 0.74));
+    }
 }
 
 #[test]

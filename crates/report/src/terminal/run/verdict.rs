@@ -113,7 +113,10 @@ pub(crate) fn look(nature: Nature) -> &'static str {
         Nature::Latency => {
             "It looks like latency: accesses that wait for each other, or land all over their data."
         }
-        Nature::Bandwidth => "It looks like bandwidth: long streams, line after line.",
+        Nature::Bandwidth => {
+            "It looks like bandwidth: long streams, line after line, near what this machine gives."
+        }
+        Nature::Streams => "It streams, line after line, but not known to be near this machine's bandwidth.",
         Nature::Mixed => "Some of it looks like latency, some like bandwidth.",
     }
 }
