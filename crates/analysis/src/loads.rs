@@ -83,7 +83,7 @@ fn by_object(run: &Run, samples: &[LoadSample]) -> Vec<LoadsOf> {
         groups.entry(spaces.find(process, address.get(), load.time_ns)).or_default().push(load);
     }
     let named = |(key, loads): (objects::SpaceKey, Vec<&LoadSample>)| LoadsOf {
-        name: objects::name_of(run, &key),
+        name: objects::name_of(run, &key, None),
         module: None,
         loads: summary(loads.into_iter()),
     };

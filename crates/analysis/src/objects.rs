@@ -134,6 +134,11 @@ pub fn advice(findings: &Findings, objects: &Objects) -> Vec<String> {
     objects.shared_lines.iter().filter(is_worth).take(3).map(sentence).collect()
 }
 
+/// Bytes of the only block that an object stands for; none if it stands for more, or for some of many.
+fn one_block(spaces: &Spaces<'_>, key: &SpaceKey) -> Option<u64> {
+    spaces.size(key).value().copied().filter(|_| spaces.blocks(key) == 1)
+}
+
 fn findings_of(run: &Run, spaces: &Spaces<'_>, tally: &ObjectTally) -> Vec<ObjectFinding> {
     let all_loads = tally.loads;
     let all_other = tally.other;
@@ -159,7 +164,7 @@ fn findings_of(run: &Run, spaces: &Spaces<'_>, tally: &ObjectTally) -> Vec<Objec
             let nothing = TimeShare { value: 0.0, low: 0.0, high: 0.0 };
             let load_waiting = statistics::share(sum.loads, all_loads).unwrap_or(nothing);
             ObjectFinding {
-                name: name::of(run, key),
+                name: name::of(run, key, one_block(spaces, key)),
                 kind: name::kind(run, key),
                 site: name::site(run, key),
                 size_bytes: spaces.size(key),

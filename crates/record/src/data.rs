@@ -83,6 +83,8 @@ pub struct Site {
     pub module: String,
     /// Return address in the module's own terms.
     pub address: u64,
+    /// What the source assigns the memory to, where the line tells.
+    pub variable: Option<String>,
     /// File and line, where debug information says so.
     pub line: Option<(String, u32)>,
     /// Functions further out, the nearest first, as far as the stack tells.

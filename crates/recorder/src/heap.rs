@@ -3,6 +3,7 @@
 //! Programs write to memory that we made and they inherit. The kernel's records say which process has which part of it;
 //! notes are read while the program runs, each when all records before it were taken, so that its mappings are known.
 
+mod assigned;
 mod authors;
 mod entering;
 mod folder;

@@ -1,5 +1,6 @@
 //! Objects in words.
 
+use machine::Bytes;
 use record::{
     data::{Area, AreaKind},
     run::Run,
@@ -8,16 +9,21 @@ use record::{
 use super::SpaceKey;
 use crate::findings::{ObjectKind, ObjectSite, SourceLine};
 
-/// The name for people.
-pub(crate) fn of(run: &Run, key: &SpaceKey) -> String {
+/// The name for people; of one block where it stands for one of that many bytes.
+pub(crate) fn of(run: &Run, key: &SpaceKey, one_block: Option<u64>) -> String {
     match key {
         SpaceKey::Variable(index) => {
             run.data.variables.get(*index as usize).map_or_else(String::new, |variable| variable.name.clone())
         }
         SpaceKey::Heap(site, class) => {
-            let function =
-                run.data.sites.get(*site as usize).map_or("unknown code", |site| site.function.as_str());
-            format!("{} from {function}", size_class(*class))
+            let site = run.data.sites.get(*site as usize);
+            if let Some(variable) = site.and_then(|site| site.variable.clone()) {
+                return variable;
+            }
+            let function = site.map_or("unknown code", |site| site.function.as_str());
+            let what =
+                one_block.map_or_else(|| size_class(*class), |bytes| format!("block of {}", Bytes(bytes)));
+            format!("{what} from {function}")
         }
         SpaceKey::Area(index) => {
             run.data.areas.get(*index as usize).map_or_else(String::new, |area| area_name(run, area))

@@ -27,6 +27,7 @@ fn found(run: &Run) -> (Findings, Objects) {
 
 fn site(name: &str) -> Site {
     Site {
+        variable: None,
         function: name.into(),
         module: "/p".into(),
         address: 0x10,
@@ -49,7 +50,7 @@ fn blocks_are_found_while_they_are_alive() {
     // The second half of the run finds another block at the same place.
     let samples: Vec<_> = (0..400).map(|i| (LOADED, Some(0x1000_0000 + scattered(i)))).collect();
     let mut run = run(&CODE, &samples);
-    run.data.sites = vec![site("first"), site("second")];
+    run.data.sites = vec![site("first"), Site { variable: Some("rows".to_owned()), ..site("second") }];
     run.data.blocks = vec![
         block(0, 0x1000_0000, MB, BlockKind::Large, Some(0)),
         block(200_000_000, 0x1000_0000, 2 * MB, BlockKind::Large, Some(1)),
@@ -57,8 +58,8 @@ fn blocks_are_found_while_they_are_alive() {
     let (findings, objects) = found(&run);
     assert_eq!(objects.objects.len(), 2);
     let names: Vec<&str> = objects.objects.iter().map(|object| object.name.as_str()).collect();
-    assert!(names.contains(&"blocks of 1 to 2 MiB from first"), "{names:?}");
-    assert!(names.contains(&"blocks of 2 to 4 MiB from second"), "{names:?}");
+    assert!(names.contains(&"block of 1 MiB from first"), "{names:?}");
+    assert!(names.contains(&"rows"), "{names:?}");
     for object in &objects.objects {
         assert_eq!((object.kind, object.samples, object.blocks), (ObjectKind::Heap, 200, 1));
         assert!((0.4..0.51).contains(&object.load_waiting.value), "{object:?}");
@@ -123,7 +124,7 @@ fn a_forked_process_begins_with_its_parents_blocks() {
     run.data.blocks = vec![block(0, 0x1000_0000, 1 << 20, BlockKind::Large, Some(0))];
     run.data.heap = vec![HeapLog { process: 1, inherits: Some(0), began_ns: 1, problem: None }];
     let (_, objects) = found(&run);
-    assert_eq!(objects.objects[0].name, "blocks of 1 to 2 MiB from before");
+    assert_eq!(objects.objects[0].name, "block of 1 MiB from before");
 }
 
 /// Two threads that alternate: both at the code offsets given, at their own addresses.
@@ -183,7 +184,7 @@ fn flagged_intervals_name_their_own_code_and_data() {
     assert!((480..=520).contains(&flagged.samples), "{flagged:?}");
     assert_eq!(findings.symbols[flagged.symbols[0].index].name, "f");
     let part = flagged.objects[0];
-    assert_eq!(objects.objects[part.index].name, "blocks of 1 to 2 MiB from slow");
+    assert_eq!(objects.objects[part.index].name, "block of 1 MiB from slow");
     assert!(part.load_waiting.value > 0.8 && part.samples >= 480, "{part:?}");
     assert_eq!(objects.objects.len(), 2, "the whole run touches both");
 }

@@ -34,8 +34,8 @@ fn code_that_lives_in_the_first_cache_does_not_wait_on_loads() {
 }
 
 #[test]
-fn a_stream_looks_like_bandwidth_and_a_chase_like_latency() {
-    for (name, nature) in [("stream", "bandwidth"), ("chase", "latency")] {
+fn a_stream_streams_and_a_chase_looks_like_latency() {
+    for (name, nature) in [("stream", "streams"), ("chase", "latency")] {
         let findings = recorded(name);
         assert_eq!(findings["verdict"]["held_back"], "yes", "{name}: {}", findings["overall"]);
         assert!(findings["verdict"]["nature"].to_string().contains(nature), "{}", findings["verdict"]);

@@ -53,7 +53,7 @@ impl PendingData {
                 v.module
             ])?;
         }
-        let mut insert = to.prepare("INSERT INTO site VALUES(?,?,?,?,?,?,?)")?;
+        let mut insert = to.prepare("INSERT INTO site VALUES(?,?,?,?,?,?,?,?)")?;
         for (index, s) in &self.sites {
             let (file, line) = s.line.as_ref().map(|(file, line)| (file, line)).unzip();
             let callers = json(&s.callers);
@@ -64,7 +64,8 @@ impl PendingData {
                 s.address.cast_signed(),
                 file,
                 line,
-                callers
+                callers,
+                s.variable
             ])?;
         }
         let mut insert = to.prepare(
@@ -201,13 +202,18 @@ fn variables(from: &Connection) -> Result<Vec<Variable>, Trouble> {
 }
 
 fn sites(from: &Connection) -> Result<Vec<Site>, Trouble> {
-    let raw = rows(from, "site", "function, module, address, file, line, callers", |row| {
+    // Files of before do not name variables.
+    let has_variables = from.prepare("SELECT variable FROM site LIMIT 0").is_ok();
+    let variable = if has_variables { "variable" } else { "NULL" };
+    let columns = format!("function, module, address, file, line, callers, {variable}");
+    let raw = rows(from, "site", &columns, |row| {
         let line: (Option<String>, Option<u32>) = (row.get(4)?, row.get(5)?);
         let site = Site {
             function: row.get(1)?,
             module: row.get(2)?,
             address: unsigned(row, 3)?,
             line: line.0.zip(line.1),
+            variable: row.get(7)?,
             callers: Vec::new(),
         };
         Ok((site, row.get::<_, String>(6)?))

@@ -64,7 +64,7 @@ CREATE TABLE variable(
 );
 CREATE TABLE site(
     id INTEGER PRIMARY KEY, function TEXT NOT NULL, module TEXT NOT NULL, address INTEGER NOT NULL, file TEXT,
-    line INTEGER, callers TEXT NOT NULL
+    line INTEGER, callers TEXT NOT NULL, variable TEXT
 );
 CREATE TABLE block(
     id INTEGER PRIMARY KEY, process INTEGER NOT NULL REFERENCES process, time_ns INTEGER NOT NULL,

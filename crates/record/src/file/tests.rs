@@ -49,6 +49,7 @@ fn data() -> Data {
         site,
     };
     let site = |line, callers: &[&str]| Site {
+        variable: callers.first().map(|_| "rows".to_owned()),
         function: "make \"table\"".into(),
         module: "/bin/app".into(),
         address: 0x1010,

@@ -13,7 +13,7 @@ use code::{Flow, decode_range};
 use record::data::Site;
 use symbols::Image;
 
-use super::wrappers::is_wrapper;
+use super::{assigned::AssignedNames, wrappers::is_wrapper};
 use crate::{calls::call_before, modules::Modules, spaces::Space};
 
 /// Frames remembered; beyond it the memory begins anew.
@@ -51,6 +51,7 @@ enum Call {
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     by_address: HashMap<(usize, u64), Rc<SiteFrame>>,
+    names: AssignedNames,
 }
 
 /// Who allocated: which frames, outwards.
@@ -82,7 +83,9 @@ impl Frames {
         let line = modules.image(frame.module, pid, None).and_then(|image| line_of(image, frame.address));
         let mut callers: Vec<String> = names[at + 1..].iter().map(|(_, name)| name.clone()).collect();
         callers.dedup();
+        let variable = line.as_ref().and_then(|(file, line)| self.names.at(file, *line));
         let site = Site {
+            variable,
             function: function.clone(),
             module: frame.path.clone(),
             address: frame.address,
