@@ -14,6 +14,7 @@ mod handover;
 pub mod knees;
 pub mod levels;
 mod loaded;
+mod operations;
 mod remarks;
 #[cfg(test)]
 mod scripted;
@@ -103,9 +104,10 @@ struct Step {
 }
 
 /// The steps in their order: what others build on first, what can be missed most easily last.
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     Step { name: "overheads", share: 1.0, run: timing::overheads },
     Step { name: "clock", share: 2.0, run: timing::clock },
+    Step { name: "operations of the core", share: 2.0, run: operations::operations },
     Step { name: "where clock samples land", share: 2.0, run: timing::skid },
     Step { name: "pages", share: 12.0, run: translation::pages },
     Step { name: "latency curve", share: 40.0, run: curve::latency_curve },
@@ -191,6 +193,7 @@ fn empty_profile(fingerprint: &Fingerprint, request: &CalibrateRequest, cpus: &C
         seed: request.seed,
         cpus: cpus.clone(),
         clock: None,
+        operations: Vec::new(),
         overheads: None,
         levels: Vec::new(),
         latency_curve: Vec::new(),

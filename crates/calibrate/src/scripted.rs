@@ -147,6 +147,9 @@ impl Host for Scripted {
         let remote = if job.node.is_some() { 2.0 } else { 1.0 };
         let (pass_ns, work) = match kernel {
             "add-chain" => (100.0 * 0.25, chain(100.0)),
+            // Four cycles each, and two per cycle.
+            "operation-add-chain" => (100.0, chain(100.0)),
+            "operation-loads" => (100.0 * 0.125, Work { accesses: 100.0, ..Work::default() }),
             "mul-chain" => (100.0 * 0.75, chain(100.0)),
             "chase" => (per_thread / 64.0 * latency_ns * remote, chain(per_thread / 64.0)),
             "chase-pages" => {

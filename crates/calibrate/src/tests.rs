@@ -8,7 +8,7 @@ use super::{
 use host::imagined;
 use machine::{
     Bytes,
-    profile::LevelName,
+    profile::{CoreOperation, LevelName, OperationCost},
     topology::{CoreKind, MemoryNode},
 };
 
@@ -71,6 +71,10 @@ fn every_part_of_the_profile_is_filled() {
             assert!((all.value / one.value - 2.0).abs() < 0.2);
             assert!(profile.clock.is_some_and(|clock| clock.agrees()));
             assert_eq!(profile.core_to_core.len(), 1);
+            let of =
+                |latency_cycles, operation, per_cycle| OperationCost { operation, latency_cycles, per_cycle };
+            let told = [of(Some(4.0), CoreOperation::FpAdd, None), of(None, CoreOperation::Load, Some(2.0))];
+            assert_eq!(profile.operations, told, "what was not measured is left out");
             assert!(profile.loaded_latency.len() > 4);
             assert_eq!(profile.tlb.as_ref().map(|tlb| tlb.reach_pages.len()), Some(1));
             assert!(profile.remarks.iter().any(|said| said.starts_with("L3 claims 32 MiB, but one core")));
@@ -121,7 +125,7 @@ fn an_interrupt_anywhere_leaves_what_was_measured() {
         assert!(!profile.extent.complete, "after {jobs}");
         assert_eq!(seen.kept.last(), Some(&profile), "after {jobs}");
         assert!(host.jobs.len() <= jobs + 1, "went on after {jobs}");
-        assert_eq!(profile.latency_curve.is_empty(), jobs <= 32, "after {jobs}");
+        assert_eq!(profile.latency_curve.is_empty(), jobs <= 43, "after {jobs}");
     }
 }
 

@@ -29,6 +29,9 @@ pub struct Profile {
     pub cpus: CpuSet,
     /// Estimated core clock while busy.
     pub clock: Option<Clock>,
+    /// What operations cost in the core; empty of a simulated machine, or where it was not measured.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<OperationCost>,
     /// Overheads of measuring itself.
     pub overheads: Option<Overheads>,
     /// Cache levels from the core outwards, then memory of each node.
@@ -115,6 +118,33 @@ impl Clock {
     pub fn agrees(&self) -> bool {
         (self.add_hz / self.mul_hz - 1.0).abs() < 0.03
     }
+}
+
+/// An operation of the core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CoreOperation {
+    /// Floating-point addition of one element.
+    FpAdd,
+    /// Floating-point multiplication.
+    FpMul,
+    /// Floating-point division.
+    FpDiv,
+    /// A load from the first cache.
+    Load,
+    /// A store to it.
+    Store,
+}
+
+/// What an operation costs in the core.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OperationCost {
+    /// Which one.
+    pub operation: CoreOperation,
+    /// Cycles from operand to result; none of what has no chain.
+    pub latency_cycles: Option<f64>,
+    /// How many can begin in a cycle.
+    pub per_cycle: Option<f64>,
 }
 
 /// What measuring costs here.

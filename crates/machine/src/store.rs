@@ -291,6 +291,7 @@ mod tests {
             seed: 1,
             cpus: CpuSet::default(),
             clock: None,
+            operations: Vec::new(),
             overheads: None,
             levels: Vec::new(),
             latency_curve: Vec::new(),

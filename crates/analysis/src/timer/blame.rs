@@ -10,7 +10,7 @@ use machine::profile::{LevelName, Profile};
 use super::{
     bounds::{CoreLevel, WaitBounds, of_block},
     bubble,
-    facts::{self, ChainShare, wait_of},
+    facts::{self, ChainShare, CoreCosts, wait_of},
     pool::{self, SamplePool},
     program::{DecodedProgram, ProgramSite},
     streams::AddressStreams,
@@ -66,6 +66,8 @@ pub(crate) struct BlameCore {
     pub(crate) levels: Vec<CoreLevel>,
     /// The levels are those of the machine, not as on most.
     pub(crate) is_measured: bool,
+    /// What its operations cost.
+    pub(crate) costs: CoreCosts,
     /// Latency of a dependent load by data set, in bytes and nanoseconds, ascending; none without a profile.
     pub(crate) latencies: Vec<(f64, f64)>,
 }
@@ -87,6 +89,7 @@ impl BlameCore {
             first_cache_bytes: or(claimed.or(usable), FIRST_CACHE_BYTES),
             clock_hz,
             is_measured: measured.is_some(),
+            costs: CoreCosts::of(profile),
             levels: measured.unwrap_or_else(|| CoreLevel::usual(clock_hz)),
             latencies: profile.map_or_else(Vec::new, |profile| {
                 profile

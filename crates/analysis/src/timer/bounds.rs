@@ -148,7 +148,7 @@ pub(crate) fn of_block(
         let (low, high) = ((blamed - BLAME_ERROR).max(0.0), (blamed + BLAME_ERROR).min(1.0));
         return WaitBounds { value: blamed, low, high };
     }
-    let code = TurnCycles::of(block).at(core.clock_hz);
+    let code = TurnCycles::of(block, &core.costs).at(core.clock_hz);
     match streams.turns_per_s(id).filter(|turns| *turns > 0.0) {
         Some(turns) => by_turn(code, 1e9 / turns),
         None => by_costs(code, memory_ns(all, core, block, program.blocks[id].first_site)),

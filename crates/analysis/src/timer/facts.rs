@@ -1,5 +1,7 @@
 //! What the code of a block says before any sample is looked at.
 
+use machine::profile::{CoreOperation, OperationCost, Profile};
+
 use code::{Block, Class, Instruction, MemoryAccess, Reg, Uop, UopClass, blame::Hold};
 
 use crate::findings::ThreadActivity;
@@ -30,6 +32,52 @@ pub(crate) fn wait_of(block: &Block, instruction: &Instruction) -> ThreadActivit
         (None, _) => ThreadActivity::Executing,
     }
 }
+
+/// What operations cost on a core: as measured, else by tables.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct CoreCosts {
+    measured: Vec<OperationCost>,
+}
+
+impl CoreCosts {
+    pub(crate) fn of(profile: Option<&Profile>) -> Self {
+        Self { measured: profile.map_or_else(Vec::new, |profile| profile.operations.clone()) }
+    }
+
+    fn measured(&self, class: UopClass) -> Option<&OperationCost> {
+        let operation = match class {
+            UopClass::FpAdd => CoreOperation::FpAdd,
+            UopClass::FpMul => CoreOperation::FpMul,
+            UopClass::FpDiv => CoreOperation::FpDiv,
+            UopClass::Load => CoreOperation::Load,
+            UopClass::StoreData => CoreOperation::Store,
+            _ => return None,
+        };
+        self.measured.iter().find(|cost| cost.operation == operation)
+    }
+
+    fn latency(&self, class: UopClass) -> f64 {
+        self.measured(class).and_then(|cost| cost.latency_cycles).unwrap_or_else(|| latency(class))
+    }
+
+    fn per_cycle(&self, uop: &Uop) -> f64 {
+        // Only operations on one element were measured.
+        let narrow = self.measured(uop.class()).filter(|_| uop.width_bytes() <= 16);
+        narrow.and_then(|cost| cost.per_cycle).unwrap_or_else(|| per_cycle(uop))
+    }
+
+    /// How far chains and units may be off, downwards and upwards.
+    fn errors(&self) -> [(f64, f64); 2] {
+        if self.measured.is_empty() { TABLE_ERRORS } else { MEASURED_ERRORS }
+    }
+}
+
+/// Of chains tables know more than of units: additions take two cycles on some cores and four on others, but no schedule
+/// keeps all units busy.
+const TABLE_ERRORS: [(f64, f64); 2] = [(1.5, 1.2), (1.2, 1.6)];
+
+/// The same where the core's own operations were measured.
+const MEASURED_ERRORS: [(f64, f64); 2] = [(1.1, 1.15), (1.1, 1.5)];
 
 /// Cycles from operands to result, roughly as on every wide x86 core of the last ten years.
 fn latency(class: UopClass) -> f64 {
@@ -79,7 +127,7 @@ pub(crate) struct ChainShare {
 impl ChainShare {
     pub(crate) fn of(block: &Block) -> Self {
         let chain = if is_loop(block) { chain_cycles(block, latency) } else { 0.0 };
-        if chain <= CHAIN_BOUND * busy_cycles(block) {
+        if chain <= CHAIN_BOUND * busy_cycles(block, per_cycle) {
             return Self::default();
         }
         let share = 1.0 - slot_cycles(block) / chain;
@@ -106,14 +154,15 @@ pub(crate) struct TurnCycles {
 }
 
 impl TurnCycles {
-    /// By the tables of latencies and units. Of chains those know more than of units: additions take two cycles on some
-    /// cores and four on others, but no schedule keeps all units busy.
-    pub(crate) fn of(block: &Block) -> Self {
-        let (chain, busy) = (chain_cycles(block, latency), busy_cycles(block));
+    /// By what operations cost on the core.
+    pub(crate) fn of(block: &Block, costs: &CoreCosts) -> Self {
+        let chain = chain_cycles(block, |class| costs.latency(class));
+        let busy = busy_cycles(block, |uop| costs.per_cycle(uop));
+        let [(chain_down, chain_up), (busy_down, busy_up)] = costs.errors();
         Self {
-            least: (chain / 1.5).max(busy / 1.2),
+            least: (chain / chain_down).max(busy / busy_down),
             usual: chain.max(busy),
-            most: (chain * 1.2).max(busy * 1.6),
+            most: (chain * chain_up).max(busy * busy_up),
         }
     }
 
@@ -125,7 +174,7 @@ impl TurnCycles {
 }
 
 /// Cycles that the busiest kind of unit needs.
-fn busy_cycles(block: &Block) -> f64 {
+fn busy_cycles(block: &Block, per_cycle: impl Fn(&Uop) -> f64) -> f64 {
     let mut uses = [0.0; UopClass::COUNT];
     for uop in block.uops() {
         uses[uop.class() as usize] += 1.0 / per_cycle(uop);

@@ -203,7 +203,7 @@ impl AddressStreams {
         streams.all.iter_mut().for_each(AddressStream::guess_extent);
         streams.all.iter_mut().for_each(AddressStream::guess_footprint);
         streams.guess_unseen();
-        streams.find_speeds(&run.samples, program, core.clock_hz);
+        streams.find_speeds(&run.samples, program, core);
         streams.mark_shared(&run.samples, program);
         streams
     }
@@ -254,7 +254,7 @@ impl AddressStreams {
     }
 
     /// Finds how fast the loops turn, and their streams advance.
-    fn find_speeds(&mut self, samples: &Samples, program: &DecodedProgram, clock_hz: f64) {
+    fn find_speeds(&mut self, samples: &Samples, program: &DecodedProgram, core: &BlameCore) {
         let linear =
             |id: usize| Some(id).filter(|&id| self.all[id].is_linear && self.all[id].turn_bytes().is_some());
         let stream_of = |site: usize| self.of_site.get(&site).copied().and_then(linear);
@@ -281,7 +281,7 @@ impl AddressStreams {
         }
         for (id, turns) in turns {
             let Some(block) = program.block(id) else { continue };
-            let fastest_per_s = clock_hz / TurnCycles::of(block).least;
+            let fastest_per_s = core.clock_hz / TurnCycles::of(block, &core.costs).least;
             let Some(rate) = turns.per_s(fastest_per_s) else { continue };
             self.turns_per_s.insert(id, rate.bytes_per_s);
             for stream in self.all[self.of_block[id].clone()].iter_mut().filter(|stream| stream.is_linear) {

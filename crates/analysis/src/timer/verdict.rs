@@ -199,10 +199,6 @@ fn confidence(
 ) -> (Confidence, Vec<String>) {
     let (mut level, reason) = trust.map_or_else(untried, earned);
     let mut reasons: Vec<String> = reason.into_iter().collect();
-    let error = match trust.map(|standing| &standing.trust) {
-        Some(Trust::Trusted { error }) => *error,
-        _ => 0.0,
-    };
     let mut lower = |to: Confidence, reason: String| {
         level = level.min(to);
         reasons.push(reason);
@@ -217,7 +213,8 @@ fn confidence(
         lower(to, format!("{percent:.0} % of user time could not be blamed on an instruction."));
     }
     if let Some(memory) = memory {
-        let straddles = |limit: f64| memory.low - error < limit && limit <= memory.high + error;
+        // The interval holds what the instrument may be wrong by: nothing is added to it.
+        let straddles = |limit: f64| memory.low < limit && limit <= memory.high;
         if straddles(HeldBack::YES) || straddles(HeldBack::PARTLY) {
             lower(
                 Confidence::Medium,

@@ -5,7 +5,7 @@ mod levels;
 
 use machine::{
     Bytes, Profile,
-    profile::{LevelName, Overheads, Tlb},
+    profile::{CoreOperation, LevelName, OperationCost, Overheads, Tlb},
     units::nanos,
 };
 
@@ -24,7 +24,7 @@ const CURVE: usize = 4;
 const PLOT_ROWS: usize = 10;
 
 /// What a simulated machine has not.
-const NOT_SIMULATED: [&str; 2] = ["cost of measuring", "noise"];
+const NOT_SIMULATED: [&str; 3] = ["operations of the core", "cost of measuring", "noise"];
 
 /// Said with a profile whose machine is no longer as it was.
 pub const CHANGED: &str = "This machine has changed since the profile was made; its numbers may no longer hold. \
@@ -39,6 +39,7 @@ pub fn text(profile: &Profile, now_unix: u64, columns: usize) -> String {
         ("page translation", false, translation(profile, columns)),
         ("latency under load", true, cores::loaded_latency(profile, columns)),
         ("core to core", true, cores::core_to_core(profile, columns)),
+        ("operations of the core", false, operations(profile, columns)),
         ("cost of measuring", false, overheads(profile, columns)),
         ("noise", false, noise(profile, columns)),
     ];
@@ -211,6 +212,28 @@ pub(crate) fn translation_text(tlb: &Tlb) -> String {
         None => "cost against huge pages not measured".to_owned(),
     };
     format!("{rises}; {penalty}")
+}
+
+/// `additions 3.0 cycles, 2.0 per cycle`.
+fn operations(profile: &Profile, columns: usize) -> Option<String> {
+    let cost = |cost: &OperationCost| {
+        let latency = cost.latency_cycles.map(|cycles| format!("{cycles:.1} cycles"));
+        let rate = cost.per_cycle.map(|rate| format!("{rate:.2} per cycle"));
+        let both: Vec<String> = latency.into_iter().chain(rate).collect();
+        (!both.is_empty()).then(|| format!("{} {}", operation_name(cost.operation), both.join(", ")))
+    };
+    let known: Vec<String> = profile.operations.iter().filter_map(cost).collect();
+    (!known.is_empty()).then(|| titled("Operations", &dotted(known.iter().map(String::as_str)), columns))
+}
+
+fn operation_name(operation: CoreOperation) -> &'static str {
+    match operation {
+        CoreOperation::FpAdd => "additions",
+        CoreOperation::FpMul => "multiplications",
+        CoreOperation::FpDiv => "divisions",
+        CoreOperation::Load => "loads",
+        CoreOperation::Store => "stores",
+    }
 }
 
 fn overheads(profile: &Profile, columns: usize) -> Option<String> {

@@ -3,8 +3,8 @@
 use machine::{
     Bytes, CpuSet, Profile,
     profile::{
-        Bandwidths, CoreToCore, Estimate, Extent, Fingerprint, LatencyPoint, LevelName, LoadedLatency, Noise,
-        Overheads, ProfileLevel, Tlb, TlbPoint,
+        Bandwidths, CoreOperation, CoreToCore, Estimate, Extent, Fingerprint, LatencyPoint, LevelName,
+        LoadedLatency, Noise, OperationCost, Overheads, ProfileLevel, Tlb, TlbPoint,
     },
 };
 
@@ -92,6 +92,10 @@ pub fn guest() -> Profile {
         seed: 1,
         cpus: [0, 1].into_iter().collect(),
         clock: Some(clock()),
+        operations: vec![
+            OperationCost { operation: CoreOperation::FpAdd, latency_cycles: Some(3.02), per_cycle: Some(2.0) },
+            OperationCost { operation: CoreOperation::Store, latency_cycles: None, per_cycle: Some(0.99) },
+        ],
         overheads: Some(Overheads {
             tsc_read_ns: Some(8.13),
             clock_read_ns: 24.9,
@@ -199,6 +203,7 @@ pub fn one_cpu() -> Profile {
     let mut profile = Profile {
         cpus: [0].into_iter().collect(),
         clock: None,
+        operations: Vec::new(),
         loaded_latency: vec![],
         timer: None,
         core_to_core: vec![],
