@@ -5,7 +5,7 @@ use machine::{
     profile::{Bandwidths, LevelName, ProfileLevel},
 };
 
-use super::session::Session;
+use super::{answers, session::Session};
 use host::sizes::whole_lines;
 
 /// The streaming kernels, in the order of [`Bandwidths`].
@@ -69,9 +69,9 @@ fn measure(session: &mut Session<'_>, target: &Target, mut remaining: usize) {
         *slot(&mut one_core, index) = one;
         *slot(&mut all_cores, index) = all;
     }
+    level_mut(session, &target.name).measured_with = Some(target.size);
+    answers::note(session, &target.name, &chased);
     let level = level_mut(session, &target.name);
-    level.measured_with = Some(target.size);
-    level.latency_ns = chased.step_ns();
     level.one_core = one_core;
     level.all_cores = all_cores;
 }
@@ -85,7 +85,7 @@ fn slot(bandwidths: &mut Bandwidths, index: usize) -> &mut Option<machine::profi
 }
 
 /// The profile's entry for a level, made if it is not there.
-fn level_mut<'s>(session: &'s mut Session<'_>, name: &LevelName) -> &'s mut ProfileLevel {
+pub(super) fn level_mut<'s>(session: &'s mut Session<'_>, name: &LevelName) -> &'s mut ProfileLevel {
     let levels = &mut session.profile.levels;
     let index = levels.iter().position(|level| level.name == *name).unwrap_or_else(|| {
         levels.push(ProfileLevel {
@@ -93,6 +93,7 @@ fn level_mut<'s>(session: &'s mut Session<'_>, name: &LevelName) -> &'s mut Prof
             claimed: None,
             shared_by: None,
             usable: None,
+            unseen: None,
             measured_with: None,
             latency_ns: None,
             one_core: Bandwidths::default(),
@@ -131,7 +132,7 @@ fn cache_targets(session: &mut Session<'_>) -> Vec<Target> {
 
 /// A size well beyond the level inside and well within this one: two thirds of the way, in octaves, so that
 /// what the inner level still holds hardly counts. Half of it where nothing lies inside.
-fn inside(inner: Option<f64>, usable: f64) -> f64 {
+pub(super) fn inside(inner: Option<f64>, usable: f64) -> f64 {
     match inner {
         Some(inner) if inner < usable => (inner * usable * usable).cbrt(),
         _ => usable / 2.0,

@@ -4,14 +4,12 @@
 //! [`super::translation`]): a guest's huge pages may be small to its host, and TLBs then have knees of their
 //! own.
 
-use machine::{
-    Bytes,
-    profile::{LatencyPoint, LevelName},
-};
+use machine::{Bytes, profile::LatencyPoint};
 
 use super::{
-    knees::{CurvePoint, Thoroughness, next_size, rises},
-    levels::{cache_levels, claims, disagreements},
+    knees::{CurvePoint, Thoroughness, next_size},
+    levels::claims,
+    rounds,
     session::Session,
     translation::{TranslationCost, against_curve},
 };
@@ -30,8 +28,8 @@ const LEAST_LARGEST: Bytes = Bytes::mib(64);
 const BEYOND_CLAIM: u64 = 4;
 
 /// Around each knee when time is short, and when it is not.
-const QUICK: Thoroughness = Thoroughness { finest: 1.06, neighbours: 16 };
-const FULL: Thoroughness = Thoroughness { finest: 1.03, neighbours: 32 };
+const QUICK: Thoroughness = Thoroughness { finest: 1.06, neighbours: 6 };
+const FULL: Thoroughness = Thoroughness { finest: 1.03, neighbours: 16 };
 
 /// Up to here a sweep costs little, and a second one later tells a busy moment from a slow size.
 const SWEPT_TWICE: Bytes = Bytes::mib(4);
@@ -71,16 +69,15 @@ pub(super) fn latency_curve(session: &mut Session<'_>) {
     // Beside the neighbours, a few halvings and checks for each knee.
     let refined_usually = USUAL_KNEES * (asked.neighbours + 5);
     let expected = coarse.len() + refined_usually;
-    let mut points = Vec::new();
     for (done, &size) in coarse.iter().enumerate() {
         let plan = session.plan(expected - done);
-        points.extend(measure(session, size, &plan).into_iter().flatten());
+        try_size(session, size, &plan);
         session.progress(done as f64 / expected as f64);
     }
     tidy(&mut session.profile.latency_curve);
     let translation = against_curve(&mut session.profile);
     for refined in 0..MOST_REFINED {
-        let Some(size) = next_size(&translation.taken_from(&points), &asked) else {
+        let Some(size) = next_size(&translation.taken_from(&session.tries), &asked) else {
             break;
         };
         let late = session.left_ns() <= 0.0 && refined >= LEAST_REFINED;
@@ -88,33 +85,23 @@ pub(super) fn latency_curve(session: &mut Session<'_>) {
             break;
         }
         let plan = session.plan(refined_usually.saturating_sub(refined).max(4));
-        let most_ns = plan.time_ns.map(|time_ns| time_ns.min(REFINED_NS));
-        points.extend(measure(session, size, &RepeatPlan { time_ns: most_ns, ..plan }).into_iter().flatten());
+        try_size(session, size, &short(&plan));
         session.progress((coarse.len() + refined) as f64 / expected as f64);
     }
-    tidy(&mut session.profile.latency_curve);
+    rounds::settle(session);
     let translation = against_curve(&mut session.profile);
-    keep_levels(session, &translation.taken_from(&points));
     remark_on_pages(session, &translation);
 }
 
 /// Ascending, each size once: of one measured twice the lower latency counts, as disturbance only adds.
-fn tidy(curve: &mut Vec<LatencyPoint>) {
+pub(super) fn tidy(curve: &mut Vec<LatencyPoint>) {
     curve.sort_by(|a, b| a.size.cmp(&b.size).then(a.latency_ns.value.total_cmp(&b.latency_ns.value)));
     curve.dedup_by_key(|point| point.size);
 }
 
-/// From the whole curve: a knee that a cut-off sweep has not reached yet is no knee.
-fn keep_levels(session: &mut Session<'_>, points: &[CurvePoint]) {
-    let interrupted = session.interrupted();
-    let levels = cache_levels(&rises(points), &claims(session.machine, session.cpu));
-    let sentences =
-        if interrupted { Vec::new() } else { disagreements(&levels, session.request.simulated.is_some()) };
-    for sentence in sentences {
-        session.remark(sentence);
-    }
-    session.profile.levels.retain(|level| matches!(level.name, LevelName::Memory { .. }));
-    session.profile.levels.splice(0..0, levels);
+/// More tries tell more than more samples of one.
+pub(super) fn short(plan: &RepeatPlan) -> RepeatPlan {
+    RepeatPlan { time_ns: plan.time_ns.map(|time_ns| time_ns.min(REFINED_NS)), ..*plan }
 }
 
 fn remark_on_pages(session: &mut Session<'_>, translation: &TranslationCost) {
@@ -135,19 +122,21 @@ fn remark_on_pages(session: &mut Session<'_>, translation: &TranslationCost) {
     }
 }
 
-/// One size. Of a simulated machine the point counts twice: measuring it once more would give the same.
-fn measure(session: &mut Session<'_>, size: Bytes, plan: &RepeatPlan) -> Option<Vec<CurvePoint>> {
-    let job = session.job("chase", size, &[session.cpu])?;
-    let measured = session.measure_as(&job, &RepeatPlan { sample_ns: SAMPLE_NS, ..*plan })?;
-    let latency_ns = measured.step_ns()?;
+/// One size, in memory of its own. Of a simulated machine it counts twice: measuring it once more would give the same.
+pub(super) fn try_size(session: &mut Session<'_>, size: Bytes, plan: &RepeatPlan) {
+    let Some(job) = session.job("chase", size, &[session.cpu]) else { return };
+    let Some(measured) = session.measure_as(&job, &RepeatPlan { sample_ns: SAMPLE_NS, ..*plan }) else {
+        return;
+    };
+    let Some((latency_ns, fastest_ns)) = measured.step_ns().zip(measured.fastest_step_ns()) else { return };
     let huge_pages = measured.all_huge();
     // What was asked for, rounded to what the chase can walk.
     let size = measured.size;
     session.profile.latency_curve.push(LatencyPoint { size, latency_ns, huge_pages });
     // The curve shows what is usual. A knee is a property of the cache, and disturbance only adds to its
     // latency.
-    let point = CurvePoint { size, latency_ns: measured.fastest_step_ns()? };
-    Some(vec![point; if session.request.simulated.is_some() { 2 } else { 1 }])
+    let times = if session.request.simulated.is_some() { 2 } else { 1 };
+    session.tries.extend([CurvePoint { size, latency_ns: fastest_ns }].repeat(times));
 }
 
 /// Where the curve begins: a simulated first-level cache may be smaller than any real one.
@@ -157,7 +146,7 @@ fn smallest(session: &Session<'_>) -> Bytes {
 }
 
 /// Where the curve ends: beyond the claims, within memory, and not so far that two passes eat up the time.
-fn largest(session: &mut Session<'_>) -> Bytes {
+pub(super) fn largest(session: &mut Session<'_>) -> Bytes {
     let claimed = claims(session.machine, session.cpu).iter().filter_map(|claim| claim.size).max();
     let least = if session.request.simulated.is_some() { SMALLEST } else { LEAST_LARGEST };
     let wanted =

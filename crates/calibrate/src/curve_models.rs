@@ -83,7 +83,7 @@ impl Model {
 
     /// Measures as a calibration does: a coarse sweep, then wherever the planner asks.
     pub(crate) fn explore(&self, asked: &Thoroughness, seed: u64) -> Vec<CurvePoint> {
-        let mut random = Random(seed ^ 0x9e37_79b9_7f4a_7c15);
+        let mut random = Random::of(seed);
         let mut measure = |size: Bytes| {
             let mut latency_ns = self.latency(size.0 as f64);
             if self.noisy {
@@ -106,10 +106,14 @@ impl Model {
 }
 
 /// A small generator; the tests must repeat.
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    fn uniform(&mut self) -> f64 {
+    pub(crate) fn of(seed: u64) -> Self {
+        Self(seed ^ 0x9e37_79b9_7f4a_7c15)
+    }
+
+    pub(crate) fn uniform(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -118,7 +122,7 @@ impl Random {
     }
 
     /// Near enough to normal for noise.
-    fn normal(&mut self) -> f64 {
+    pub(crate) fn normal(&mut self) -> f64 {
         (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
     }
 }

@@ -2,7 +2,7 @@
 
 use machine::{
     Bytes, Topology,
-    profile::{Bandwidths, LevelName, ProfileLevel},
+    profile::{Bandwidths, Estimate, LevelName, ProfileLevel},
 };
 
 use super::knees::Rise;
@@ -20,14 +20,26 @@ pub struct Claim {
     pub size: Option<Bytes>,
     /// How many CPUs share it.
     pub shared_by: usize,
+    /// Its ways.
+    pub ways: Option<u32>,
+    /// It belongs to one core.
+    pub private: bool,
 }
 
 /// The data caches `cpu` claims to have, innermost first.
 pub fn claims(machine: &Topology, cpu: u32) -> Vec<Claim> {
+    let siblings = machine.cpus.iter().find(|known| known.id == cpu).map_or(1, |cpu| cpu.siblings.len());
     machine
         .data_caches_of(cpu)
         .iter()
-        .map(|cache| Claim { level: cache.level, size: cache.size, shared_by: cache.shared_by.len() })
+        .map(|cache| Claim {
+            level: cache.level,
+            size: cache.size,
+            shared_by: cache.shared_by.len(),
+            ways: cache.ways,
+            // A guest with one CPU sees nobody it shares the last level with.
+            private: cache.level <= 2 && cache.shared_by.len() <= siblings.max(1),
+        })
         .collect()
 }
 
@@ -86,13 +98,25 @@ fn distance(rise: &Rise, claim: &Claim) -> f64 {
 }
 
 /// The cache levels, claim and measurement side by side. Without any claim every rise is a level of its own.
-pub fn cache_levels(rises: &[Rise], claims: &[Claim]) -> Vec<ProfileLevel> {
+/// `usable` says what a level holds, given its rise and its claim.
+pub fn cache_levels(
+    rises: &[Rise],
+    claims: &[Claim],
+    usable: impl Fn(&Rise, Option<&Claim>) -> Estimate,
+) -> Vec<ProfileLevel> {
+    let level = |number: u32, claim: Option<&Claim>, rise: Option<&Rise>| ProfileLevel {
+        name: LevelName::Cache(number),
+        claimed: claim.and_then(|claim| claim.size),
+        shared_by: claim.map(|claim| claim.shared_by),
+        usable: rise.map(|rise| usable(rise, claim)),
+        unseen: None,
+        measured_with: None,
+        latency_ns: None,
+        one_core: Bandwidths::default(),
+        all_cores: Bandwidths::default(),
+    };
     if claims.is_empty() {
-        return rises
-            .iter()
-            .enumerate()
-            .map(|(index, rise)| level(index as u32 + 1, None, Some(rise)))
-            .collect();
+        return rises.iter().zip(1..).map(|(rise, number)| level(number, None, Some(rise))).collect();
     }
     let matched = match_claims(rises, claims);
     claims
@@ -100,19 +124,6 @@ pub fn cache_levels(rises: &[Rise], claims: &[Claim]) -> Vec<ProfileLevel> {
         .zip(matched)
         .map(|(claim, rise)| level(claim.level, Some(claim), rise.map(|index| &rises[index])))
         .collect()
-}
-
-fn level(number: u32, claim: Option<&Claim>, rise: Option<&Rise>) -> ProfileLevel {
-    ProfileLevel {
-        name: LevelName::Cache(number),
-        claimed: claim.and_then(|claim| claim.size),
-        shared_by: claim.map(|claim| claim.shared_by),
-        usable: rise.map(|rise| rise.capacity),
-        measured_with: None,
-        latency_ns: None,
-        one_core: Bandwidths::default(),
-        all_cores: Bandwidths::default(),
-    }
 }
 
 /// A sentence for each cache whose claim and measurement disagree. The claims of a simulated machine are true, and
@@ -130,32 +141,39 @@ fn disagreement(level: &ProfileLevel, simulated: bool) -> Option<String> {
         return Some(format!("L{number} states no size; {usable} of it could be used."));
     };
     let Some(usable) = level.usable else {
+        let why = level.unseen.as_deref().unwrap_or("it cannot be told apart from its neighbours here");
         return Some(format!(
-            "L{number} claims {claimed}, but the latency curve shows no such level: \
-             it cannot be told apart from its neighbours here."
+            "L{number} claims {claimed}, but the latency curve shows no such level: {why}."
         ));
     };
-    let ratio = usable.value / claimed.0 as f64;
-    let measured = Bytes(usable.value as u64);
-    if ratio < 1.0 / DISAGREEMENT {
+    let ratio = |bytes: f64| bytes / claimed.0 as f64;
+    let [low, measured, high] = [usable.low, usable.value, usable.high].map(|bytes| Bytes(bytes as u64));
+    let said = if ratio(usable.value) > DISAGREEMENT && ratio(usable.low) > 1.0 {
+        format!("L{number} claims {claimed}, but held {measured}: the claim is too small.")
+    } else if simulated && ratio(usable.value) < 1.0 / DISAGREEMENT && usable.high / usable.low > DISAGREEMENT
+    {
+        format!(
+            "L{number} claims {claimed}, and {measured} were found, with no size measured between {low} and {high}: a \
+             rough number, as time was short."
+        )
+    } else if ratio(usable.value) < 1.0 / DISAGREEMENT && ratio(usable.high) >= 1.0 / DISAGREEMENT {
+        format!(
+            "L{number} claims {claimed}, and one core could use {measured} of it, or anything from {low} to {high}: how \
+             pages fall and what others take of it leave that open."
+        )
+    } else if ratio(usable.value) < 1.0 / DISAGREEMENT {
         let why = match level.shared_by {
-            _ if simulated && usable.high / usable.low > DISAGREEMENT => {
-                let (low, high) = (Bytes(usable.low as u64), Bytes(usable.high as u64));
-                return Some(format!(
-                    "L{number} claims {claimed}, and {measured} were found, with no size measured between {low} and \
-                     {high}: a rough number, as time was short."
-                ));
-            }
             _ if simulated => "its replacement, or the way lines are spread over its sets, leaves the rest",
             Some(cpus) if cpus > 1 => "the rest is used by others, or is not there for us",
             _ => "pages do not spread evenly over it, or part of it is not there for us",
         };
-        Some(format!("L{number} claims {claimed}, but one core could use only {measured} of it: {why}."))
-    } else if ratio > DISAGREEMENT {
-        Some(format!("L{number} claims {claimed}, but held {measured}: the claim is too small."))
+        format!(
+            "L{number} claims {claimed}, but one core could use only {measured} of it ({low} to {high}): {why}."
+        )
     } else {
-        None
-    }
+        return None;
+    };
+    Some(said)
 }
 
 #[cfg(test)]
@@ -172,8 +190,19 @@ mod tests {
         sizes
             .iter()
             .zip(1..)
-            .map(|(size, level)| Claim { level, size: size.map(Bytes::kib), shared_by: 1 })
+            .map(|(size, level)| Claim {
+                level,
+                size: size.map(Bytes::kib),
+                shared_by: 1,
+                ways: None,
+                private: false,
+            })
             .collect()
+    }
+
+    /// With what the curve alone says of capacities.
+    fn cache_levels(rises: &[Rise], claims: &[Claim]) -> Vec<ProfileLevel> {
+        super::cache_levels(rises, claims, |rise, _| rise.capacity)
     }
 
     fn usable_kib(levels: &[ProfileLevel]) -> Vec<Option<f64>> {

@@ -6,16 +6,23 @@
 #![deny(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod answers;
 mod bandwidth;
+#[cfg(test)]
+mod coverage;
+#[cfg(test)]
+mod crowd;
 mod curve;
 #[cfg(test)]
 mod curve_models;
 mod handover;
+pub mod holding;
 pub mod knees;
 pub mod levels;
 mod loaded;
 mod operations;
 mod remarks;
+mod rounds;
 #[cfg(test)]
 mod scripted;
 mod session;
@@ -103,17 +110,25 @@ struct Step {
     run: fn(&mut Session<'_>),
 }
 
+/// Capacities and latencies are measured again between the other steps: each time on other pages, and with other
+/// neighbours.
+const AGAIN: Step = Step { name: "capacities again", share: 7.0, run: rounds::again };
+
 /// The steps in their order: what others build on first, what can be missed most easily last.
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 13] = [
     Step { name: "overheads", share: 1.0, run: timing::overheads },
     Step { name: "clock", share: 2.0, run: timing::clock },
     Step { name: "operations of the core", share: 2.0, run: operations::operations },
     Step { name: "where clock samples land", share: 2.0, run: timing::skid },
-    Step { name: "pages", share: 12.0, run: translation::pages },
-    Step { name: "latency curve", share: 40.0, run: curve::latency_curve },
-    Step { name: "latency and bandwidth of each level", share: 27.0, run: bandwidth::levels },
-    Step { name: "core to core", share: 6.0, run: handover::core_to_core },
-    Step { name: "latency under load", share: 12.0, run: loaded::loaded_latency },
+    Step { name: "pages", share: 10.0, run: translation::pages },
+    Step { name: "latency curve", share: 23.0, run: curve::latency_curve },
+    AGAIN,
+    Step { name: "latency and bandwidth of each level", share: 22.0, run: bandwidth::levels },
+    AGAIN,
+    Step { name: "core to core", share: 4.0, run: handover::core_to_core },
+    AGAIN,
+    Step { name: "latency under load", share: 10.0, run: loaded::loaded_latency },
+    AGAIN,
 ];
 
 /// Measures `machine` through `host`.
@@ -154,6 +169,9 @@ pub fn calibrate(
 fn finish(mut session: Session<'_>) -> Result<Profile, CalibrateError> {
     if session.profile.latency_curve.is_empty() && session.profile.clock.is_none() {
         return Err(CalibrateError::Nothing(session.profile.remarks.join(" ")));
+    }
+    for remark in rounds::disagreements(&session) {
+        session.remark(remark);
     }
     for remark in remarks::closing(session.machine, &session.profile) {
         session.remark(remark);

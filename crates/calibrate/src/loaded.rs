@@ -3,7 +3,7 @@
 use kernels::Job;
 use machine::{
     Bytes,
-    profile::{LevelName, LoadedLatency},
+    profile::{Estimate, LevelName, LoadedLatency},
 };
 
 use super::session::Session;
@@ -32,8 +32,7 @@ pub(super) fn loaded_latency(session: &mut Session<'_>) {
     let (Some(pass_ns), Some(latency_ns)) = (alone.repeated.time_ns(), alone.step_ns()) else {
         return;
     };
-    let point = LoadedLatency { delay_nops: None, loaders: 0, drawn: 0.0, latency_ns };
-    session.profile.loaded_latency.push(point);
+    keep(session, None, 0, 0.0, latency_ns);
     let left_ns = session.left_ns();
     let preparing_ns = (begun_ns - left_ns - alone.repeated.wall_ns).max(0.0);
     let delays = affordable(delays, left_ns / (SLOWED * pass_ns.value + preparing_ns));
@@ -59,8 +58,43 @@ fn under_load(session: &mut Session<'_>, chase: &Job, loaders: &[u32], nops: u64
         Err(error) => (Err(error), 0.0),
     };
     if let Some(latency_ns) = session.take(result).and_then(|chase| chase.step_ns()) {
-        let point = LoadedLatency { delay_nops: Some(nops), loaders: loaders.len(), drawn, latency_ns };
-        session.profile.loaded_latency.push(point);
+        keep(session, Some(nops), loaders.len(), drawn, latency_ns);
+    }
+}
+
+/// Adds a point, and says anew which of all contradict each other.
+fn keep(
+    session: &mut Session<'_>,
+    delay_nops: Option<u64>,
+    loaders: usize,
+    drawn: f64,
+    latency_ns: Estimate,
+) {
+    let point = LoadedLatency { delay_nops, loaders, drawn, latency_ns, rising_ns: None, contradicts: false };
+    session.profile.loaded_latency.push(point);
+    compare(&mut session.profile.loaded_latency);
+}
+
+/// More load cannot mean less latency: the nearest latencies that never fall (isotonic regression, by least squares,
+/// pooling neighbours that fall), and whether each point's interval has room for its own.
+fn compare(points: &mut [LoadedLatency]) {
+    let mut order: Vec<usize> = (0..points.len()).collect();
+    order.sort_by(|&a, &b| points[a].drawn.total_cmp(&points[b].drawn));
+    let mut pools: Vec<(f64, Vec<usize>)> = Vec::new();
+    for index in order {
+        let mut pool = (points[index].latency_ns.value, vec![index]);
+        while let Some((mean, members)) = pools.pop_if(|before| before.0 > pool.0) {
+            let (a, b) = (members.len() as f64, pool.1.len() as f64);
+            pool = ((mean * a + pool.0 * b) / (a + b), [members, pool.1].concat());
+        }
+        pools.push(pool);
+    }
+    for (rising_ns, index) in
+        pools.iter().flat_map(|(mean, members)| members.iter().map(move |&index| (*mean, index)))
+    {
+        let interval = points[index].latency_ns;
+        points[index].rising_ns = Some(rising_ns);
+        points[index].contradicts = !(interval.low..=interval.high).contains(&rising_ns);
     }
 }
 
@@ -85,6 +119,34 @@ fn loader_size(session: &Session<'_>, size: Bytes, loaders: usize) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn marks(points: &[(f64, f64, f64)]) -> Vec<(f64, bool)> {
+        let point = |&(drawn, value, half): &(f64, f64, f64)| LoadedLatency {
+            delay_nops: Some(0),
+            loaders: 1,
+            drawn,
+            latency_ns: Estimate { value, low: value - half, high: value + half, samples: 9 },
+            rising_ns: None,
+            contradicts: false,
+        };
+        let mut points: Vec<LoadedLatency> = points.iter().map(point).collect();
+        compare(&mut points);
+        points.iter().map(|point| (point.rising_ns.unwrap_or(0.0), point.contradicts)).collect()
+    }
+
+    #[test]
+    fn points_that_contradict_each_other_are_marked() {
+        // 258 ns at 0.7 GB/s and 214 at 12.5 cannot both be right.
+        let marked =
+            marks(&[(12.5e9, 214.0, 3.0), (0.0, 120.0, 2.0), (0.7e9, 258.0, 3.0), (20e9, 280.0, 3.0)]);
+        assert_eq!(marked, [(236.0, true), (120.0, false), (236.0, true), (280.0, false)]);
+        // Within their intervals they can.
+        assert_eq!(marks(&[(1.0, 102.0, 3.0), (2.0, 100.0, 3.0)]), [(101.0, false), (101.0, false)]);
+        assert_eq!(marks(&[(1.0, 100.0, 0.0), (2.0, 100.0, 0.0)]), [(100.0, false), (100.0, false)]);
+        // One that is far too high pulls down all that it contradicts.
+        let pulled = marks(&[(1.0, 300.0, 1.0), (2.0, 110.0, 1.0), (3.0, 130.0, 1.0), (4.0, 400.0, 1.0)]);
+        assert_eq!(pulled, [(180.0, true), (180.0, true), (180.0, true), (400.0, false)]);
+    }
 
     #[test]
     fn the_ends_are_always_measured() {

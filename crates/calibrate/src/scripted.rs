@@ -9,25 +9,28 @@ use kernels::{Job, KernelCatalogue, PagePolicy, scenario};
 use machine::{Bytes, CpuSet, Source, Topology, profile::Overheads};
 use record::bench::{BackingPages, Work};
 
-use super::curve_models::Model;
+use super::{
+    crowd::{Crowd, CrowdedModel},
+    curve_models::Model,
+};
 use host::{
     Host, HostError, Loaded, Measured, PreparedPlan,
     meter::{Meter, MeteredPart, MeteredRun},
     noise::StealWatch,
-    repeat::{Executor, RepeatPlan, Repeated, Sample, repeat},
+    repeat::{Executor, RepeatPlan, Sample, repeat},
 };
 
-/// Passes take virtual time.
-struct Passes<'a> {
-    pass_ns: f64,
+/// Passes take virtual time, which may depend on when they are run.
+struct Passes<'a, F> {
+    pass_ns: F,
     now_ns: &'a mut f64,
 }
 
-impl Executor for Passes<'_> {
+impl<F: FnMut(f64) -> f64> Executor for Passes<'_, F> {
     type Error = Infallible;
 
     fn execute(&mut self, passes: u64) -> Result<Sample, Infallible> {
-        let wall_ns = self.pass_ns * passes as f64;
+        let wall_ns = (self.pass_ns)(*self.now_ns) * passes as f64;
         *self.now_ns += wall_ns;
         Ok(Sample { wall_ns, involuntary_switches: Some(0) })
     }
@@ -36,6 +39,8 @@ impl Executor for Passes<'_> {
 /// The imagined machine.
 pub(super) struct Scripted {
     pub(super) model: Model,
+    /// Others who use the machine, in place of the model.
+    crowd: Option<Crowd>,
     pub(super) huge_pages: bool,
     /// Jobs for this kernel fail.
     pub(super) broken: Option<&'static str>,
@@ -53,6 +58,7 @@ impl Scripted {
         let (broken, interrupt_after, jobs) = (None, None, Vec::new());
         Self {
             model,
+            crowd: None,
             huge_pages: true,
             broken,
             interrupt_after,
@@ -63,23 +69,49 @@ impl Scripted {
         }
     }
 
-    fn run(&mut self, pass_ns: f64, plan: &RepeatPlan, interrupt: &AtomicBool) -> Repeated {
-        let Ok(repeated) = repeat(&mut Passes { pass_ns, now_ns: &mut self.now_ns }, plan, interrupt);
-        // Getting and touching memory takes time as well.
-        self.now_ns += 1e6;
-        repeated
+    /// A machine that others use too.
+    pub(super) fn crowded(model: CrowdedModel, seed: u64) -> Self {
+        let mut host = Self::new(Model::three_levels());
+        for cache in &mut host.machine.caches {
+            let crowded = model.caches[cache.level as usize - 1];
+            (cache.size, cache.ways) = (Some(Bytes(crowded.bytes as u64)), Some(crowded.ways));
+        }
+        host.machine.hypervisor = model.scattered.then(|| "KVM".to_owned());
+        host.crowd = Some(Crowd::new(model, seed));
+        host
     }
 
+    /// The same machine, whose caches state no sizes.
+    pub(super) fn without_claims(mut self) -> Self {
+        for cache in &mut self.machine.caches {
+            (cache.size, cache.ways) = (None, None);
+        }
+        self
+    }
+
+    /// What takes `scale` times the latency of `bytes` and `extra_ns`.
     fn measured(
         &mut self,
-        pass_ns: f64,
+        (scale, bytes, extra_ns): (f64, Option<f64>, f64),
         work: Work,
         size: Bytes,
         plan: &RepeatPlan,
         interrupt: &AtomicBool,
     ) -> Measured {
         let huge = if self.huge_pages { size } else { Bytes(0) };
-        let repeated = self.run(pass_ns, plan, interrupt);
+        let (model, now_ns) = (&self.model, &mut self.now_ns);
+        // Getting and touching memory takes time as well.
+        *now_ns += if self.crowd.is_some() { 1e6 + size.0 as f64 } else { 1e6 };
+        let fall = self.crowd.as_mut().zip(bytes).map(|(crowd, bytes)| crowd.fall(bytes));
+        let mut crowd = self.crowd.as_mut().zip(fall);
+        let latency = |now_ns: f64| match (bytes, &mut crowd) {
+            (None, _) => 0.0,
+            (Some(bytes), None) => model.latency(bytes),
+            (Some(bytes), Some((crowd, fall))) => crowd.latency(fall, bytes, now_ns),
+        };
+        let mut latency = latency;
+        let pass_ns = |now_ns: f64| scale * (latency(now_ns) + extra_ns);
+        let Ok(repeated) = repeat(&mut Passes { pass_ns, now_ns }, plan, interrupt);
         Measured { repeated, work, size, pages: Some(BackingPages { huge, total: size }) }
     }
 }
@@ -143,27 +175,29 @@ impl Host for Scripted {
             return Err(HostError::new(kernel, "it is broken"));
         }
         let per_thread = job.size.0 as f64 / job.cpus.len() as f64;
-        let latency_ns = self.model.latency(per_thread);
         let remote = if job.node.is_some() { 2.0 } else { 1.0 };
-        let (pass_ns, work) = match kernel {
-            "add-chain" => (100.0 * 0.25, chain(100.0)),
+        let lines = per_thread / 64.0 * remote;
+        let (pass, work) = match kernel {
+            "add-chain" => ((100.0, None, 0.25), chain(100.0)),
             // Four cycles each, and two per cycle.
-            "operation-add-chain" => (100.0, chain(100.0)),
-            "operation-loads" => (100.0 * 0.125, Work { accesses: 100.0, ..Work::default() }),
-            "mul-chain" => (100.0 * 0.75, chain(100.0)),
-            "chase" => (per_thread / 64.0 * latency_ns * remote, chain(per_thread / 64.0)),
+            "operation-add-chain" => ((100.0, None, 1.0), chain(100.0)),
+            "operation-loads" => ((100.0, None, 0.125), Work { accesses: 100.0, ..Work::default() }),
+            "mul-chain" => ((100.0, None, 0.75), chain(100.0)),
+            "chase" => ((lines, Some(per_thread), 0.0), chain(per_thread / 64.0)),
             "chase-pages" => {
                 let pages = per_thread / 4096.0;
-                let walk_ns = if job.pages == PagePolicy::Small && pages > 64.0 { 2.0 } else { 0.0 };
-                (pages * (self.model.latency(pages * 64.0) + walk_ns), chain(pages))
+                let small =
+                    job.pages == PagePolicy::Small || self.crowd.as_ref().is_some_and(Crowd::is_scattered);
+                let walk_ns = if small && pages > 64.0 { 2.0 } else { 0.0 };
+                ((pages, Some(pages * 64.0), walk_ns), chain(pages))
             }
             // Ten lines in flight; threads add up.
             _ => {
                 let work = Work { program_bytes: job.size.0 as f64, ..Work::default() };
-                (per_thread / 64.0 * latency_ns * remote / 10.0, work)
+                ((lines / 10.0, Some(per_thread), 0.0), work)
             }
         };
-        Ok(self.measured(pass_ns, work, job.size, plan, interrupt))
+        Ok(self.measured(pass, work, job.size, plan, interrupt))
     }
 
     fn measure_loaded(
@@ -187,7 +221,7 @@ impl Host for Scripted {
         interrupt: &AtomicBool,
     ) -> Result<Measured, HostError> {
         let step_ns = 40.0 + f64::from(to - from);
-        Ok(self.measured(2.0 * step_ns, chain(2.0), Bytes(64), plan, interrupt))
+        Ok(self.measured((2.0, None, step_ns), chain(2.0), Bytes(64), plan, interrupt))
     }
 
     fn overheads(&mut self) -> Option<Overheads> {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use kernels::Job;
 use machine::{Bytes, CpuSet, Profile, Topology};
 
-use super::{CalibrateRequest, Observer};
+use super::{CalibrateRequest, Observer, answers::LevelAnswer, knees::CurvePoint};
 use host::{Host, HostError, Measured, repeat::RepeatPlan, statistics};
 
 /// Precision at which a measurement ends early.
@@ -31,6 +31,12 @@ pub(super) struct Session<'a> {
     pub(super) cores: Vec<u32>,
     /// Of every measurement so far.
     pub(super) spreads: Vec<f64>,
+    /// Every chase of the latency curve so far, each in memory of its own, as fast as it went.
+    pub(super) tries: Vec<CurvePoint>,
+    /// What each level was seen to answer in, time after time.
+    pub(super) answers: Vec<LevelAnswer>,
+    /// How often capacities were tried again.
+    pub(super) rounds: usize,
     /// Over every measurement so far; `None` if any could not tell.
     pub(super) involuntary_switches: Option<u64>,
     started_ns: f64,
@@ -65,6 +71,9 @@ impl<'a> Session<'a> {
             cpu: cores.first().copied().unwrap_or(0),
             cores,
             spreads: Vec::new(),
+            tries: Vec::new(),
+            answers: Vec::new(),
+            rounds: 0,
             involuntary_switches: Some(0),
             started_ns,
             total_ns,

@@ -171,6 +171,12 @@ fn one_core_is_enough() {
     assert!(
         profile.remarks.iter().any(|said| said.contains("L3 claims 32 MiB, but the latency curve shows no"))
     );
+    // What is not seen is said beside the level, with the reason.
+    let l3 = cache(&profile, 3);
+    assert!(
+        l3.usable.is_none() && l3.unseen.as_ref().is_some_and(|why| why.contains("90.0 ns in place of 5.0"))
+    );
+    assert!(cache(&profile, 2).unseen.is_none());
 }
 
 #[test]

@@ -184,8 +184,12 @@ pub struct ProfileLevel {
     pub claimed: Option<Bytes>,
     /// How many CPUs share it, as claimed.
     pub shared_by: Option<usize>,
-    /// Where the latency curve leaves this level: what one core can really use of it.
+    /// Where the latency curve leaves this level: what one core can really use of it. `low` and `high` are what it held at
+    /// worst and at best, as pages fell and neighbours let it (profiles before 0.2: the two sizes measured around it).
     pub usable: Option<Estimate>,
+    /// Why there is no usable capacity, where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unseen: Option<String>,
     /// Data set size at which latency and bandwidth were measured.
     pub measured_with: Option<Bytes>,
     /// Load-to-use latency of a dependent load.
@@ -269,8 +273,14 @@ pub struct LoadedLatency {
     pub loaders: usize,
     /// Bandwidth the loaders drew, bytes per second.
     pub drawn: f64,
-    /// Latency of the measuring core.
+    /// Latency of the measuring core, as measured.
     pub latency_ns: Estimate,
+    /// The nearest latency that does not fall as more is drawn; absent in profiles before 0.2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rising_ns: Option<f64>,
+    /// That lies outside the interval: this point and another contradict each other, and one of them was disturbed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub contradicts: bool,
 }
 
 /// Latency of a line handed from one core to another.

@@ -19,7 +19,7 @@ use crate::{
     layout::figures::percent_text,
     layout::plot::{Axis, Guide, PlottedQuantity, Scale},
     layout::prose::dotted,
-    terminal::profile::CHANGED,
+    terminal::profile::{CHANGED, cores::contradiction},
     terminal::run::limits::name,
 };
 
@@ -117,6 +117,8 @@ pub(super) fn levels_table(profile: &Profile) -> DataTable {
         column("level", ColumnKind::Text),
         column("claimed", ColumnKind::Bytes),
         column("usable by one core", ColumnKind::Bytes),
+        column("at worst", ColumnKind::Bytes),
+        column("at best", ColumnKind::Bytes),
         column("latency, ns", ColumnKind::Number),
         column("cycles", ColumnKind::Number),
     ];
@@ -136,6 +138,8 @@ pub(super) fn levels_table(profile: &Profile) -> DataTable {
             name(&level.name).into(),
             level.claimed.map(|bytes| bytes.0 as f64).into(),
             value(&level.usable, 1.0),
+            level.usable.map(|usable| usable.low).into(),
+            level.usable.map(|usable| usable.high).into(),
             value(&level.latency_ns, 1.0),
             cycles.into(),
         ];
@@ -207,17 +211,29 @@ fn translation(profile: &Profile) -> Html {
 
 fn loaded(profile: &Profile) -> Html {
     let points = profile.loaded_latency.iter().map(|point| spot(point.drawn / 1e9, &point.latency_ns));
+    let mut rising: Vec<Spot> = profile
+        .loaded_latency
+        .iter()
+        .filter_map(|point| Some(Spot { x: point.drawn / 1e9, y: point.rising_ns?, interval: None }))
+        .collect();
+    rising.sort_by(|a, b| a.x.total_cmp(&b.x));
+    let contradiction = contradiction(&profile.loaded_latency);
+    let mut drawn = vec![Curve { name: "as measured".to_owned(), points: points.collect() }];
+    if contradiction.is_some() {
+        drawn.push(Curve { name: "the nearest that never falls".to_owned(), points: rising });
+    }
     let curves = Curves {
         title: "Latency of one core, ns, by the bandwidth the others draw, GB/s".to_owned(),
         x: Axis { quantity: PlottedQuantity::GbPerS, scale: Scale::Linear },
         y: Axis { quantity: PlottedQuantity::Nanos, scale: Scale::Linear },
-        curves: vec![Curve { name: "latency".to_owned(), points: points.collect() }],
+        curves: drawn,
         guides: Vec::new(),
     };
     if profile.loaded_latency.is_empty() {
         return if profile.cpus.len() == 1 { one_cpu() } else { not_measured() };
     }
-    with_table(curves.figure(), Html::default(), "load-table")
+    let words = contradiction.map_or_else(Html::default, |note| paragraph("warning", &format!("{note}.")));
+    with_table(curves.figure(), words, "load-table")
 }
 
 fn cores(profile: &Profile) -> Html {
@@ -255,7 +271,8 @@ fn trust(profile: &Profile) -> Html {
         pairs.push(("Cost of measuring".to_owned(), text));
     }
     let method = "Every number is the median of repeated, timed runs of a kernel whose work is known; shaded bands are \
-                  95 % confidence intervals of the median. Capacities are where the latency curve leaves a level. A dash \
+                  95 % confidence intervals of the median. Capacities are where the latency curve leaves a level, at worst \
+                  and at best as pages fell and neighbours let it; why a level was not seen is among the remarks. A dash \
                   stands for what was not measured.";
     Html::all([paragraph("", method), list("notes warning", warnings), facts(pairs)])
 }
@@ -294,8 +311,15 @@ fn tables(profile: &Profile) -> Vec<DataTable> {
     };
     let latency =
         profile.latency_curve.iter().map(|point| row((point.size.0 as f64).into(), &point.latency_ns));
-    let loaded =
-        profile.loaded_latency.iter().map(|point| row((point.drawn / 1e9).into(), &point.latency_ns));
+    let loaded = profile.loaded_latency.iter().map(|point| {
+        let mut row = row((point.drawn / 1e9).into(), &point.latency_ns);
+        row.push(point.rising_ns.into());
+        row.push((if point.contradicts { "contradicted" } else { "" }).to_owned().into());
+        row
+    });
+    let mut loaded_columns = with_interval("drawn, GB/s", ColumnKind::Number);
+    loaded_columns.push(column("never falling, ns", ColumnKind::Number));
+    loaded_columns.push(column("by another point", ColumnKind::Text));
     let pairs = profile
         .core_to_core
         .iter()
@@ -322,12 +346,7 @@ fn tables(profile: &Profile) -> Vec<DataTable> {
             latency.collect(),
         ),
         table("translation-table", "Page translation", page_columns, pages.collect()),
-        table(
-            "load-table",
-            "Latency under load",
-            with_interval("drawn, GB/s", ColumnKind::Number),
-            loaded.collect(),
-        ),
+        table("load-table", "Latency under load", loaded_columns, loaded.collect()),
         table("cores-table", "Core to core", with_interval("from, to", ColumnKind::Text), pairs.collect()),
         levels_table(profile),
     ];

@@ -1,6 +1,6 @@
 //! A machine's profile: claims and measurements side by side, and the sentences where they disagree.
 
-mod cores;
+pub(crate) mod cores;
 mod levels;
 
 use machine::{

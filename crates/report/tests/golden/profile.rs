@@ -21,6 +21,13 @@ fn guest_with_an_absurd_claim() {
 }
 
 #[test]
+fn what_neighbours_spoiled_is_marked() {
+    for columns in [60, 120] {
+        insta::assert_snapshot!(format!("crowded_{columns}"), shown(&crowded(), 190, columns));
+    }
+}
+
+#[test]
 fn interrupted_quick_and_old() {
     for columns in [60, 120] {
         insta::assert_snapshot!(format!("interrupted_{columns}"), shown(&interrupted(), 45 * DAY, columns));
@@ -52,7 +59,7 @@ fn nothing_but_a_fingerprint() {
 
 #[test]
 fn every_width_is_kept() {
-    for profile in [guest(), interrupted(), one_cpu(), two_nodes(4), two_nodes(8), two_nodes(12)] {
+    for profile in [guest(), crowded(), interrupted(), one_cpu(), two_nodes(4), two_nodes(8), two_nodes(12)] {
         for columns in 40..=140 {
             shown(&profile, DAY, columns);
         }

@@ -41,6 +41,7 @@ fn cache(
         name: LevelName::Cache(number),
         claimed: Some(claimed),
         shared_by: Some(1),
+        unseen: None,
         usable: Some(usable),
         measured_with: Some(Bytes(claimed.0 / 2)),
         latency_ns: Some(about(latency_ns)),
@@ -54,6 +55,7 @@ fn memory(node: u32, local: bool, latency_ns: f64, one: Bandwidths, all: Bandwid
         name: LevelName::Memory { node, local },
         claimed: Some(Bytes::gib(24)),
         shared_by: None,
+        unseen: None,
         usable: None,
         measured_with: Some(Bytes::mib(512)),
         latency_ns: Some(about(latency_ns)),
@@ -168,6 +170,8 @@ pub fn loaded(idle: f64) -> Vec<LoadedLatency> {
         loaders: usize::from(delay_nops.is_some()),
         drawn: drawn * 1e9,
         latency_ns: about(idle * times),
+        rising_ns: Some(idle * times),
+        contradicts: false,
     };
     vec![
         point(Some(0), 12.4, 1.61),
@@ -176,6 +180,24 @@ pub fn loaded(idle: f64) -> Vec<LoadedLatency> {
         point(Some(1024), 1.2, 1.02),
         point(None, 0.0, 1.0),
     ]
+}
+
+/// Neighbours held the last level, and disturbed the latency under load.
+pub fn crowded() -> Profile {
+    let mut profile = guest();
+    let l3 = &mut profile.levels[2];
+    (l3.usable, l3.latency_ns, l3.measured_with) = (None, None, None);
+    (l3.one_core, l3.all_cores) = (Bandwidths::default(), Bandwidths::default());
+    l3.unseen = Some("beyond 1.9 MiB a load takes 104.0 ns in place of 4.4 at once".into());
+    let l2 = &mut profile.levels[1];
+    l2.usable = Some(Estimate { value: 9e5, low: 4e5, high: 2_097_152.0, samples: 41 });
+    for (point, ns) in profile.loaded_latency.iter_mut().zip([280.0, 214.0, 258.0, 121.0, 104.0]) {
+        point.latency_ns = about(ns);
+        point.rising_ns = Some(if ns == 214.0 || ns == 258.0 { 236.0 } else { ns });
+        point.contradicts = point.rising_ns != Some(ns);
+    }
+    profile.remarks = vec!["L3 claims 260 MiB, but the latency curve shows no such level.".into()];
+    profile
 }
 
 /// Stopped during the bandwidth measurements.

@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use machine::{CpuSet, Profile, profile::Estimate, units::significant};
+use machine::{
+    CpuSet, Profile,
+    profile::{Estimate, LoadedLatency},
+    units::significant,
+};
 
 use crate::{
     layout::figures::{self, is_rough},
@@ -35,7 +39,7 @@ pub(super) fn loaded_latency(profile: &Profile, columns: usize) -> Option<String
         let times = idle.map(|idle| point.latency_ns.value / idle).filter(|times| times.is_finite());
         table.row(vec![
             if point.delay_nops.is_none() { "idle".into() } else { figures::number(Some(point.drawn / 1e9)) },
-            figures::estimate(Some(&point.latency_ns), 1.0),
+            marked(point),
             times.map_or_else(figures::absent, |times| format!("{times:.2}").into()),
             if point.delay_nops.is_none() { "none".into() } else { point.loaders.to_string().into() },
             point.delay_nops.map_or_else(|| "".into(), |nops| nops.to_string().into()),
@@ -44,11 +48,35 @@ pub(super) fn loaded_latency(profile: &Profile, columns: usize) -> Option<String
     let heading = "Latency under load: one core waits for memory while others draw bandwidth";
     let rendered = table.render(columns);
     let mut out = wrap_in(HEADING, "", heading, columns) + &rendered.text;
+    if let Some(note) = contradiction(&points) {
+        out += &wrap_in(WARNING, "", &note, columns);
+    }
     if !rendered.left_out.is_empty() {
         let text = format!("no room for {}; --json has all", listed(&rendered.left_out));
         out += &wrap_in(QUIET, "", &text, columns);
     }
     Some(out)
+}
+
+/// Stands behind a latency that another one contradicts.
+const CONTRADICTED: &str = " !";
+
+fn marked(point: &LoadedLatency) -> Cell {
+    let cell = figures::estimate(Some(&point.latency_ns), 1.0);
+    if point.contradicts { Cell::styled(format!("{}{CONTRADICTED}", cell.text()), WARNING) } else { cell }
+}
+
+/// What marked points mean; nothing where none is.
+pub fn contradiction(points: &[LoadedLatency]) -> Option<String> {
+    let marked = points.iter().filter(|point| point.contradicts).count();
+    (marked > 0).then(|| {
+        format!(
+            "{marked} of {} ({}) contradict each other: latency cannot fall as more is drawn, and these do beyond their \
+             intervals, so some of them were disturbed",
+            counted(points.len(), "point"),
+            CONTRADICTED.trim()
+        )
+    })
 }
 
 /// The matrix, or its summary where it would be too large.

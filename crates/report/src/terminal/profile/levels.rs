@@ -1,7 +1,7 @@
 //! The table of levels: claimed and measured capacity, latency and bandwidth.
 
 use machine::{
-    Profile,
+    Bytes, Profile,
     profile::{Bandwidths, LevelName, ProfileLevel},
 };
 
@@ -44,8 +44,9 @@ fn table(profile: &Profile, all_cores: bool) -> Table {
         Column::new("level").left(),
         Column::new("claimed").group("capacity").part(1),
         Column::new("measured").group("capacity").part(1),
+        Column::new("between").group("capacity").part(1).drop_rank(1),
         Column::new("ns").group("latency").part(2),
-        Column::new("cycles").group("latency").part(2).drop_rank(1),
+        Column::new("cycles").group("latency").part(2).drop_rank(2),
     ];
     let groups = [("one core, GB/s", true), ("all cores, GB/s", all_cores)];
     for (part, (group, _)) in groups.iter().enumerate().filter(|(_, (_, shown))| *shown) {
@@ -53,7 +54,7 @@ fn table(profile: &Profile, all_cores: bool) -> Table {
             columns.push(Column::new(title).group(*group).part(3 + part));
         }
     }
-    columns.push(Column::new("data set used").part(5).drop_rank(2));
+    columns.push(Column::new("data set used").part(5).drop_rank(3));
     let mut table = Table::new(columns);
     let nodes = profile.levels.iter().filter(|level| matches!(level.name, LevelName::Memory { .. })).count();
     for level in &profile.levels {
@@ -68,6 +69,7 @@ fn row(profile: &Profile, level: &ProfileLevel, nodes: usize, all_cores: bool) -
         name(&level.name, nodes).into(),
         level.claimed.map_or_else(figures::absent, |claimed| claimed.to_string().into()),
         capacity(level),
+        between(level),
         figures::estimate(level.latency_ns.as_ref(), 1.0),
         figures::number(cycles.map(|(ns, hz)| ns.value * hz / 1e9)),
     ];
@@ -87,6 +89,15 @@ fn capacity(level: &ProfileLevel) -> Cell {
         Some(ratio) if !AGREES.contains(&ratio) => Cell::styled(cell.text(), WARNING),
         _ => cell,
     }
+}
+
+/// What the capacity lies between, as pages fell and neighbours let it.
+fn between(level: &ProfileLevel) -> Cell {
+    let Some(usable) = level.usable.filter(|usable| usable.low.is_finite() && usable.high.is_finite()) else {
+        return if level.unseen.is_some() { Cell::styled("not seen", WARNING) } else { figures::absent() };
+    };
+    let show = |bytes: f64| Bytes(bytes.max(0.0).round() as u64).to_string();
+    format!("{} to {}", show(usable.low), show(usable.high)).into()
 }
 
 fn name(name: &LevelName, nodes: usize) -> String {
