@@ -21,6 +21,7 @@ pub mod job;
 pub mod kernel;
 mod lower;
 pub mod memory;
+pub mod numbers;
 pub mod parse;
 pub mod program;
 pub mod scenario;
