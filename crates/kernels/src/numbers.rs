@@ -29,7 +29,12 @@ pub struct Numbering {
     pub element: u64,
     /// Every number is below this.
     pub below: u64,
+    /// They begin again after so many.
+    pub period: Option<u64>,
 }
+
+/// After so many, numbers that branches go by begin again.
+pub const PERIOD: u64 = 512;
 
 impl Numbering {
     /// Those of a kernel's stream; none if it holds others.
@@ -37,24 +42,26 @@ impl Numbering {
         let StreamPattern::Numbers { element, below } = description.streams[stream].pattern else {
             return None;
         };
-        let below = match below {
-            NumberBound::Is(below) => below,
+        let (below, period) = match below {
+            NumberBound::Is(below) => (below, Some(PERIOD)),
             NumberBound::ElementsOf(other) => match description.streams[other].pattern {
-                StreamPattern::Gathered { element } => geometry.stream_bytes / element,
-                _ => 1,
+                StreamPattern::Gathered { element } => (geometry.stream_bytes / element, None),
+                _ => (1, None),
             },
         };
-        Some(Self { stream, element, below })
+        Some(Self { stream, element, below, period })
     }
 
-    /// Number `index` of the stream.
+    /// Number `index` of the stream. Those that only branches go by repeat after [`PERIOD`]: branch predictors then meet
+    /// the same in small data and in large, and what differs is memory.
     ///
     /// ```
-    /// let numbers = kernels::numbers::Numbering { stream: 0, element: 4, below: 100 };
+    /// let numbers = kernels::numbers::Numbering { stream: 0, element: 4, below: 100, period: None };
     /// assert!((0..1000).all(|index| numbers.at(index) < 100));
     /// assert_ne!(numbers.at(0), numbers.at(1));
     /// ```
     pub fn at(&self, index: u64) -> u64 {
+        let index = self.period.map_or(index, |period| index % period);
         let seed = index.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (self.stream as u64 + 1) << 56;
         SplitMix::new(seed).below(self.below)
     }

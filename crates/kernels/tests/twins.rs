@@ -6,6 +6,7 @@ mod twin;
 use kernels::{
     Job, Kernel, KernelCatalogue, Workload,
     description::{Description, KernelShape, KernelStream, StreamPattern},
+    generate::RandomKernel,
 };
 use machine::{Bytes, Isa, Width};
 use proptest::prelude::*;
@@ -88,6 +89,15 @@ proptest! {
                 compare(kernel, width, size * 1024, passes, seed);
             }
         }
+    }
+}
+
+#[test]
+fn random_kernels_do_what_their_text_says() {
+    for seed in 0..150 {
+        let random =
+            RandomKernel::draw(seed, &Isa::native()).unwrap_or_else(|error| panic!("{seed}: {error}"));
+        compare(&random.kernel, random.width, 24_000, 2, seed);
     }
 }
 
