@@ -5,7 +5,7 @@ use machine::DataFileError;
 use crate::{description::Description, draw::Distribution, kernel::Kernel, parse};
 
 /// The files the built-in kernels are written in.
-const FILES: [(&str, &str); 7] = [
+const FILES: [(&str, &str); 8] = [
     ("streaming.toml", include_str!("../catalogue/streaming.toml")),
     ("latency.toml", include_str!("../catalogue/latency.toml")),
     ("threads.toml", include_str!("../catalogue/threads.toml")),
@@ -13,6 +13,7 @@ const FILES: [(&str, &str); 7] = [
     ("compute.toml", include_str!("../catalogue/compute.toml")),
     ("stalls.toml", include_str!("../catalogue/stalls.toml")),
     ("random.toml", include_str!("../catalogue/random.toml")),
+    ("plain.toml", include_str!("../catalogue/plain.toml")),
 ];
 
 /// The file that stands for one kernel per distribution.

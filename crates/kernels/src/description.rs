@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use crate::draw::Distribution;
+mod stream;
+
+pub use stream::{KernelStream, NumberBound, StreamPattern};
 
 /// One kernel. Code, truth and blocks are all derived from this and nothing else.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +21,8 @@ pub struct Description {
     pub widths: Widths,
     /// Copies of the body per iteration of the loop.
     pub unroll: u64,
+    /// Each stream has a pointer that moves on, as compilers like it; otherwise all share one position.
+    pub pointers: bool,
     /// Numbers the user may set.
     pub parameters: Vec<Parameter>,
     /// The buffers it walks over.
@@ -66,46 +70,6 @@ pub enum KernelShape {
     /// Rows of one upper-triangular matrix (the first stream) are divided over the threads in equal numbers;
     /// the body is one row's inner loop over columns, the second stream is the vector, the third the result.
     Triangle(Vec<Op>),
-}
-
-/// A buffer and the way it is walked.
-#[derive(Clone, Debug, PartialEq)]
-pub struct KernelStream {
-    /// Its name in the body.
-    pub name: String,
-    /// The way it is walked.
-    pub pattern: StreamPattern,
-}
-
-/// The way a stream is walked.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum StreamPattern {
-    /// From front to back; `None` means one vector after the other.
-    Sequential {
-        /// Bytes from one access to the next.
-        stride: Option<u64>,
-    },
-    /// The same place each time.
-    Fixed,
-    /// A random single cycle of pointers, one in every stride.
-    Cycle {
-        /// Bytes per pointer: a line, or a page to strain address translation.
-        stride: u64,
-    },
-    /// Elements drawn from a distribution.
-    Drawn {
-        /// Which one.
-        distribution: Distribution,
-        /// Bytes per element.
-        element: u64,
-    },
-    /// Elements in steps of a stride that shares no factor with their number.
-    Coprime {
-        /// Bytes per element.
-        element: u64,
-        /// Equal parts, all accessed at the same index.
-        buffers: u64,
-    },
 }
 
 /// A register that lives across iterations.
@@ -157,7 +121,7 @@ pub struct OperandPlace {
     pub stream: usize,
     /// Bytes added to the address.
     pub offset: i64,
-    /// Integer register that holds the element number, for drawn and coprime streams.
+    /// Integer register that holds the element number, for drawn, coprime and gathered streams.
     pub index: Option<String>,
 }
 
@@ -179,6 +143,20 @@ pub enum Arithmetic {
     Mul,
     /// Division.
     Div,
+    /// The larger one.
+    Max,
+    /// Addition of 64-bit integers, lane by lane.
+    AddIntegers,
+}
+
+impl Arithmetic {
+    /// Floating-point operations on each element.
+    pub fn flops(self) -> u64 {
+        match self {
+            Self::Add | Self::Mul | Self::Div | Self::Max => 1,
+            Self::AddIntegers => 0,
+        }
+    }
 }
 
 /// Arithmetic on integers. Both take a register as their second operand: newer cores fold immediate additions.
@@ -216,7 +194,7 @@ pub enum Op {
         /// Without allocating in any cache.
         non_temporal: bool,
     },
-    /// `x = add y, z`, `mul`, `div`; the last operand may be `[A]`.
+    /// `x = add y, z`, `mul`, `div`, `max`, `addq`; the last operand may be `[A]`.
     Arithmetic {
         /// Which.
         kind: Arithmetic,
@@ -261,12 +239,30 @@ pub enum Op {
         /// 4 or 8.
         bytes: u64,
     },
-    /// `rmw8 S[i]`: adds one in place; on a stream of several buffers, in each of them.
+    /// `rmw8 S[i]`: adds one in place; on a stream of several buffers, in each of them. `atomic8 S[i]`: at once.
     Rmw {
         /// Where.
         place: OperandPlace,
         /// 4 or 8.
         bytes: u64,
+        /// Nobody sees it half done.
+        atomic: bool,
+    },
+    /// `v = iadd v, [S]`, `v = imul v, w`: an integer register and another operand, of 8 bytes.
+    Integer {
+        /// Which.
+        kind: IntegerOp,
+        /// Integer register, and first operand.
+        to: String,
+        /// Second operand: an integer register, or memory.
+        by: Operand,
+    },
+    /// `m = imax m, v`: the larger one, signed, by a conditional move.
+    IntMax {
+        /// Integer register, and first operand.
+        to: String,
+        /// Second operand.
+        by: String,
     },
     /// `chain imul p, one, $n`: p ← p · one, n times, each waiting for the one before.
     Chain {
@@ -316,6 +312,19 @@ pub enum Op {
         /// What is added.
         by: String,
     },
+    /// `branch v < 30, heads, tails, by`: a branch on a number that was loaded; adds `by` to one of the two registers.
+    Branch {
+        /// Integer register, loaded from a stream of numbers.
+        on: String,
+        /// Heads if it is below this.
+        below: u64,
+        /// Integer register.
+        heads: String,
+        /// Integer register.
+        tails: String,
+        /// What is added.
+        by: String,
+    },
 }
 
 impl Description {
@@ -331,6 +340,26 @@ impl Description {
     /// A register declared by name.
     pub fn register(&self, name: &str) -> Option<&KernelRegister> {
         self.registers.iter().find(|register| register.name == name)
+    }
+
+    /// Whether an operation touches memory beyond the place of its stream.
+    pub(crate) fn has_offsets(&self) -> bool {
+        self.ops().filter_map(crate::lower::places).any(|place| place.offset != 0)
+    }
+
+    /// Bytes from one access to the next of the streams walked from front to back; `None`: one vector after the other.
+    pub fn stride(&self) -> Option<u64> {
+        let patterns = || self.streams.iter().map(|stream| stream.pattern);
+        let numbers = patterns().find_map(|pattern| match pattern {
+            StreamPattern::Numbers { element, .. } => Some(element),
+            _ => None,
+        });
+        numbers.or_else(|| {
+            patterns().find_map(|pattern| match pattern {
+                StreamPattern::Sequential { stride } => stride,
+                _ => None,
+            })
+        })
     }
 
     /// How many threads it needs, if that is not the user's choice.

@@ -129,10 +129,24 @@ impl Form {
         }
     }
 
-    /// Addition, multiplication, division.
+    /// Addition, multiplication, division, the larger of two.
     pub fn arithmetic(self, kind: Arithmetic, element: u64) -> Code {
-        use Arithmetic::{Add, Div, Mul};
+        use Arithmetic::{Add, AddIntegers, Div, Max, Mul};
         match (self, kind, element) {
+            (Self::Scalar, Max, 4) => Code::Maxss_xmm_xmmm32,
+            (Self::Scalar, Max, _) => Code::Maxsd_xmm_xmmm64,
+            (Self::VexScalar, Max, 4) => Code::VEX_Vmaxss_xmm_xmm_xmmm32,
+            (Self::VexScalar, Max, _) => Code::VEX_Vmaxsd_xmm_xmm_xmmm64,
+            (Self::Xmm, Max, 4) => Code::Maxps_xmm_xmmm128,
+            (Self::Xmm, Max, _) => Code::Maxpd_xmm_xmmm128,
+            (Self::Ymm, Max, 4) => Code::VEX_Vmaxps_ymm_ymm_ymmm256,
+            (Self::Ymm, Max, _) => Code::VEX_Vmaxpd_ymm_ymm_ymmm256,
+            (Self::Zmm, Max, 4) => Code::EVEX_Vmaxps_zmm_k1z_zmm_zmmm512b32_sae,
+            (Self::Zmm, Max, _) => Code::EVEX_Vmaxpd_zmm_k1z_zmm_zmmm512b64_sae,
+            (Self::Scalar | Self::Xmm, AddIntegers, _) => Code::Paddq_xmm_xmmm128,
+            (Self::VexScalar, AddIntegers, _) => Code::VEX_Vpaddq_xmm_xmm_xmmm128,
+            (Self::Ymm, AddIntegers, _) => Code::VEX_Vpaddq_ymm_ymm_ymmm256,
+            (Self::Zmm, AddIntegers, _) => Code::EVEX_Vpaddq_zmm_k1z_zmm_zmmm512b64,
             (Self::Scalar, Add, 4) => Code::Addss_xmm_xmmm32,
             (Self::Scalar, Mul, 4) => Code::Mulss_xmm_xmmm32,
             (Self::Scalar, Div, 4) => Code::Divss_xmm_xmmm32,

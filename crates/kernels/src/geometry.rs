@@ -3,7 +3,7 @@
 use machine::{Bytes, Width};
 
 use crate::{
-    description::{KernelShape, StreamPattern},
+    description::{KernelShape, KernelStream, StreamPattern},
     forms::Form,
     kernel::Kernel,
     program::AssembleError,
@@ -17,7 +17,7 @@ const PAGE: u64 = 4096;
 /// Iterations of a pass where no data set gives a number.
 const PASS_WITHOUT_DATA: u64 = 1024;
 /// What an operation may touch beyond the end of its stream.
-const SLACK: u64 = 2 * PAGE;
+pub(crate) const SLACK: u64 = 2 * PAGE;
 
 /// The part of one thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,18 +126,24 @@ impl Geometry {
 fn private(kernel: &Kernel, width: Width, bytes: u64) -> Result<Geometry, AssembleError> {
     let description = kernel.description();
     let (unroll, streams) = (description.unroll, description.streams.len() as u64);
-    let Some(first) = description.streams.first() else {
+    let walked = |stream: &&KernelStream| !matches!(stream.pattern, StreamPattern::Gathered { .. });
+    let Some(first) = description.streams.iter().find(walked) else {
         return Ok(Geometry { iterations: PASS_WITHOUT_DATA, ..Geometry::empty() });
     };
     let mut geometry = Geometry::empty();
     match first.pattern {
-        StreamPattern::Sequential { stride } => {
-            let stride = stride.unwrap_or_else(|| Form::of(width).bytes(description.element));
+        StreamPattern::Sequential { .. } | StreamPattern::Numbers { .. } | StreamPattern::Gathered { .. } => {
+            let stride = description.stride().unwrap_or_else(|| Form::of(width).bytes(description.element));
             let step = unroll * stride;
             let unit = least_common_multiple(step, LINE);
             let each = bytes / streams / unit * unit;
             if each == 0 {
                 return Err(too_small(kernel, unit * streams));
+            }
+            let is_number =
+                |stream: &KernelStream| matches!(stream.pattern, StreamPattern::Numbers { element: 4, .. });
+            if description.streams.iter().any(is_number) && each / 4 > u64::from(u32::MAX) {
+                return Err(too_large(kernel, u64::from(u32::MAX) * 4 * streams));
             }
             geometry =
                 Geometry { stride, step, iterations: each / step, ..geometry }.with_streams(streams, each);

@@ -6,6 +6,7 @@
 //! - [`program`]: the machine code of one thread; [`truth`]: what it does; [`walk`]: the order and the
 //!   addresses in which it does it.
 //! - [`scenario`]: small programs made of kernels; [`job`]: one kernel as such a program of one step.
+//! - [`generate`]: kernels drawn at random.
 //! - [`workload`]: a plan on this machine, in pinned threads, on placed buffers.
 #![deny(unsafe_code)]
 
@@ -16,11 +17,13 @@ pub mod draw;
 mod emit;
 pub mod executable;
 mod forms;
+pub mod generate;
 pub mod geometry;
 pub mod job;
 pub mod kernel;
 mod lower;
 pub mod memory;
+pub mod numbers;
 pub mod parse;
 pub mod program;
 pub mod scenario;

@@ -16,8 +16,8 @@ use crate::{
     geometry::Geometry,
     kernel::Kernel,
     program::{
-        AssembleError, InstructionAction, KernelProgram, OperandLocation, ProgramAccess, ProgramNode, Saved,
-        Times, offsets,
+        AssembleError, InstructionAction, KernelProgram, LoadedNumber, MOST_NUMBERS, OperandLocation,
+        ProgramAccess, ProgramNode, Saved, Times, offsets,
     },
 };
 
@@ -36,8 +36,8 @@ pub fn assemble(
     let registers = RegisterSet::allocate(kernel, body)?;
     let lower = |pad| {
         let emitter = Emitter::new()?;
-        Lower { kernel, body, width, form: Form::of(width), geometry, registers: &registers, emitter }
-            .run(pad)
+        let (form, loaded) = (Form::of(width), [None; MOST_NUMBERS]);
+        Lower { kernel, body, width, form, geometry, registers: &registers, loaded, emitter }.run(pad)
     };
     let encoding = |source| AssembleError::Encoding { kernel: kernel.name().to_owned(), source };
     // The first round tells how far the loop is from a boundary, the second moves it there.
@@ -54,6 +54,8 @@ struct Lower<'a> {
     form: Form,
     geometry: &'a Geometry,
     registers: &'a RegisterSet,
+    /// What each register that holds a number was loaded with last, by slot.
+    loaded: [Option<LoadedNumber>; MOST_NUMBERS],
     emitter: Emitter,
 }
 
@@ -110,6 +112,9 @@ impl Lower<'_> {
         let outer = self.emitter.begin_piece()?;
         self.clear(POSITION)?;
         self.emitter.action(InstructionAction::Rewind);
+        for (register, offset) in self.walking_pointers() {
+            self.load_argument(register, offset)?;
+        }
         let first = self.emitter.begin_piece()?;
         let mut nodes = Vec::new();
         let mut current = first;
@@ -137,9 +142,26 @@ impl Lower<'_> {
         self.emitter.plain(Instruction::with2(Code::Xor_r32_rm32, low, low))
     }
 
+    /// Pointers that move on with the position, and where in the arguments they begin.
+    fn walking_pointers(&self) -> Vec<(Register, u64)> {
+        let description = self.description();
+        let walks = |stream: usize| {
+            matches!(
+                description.streams[stream].pattern,
+                StreamPattern::Sequential { .. } | StreamPattern::Numbers { .. }
+            )
+        };
+        let of_stream = |stream: usize| Some((self.registers.bases[stream]?, offsets::base(stream)));
+        let streams = (0..description.streams.len()).filter(|&stream| description.pointers && walks(stream));
+        streams.filter_map(of_stream).collect()
+    }
+
     /// Moves the position on and jumps back while it is below the end.
     fn advance_and_repeat(&mut self, bytes: u64, first: usize) -> Result<(), IcedError> {
         let code = if bytes < 128 { Code::Add_rm64_imm8 } else { Code::Add_rm64_imm32 };
+        for (pointer, _) in self.walking_pointers() {
+            self.emitter.plain(Instruction::with2(code, pointer, bytes as i32))?;
+        }
         self.emitter.plain(Instruction::with2(code, POSITION, bytes as i32))?;
         self.emitter.action(InstructionAction::Advance(bytes));
         self.emitter.plain(Instruction::with2(Code::Cmp_r64_rm64, POSITION, END))?;
@@ -162,6 +184,9 @@ impl Lower<'_> {
             | Op::Fma { .. } => self.vector_op(op, self.form, copy),
             Op::Nops { times } => self.nop_loop(self.kernel.amount(*times), current, nodes),
             Op::Coin { heads, tails, by } => self.coin([heads, tails, by], current, nodes),
+            Op::Branch { on, below, heads, tails, by } => {
+                self.branch(on, *below, [heads, tails, by], current, nodes)
+            }
             other => self.integer_op(other, copy),
         }
     }
@@ -201,20 +226,51 @@ impl Lower<'_> {
         current: &mut usize,
         nodes: &mut Vec<ProgramNode>,
     ) -> Result<(), IcedError> {
-        let [heads, tails, by] = names.map(|name| self.registers.integer(name));
         let random = self.next_random()?;
         self.emitter.plain(Instruction::with2(Code::Bt_rm64_imm8, random, 63))?;
+        let [heads, tails] = self.two_ways(JumpCondition::Carry, names, current, nodes)?;
+        nodes.push(ProgramNode::Coin { heads, tails });
+        Ok(())
+    }
+
+    /// A branch on a number that was loaded.
+    fn branch(
+        &mut self,
+        on: &str,
+        below: u64,
+        names: [&String; 3],
+        current: &mut usize,
+        nodes: &mut Vec<ProgramNode>,
+    ) -> Result<(), IcedError> {
+        let compare = Instruction::with2(Code::Cmp_rm64_imm32, self.registers.integer(on), below as i32);
+        self.emitter.plain(compare)?;
+        let [heads, tails] = self.two_ways(JumpCondition::NotBelow, names, current, nodes)?;
+        let slot = self.registers.number_slot(on);
+        let on =
+            slot.and_then(|slot| self.loaded[slot]).expect("the parser lets branches go by numbers only");
+        nodes.push(ProgramNode::Branch { on, below, heads, tails });
+        Ok(())
+    }
+
+    /// Adds to one register or jumps and adds to the other: the two pieces.
+    fn two_ways(
+        &mut self,
+        to_tails: JumpCondition,
+        names: [&String; 3],
+        current: &mut usize,
+        nodes: &mut Vec<ProgramNode>,
+    ) -> Result<[usize; 2], IcedError> {
+        let [heads, tails, by] = names.map(|name| self.registers.integer(name));
         let (on_tails, after) = (self.emitter.label(), self.emitter.label());
-        self.emitter.jump(JumpCondition::Carry, on_tails)?;
+        self.emitter.jump(to_tails, on_tails)?;
         nodes.push(ProgramNode::Piece { piece: *current, skips: None });
         let heads_piece = self.emitter.begin_piece()?;
         self.emitter.plain(Instruction::with2(Code::Add_r64_rm64, heads, by))?;
         self.emitter.jump(JumpCondition::Always, after)?;
         let tails_piece = self.emitter.begin_piece_at(on_tails)?;
         self.emitter.plain(Instruction::with2(Code::Add_r64_rm64, tails, by))?;
-        nodes.push(ProgramNode::Coin { heads: heads_piece, tails: tails_piece });
         *current = self.emitter.begin_piece_at(after)?;
-        Ok(())
+        Ok([heads_piece, tails_piece])
     }
 
     /// Saves results, restores registers and returns.
@@ -253,10 +309,14 @@ impl Lower<'_> {
         let base = self.registers.bases[stream].unwrap_or(ARGUMENTS);
         let triangle = matches!(self.description().shape, KernelShape::Triangle(_));
         match self.description().streams[stream].pattern {
-            StreamPattern::Sequential { .. } => {
+            StreamPattern::Sequential { .. } | StreamPattern::Numbers { .. } => {
                 let offset = copy * self.geometry.stride + offset;
-                let operand =
-                    MemoryOperand::with_base_index_scale_displ_size(base, POSITION, 1, offset as i64, 1);
+                let operand = match self.description().pointers {
+                    true => MemoryOperand::with_base_displ_size(base, offset as i64, 1),
+                    false => {
+                        MemoryOperand::with_base_index_scale_displ_size(base, POSITION, 1, offset as i64, 1)
+                    }
+                };
                 let at = match (triangle, stream) {
                     (true, 0) => OperandLocation::Matrix { offset },
                     _ => OperandLocation::Sequential { stream, offset },
@@ -278,6 +338,14 @@ impl Lower<'_> {
                     1,
                 );
                 EmittedOperand { operand, at: OperandLocation::Element { stream, offset, element } }
+            }
+            StreamPattern::Gathered { element } => {
+                let number = index.as_deref().unwrap_or_default();
+                let slot = self.registers.number_slot(number).unwrap_or_default();
+                let number = self.registers.integer(number);
+                let operand =
+                    MemoryOperand::with_base_index_scale_displ_size(base, number, element as u32, 0, 1);
+                EmittedOperand { operand, at: OperandLocation::Gathered { stream, element, slot } }
             }
             StreamPattern::Cycle { .. } => unreachable!("the parser lets only deref touch a cycle"),
         }
@@ -303,6 +371,7 @@ pub fn places(op: &Op) -> Option<&OperandPlace> {
         | Op::IntLoad { from: place, .. }
         | Op::IntStore { to: place, .. }
         | Op::Rmw { place, .. }
+        | Op::Integer { by: Operand::Memory(place), .. }
         | Op::Arithmetic { right: Operand::Memory(place), .. }
         | Op::Fma { b: Operand::Memory(place), .. } => Some(place),
         _ => None,

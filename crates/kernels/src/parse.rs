@@ -3,6 +3,7 @@
 mod body;
 mod file;
 mod kernel;
+mod names;
 
 /// What is wrong with a kernel file, by the name its readers know it by.
 pub use machine::DataFileError as KernelFileError;

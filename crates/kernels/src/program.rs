@@ -3,7 +3,7 @@
 use iced_x86::IcedError;
 use machine::Width;
 
-use crate::truth::TruthCounts;
+use crate::{numbers::Numbering, truth::TruthCounts};
 
 /// Machine code of one thread's body with everything needed to count, walk and run it.
 #[derive(Clone, Debug)]
@@ -61,7 +61,32 @@ pub enum ProgramNode {
         /// Piece on tails.
         tails: usize,
     },
+    /// One of two pieces, as a loaded number says; the piece before jumps to tails.
+    Branch {
+        /// The number.
+        on: LoadedNumber,
+        /// Heads if it is below this.
+        below: u64,
+        /// Piece on heads.
+        heads: usize,
+        /// Piece on tails.
+        tails: usize,
+    },
 }
+
+/// A number that the code loads from a stream of numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadedNumber {
+    /// Which of the registers that hold such numbers, below [`MOST_NUMBERS`].
+    pub slot: usize,
+    /// The numbers of the stream.
+    pub numbers: Numbering,
+    /// Bytes beyond the stream's position.
+    pub offset: u64,
+}
+
+/// How many registers can hold loaded numbers: there are no more integer registers.
+pub const MOST_NUMBERS: usize = 10;
 
 /// How often a loop runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,6 +136,8 @@ pub enum InstructionAction {
     Draw,
     /// The coprime index moves on.
     Step,
+    /// A number was loaded.
+    LoadNumber(LoadedNumber),
     /// The position in sequential streams returns to the front.
     Rewind,
     /// The position in sequential streams moves on by this many bytes.
@@ -155,6 +182,15 @@ pub enum OperandLocation {
         /// Bytes per element.
         element: u64,
     },
+    /// The element whose number was loaded.
+    Gathered {
+        /// Which stream.
+        stream: usize,
+        /// Bytes per element.
+        element: u64,
+        /// Which register holds the number.
+        slot: usize,
+    },
     /// The current row and position of the matrix.
     Matrix {
         /// Bytes beyond the position.
@@ -175,7 +211,9 @@ impl OperandLocation {
             }
             Self::Matrix { offset } => Self::Matrix { offset: offset + bytes },
             Self::Argument(offset) => Self::Argument(offset + bytes),
-            Self::Stack(_) | Self::Pointer | Self::DrawTable | Self::RowResult => self,
+            Self::Stack(_) | Self::Pointer | Self::DrawTable | Self::RowResult | Self::Gathered { .. } => {
+                self
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ use machine::Bytes;
 
 use crate::{
     description::{Description, KernelShape, Op, Operand, StreamPattern},
-    draw::{DrawError, DrawTable},
+    draw::{Distribution, DrawError, DrawTable},
     geometry::{Geometry, LINE},
     kernel::Kernel,
     lower::places,
@@ -93,10 +93,44 @@ pub fn lines_below(kernel: &Kernel, geometry: &Geometry, capacity: Bytes) -> Res
         }
         // A line at a fixed place stays in any cache.
         (_, StreamPattern::Fixed) => Ok(TrafficLines { exact: true, ..TrafficLines::default() }),
-        (_, StreamPattern::Sequential { .. } | StreamPattern::Cycle { .. }) => {
-            Ok(swept(geometry, &uses, capacity))
-        }
+        (
+            _,
+            StreamPattern::Sequential { .. }
+            | StreamPattern::Cycle { .. }
+            | StreamPattern::Numbers { .. }
+            | StreamPattern::Gathered { .. },
+        ) => gathered(description, geometry, &uses, capacity),
     }
+}
+
+/// Streams in order, and elements all over others: what does not fit together is gone from the former, and found in the
+/// latter as often as among random draws.
+fn gathered(
+    description: &Description,
+    geometry: &Geometry,
+    uses: &[TrafficUse],
+    capacity: Bytes,
+) -> Result<TrafficLines, DrawError> {
+    let element = |stream: usize| match description.streams[stream].pattern {
+        StreamPattern::Gathered { element } => Some(element),
+        _ => None,
+    };
+    let mut walked = uses.to_vec();
+    let is_gathered = |stream: &usize| element(*stream).is_some();
+    if !(0..uses.len()).any(|stream| is_gathered(&stream)) || geometry.size <= capacity.0 {
+        return Ok(swept(geometry, uses, capacity));
+    }
+    (0..uses.len()).filter(is_gathered).for_each(|stream| walked[stream] = TrafficUse::default());
+    let mut sum = swept(geometry, &walked, Bytes(0));
+    for stream in 0..uses.len() {
+        let Some(element) = element(stream) else { continue };
+        let table = DrawTable::new(Distribution::Uni, geometry.stream_bytes / element)?;
+        let touches = description.ops().filter_map(places).filter(|place| place.stream == stream).count();
+        let lines = drawn(description, geometry, &table, element, capacity, uses[stream]);
+        sum.inward += lines.inward * touches as f64;
+        sum.outward += lines.outward * touches as f64;
+    }
+    Ok(TrafficLines { exact: false, ..sum })
 }
 
 /// Streams walked from front to back, or a cycle: every pass in the same order.
@@ -187,6 +221,7 @@ pub fn chained_steps(kernel: &Kernel) -> u64 {
     let derefs = description.ops().filter(|op| matches!(op, Op::Deref { .. })).count() as u64;
     let others = description.ops().map(|op| match op {
         Op::Arithmetic { to, .. } | Op::Fma { to, .. } | Op::IntLoad { to, .. } if carried(to) => 1,
+        Op::Integer { to, .. } | Op::IntMax { to, .. } if carried(to) => 1,
         Op::Chain { to, times, .. } if carried(to) => kernel.amount(*times),
         _ => 0,
     });

@@ -130,6 +130,15 @@ impl TruthCounter<'_> {
                     self.times[*heads] += rounds - on_tails;
                     self.times[*tails] += on_tails;
                 }
+                ProgramNode::Branch { on, below, heads, tails } => {
+                    let (iterations, step) = (self.geometry.iterations, self.geometry.step);
+                    let number = |iteration: u64| on.numbers.at_byte(iteration * step + on.offset);
+                    let on_heads = (0..iterations).filter(|&one| number(one) < *below).count() as u64;
+                    // Every pass meets the same numbers.
+                    let passes = rounds / iterations.max(1);
+                    self.times[*heads] += on_heads * passes;
+                    self.times[*tails] += (iterations - on_heads) * passes;
+                }
             }
         }
     }

@@ -4,7 +4,9 @@
 use crate::{
     draw::{DrawTable, Lcg, SLOT_SHIFT},
     geometry::Geometry,
-    program::{InstructionAction, KernelProgram, OperandLocation, ProgramAccess, ProgramNode, Times},
+    program::{
+        InstructionAction, KernelProgram, MOST_NUMBERS, OperandLocation, ProgramAccess, ProgramNode, Times,
+    },
 };
 
 /// Where everything lies, and with what the walk begins.
@@ -57,6 +59,8 @@ pub struct Walker<'a> {
     row: u64,
     element: u64,
     pointer: u64,
+    /// What registers that hold loaded numbers hold, by slot.
+    numbers: [u64; MOST_NUMBERS],
     random: Lcg,
 }
 
@@ -73,7 +77,8 @@ impl<'a> Walker<'a> {
     pub fn new(program: &'a KernelProgram, geometry: &'a Geometry, setting: Setting<'a>) -> Self {
         let frames = vec![WalkFrame { nodes: &program.flow, next: 0, rounds: None }];
         let (random, pointer) = (Lcg::new(setting.random), setting.bases[0]);
-        Self { program, geometry, setting, frames, position: 0, row: 0, element: 0, pointer, random }
+        let numbers = [0; MOST_NUMBERS];
+        Self { program, geometry, setting, frames, position: 0, row: 0, element: 0, pointer, numbers, random }
     }
 
     /// The next piece, and in `touches` what it touches in program order. `None` at the end.
@@ -106,6 +111,11 @@ impl<'a> Walker<'a> {
                     self.act(piece, touches);
                     return Some(WalkStep { piece, taken: piece == *heads });
                 }
+                ProgramNode::Branch { on, below, heads, tails } => {
+                    let piece = if self.numbers[on.slot] < *below { *heads } else { *tails };
+                    self.act(piece, touches);
+                    return Some(WalkStep { piece, taken: piece == *heads });
+                }
                 ProgramNode::Piece { piece, skips } => {
                     self.act(*piece, touches);
                     return Some(WalkStep { piece: *piece, taken: self.taken(*skips) });
@@ -120,6 +130,7 @@ impl<'a> Walker<'a> {
         match (skips, frame.nodes.get(frame.next), frame.rounds) {
             (Some(times), _, _) => self.times(times) == 0,
             (None, Some(ProgramNode::Coin { .. }), _) => self.tails(),
+            (None, Some(ProgramNode::Branch { on, below, .. }), _) => self.numbers[on.slot] >= *below,
             (None, Some(_), _) => false,
             // The last piece of a loop jumps back while rounds are left; the last of all returns.
             (None, None, Some(rounds)) => rounds > 1,
@@ -164,6 +175,10 @@ impl<'a> Walker<'a> {
                     self.element =
                         (self.element + self.geometry.element_step) % self.geometry.elements.max(1);
                 }
+                InstructionAction::LoadNumber(number) => {
+                    let at = self.position + number.offset;
+                    self.numbers[number.slot] = number.numbers.at_byte(at);
+                }
                 InstructionAction::Rewind => {
                     self.position = 0;
                     self.row = self.geometry.rows.0;
@@ -188,6 +203,9 @@ impl<'a> Walker<'a> {
             OperandLocation::DrawTable => self.setting.table_at + (self.random.state() >> SLOT_SHIFT) * 8,
             OperandLocation::Element { stream, offset, element } => {
                 bases[stream] + self.element * element + offset
+            }
+            OperandLocation::Gathered { stream, element, slot } => {
+                bases[stream] + self.numbers[slot] * element
             }
             OperandLocation::Matrix { offset } => {
                 bases[0] + row * self.geometry.pitch + self.position + offset

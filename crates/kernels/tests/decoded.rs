@@ -2,12 +2,14 @@
 
 use code::MemoryAccess as Decoded;
 use kernels::{
-    Kernel, KernelCatalogue, assemble, geometry,
+    Kernel, KernelCatalogue, assemble,
+    generate::RandomKernel,
+    geometry,
     program::{InstructionAction, ProgramAccess},
     truth::{self, TruthCounts},
     walk::{Setting, WalkTouch, Walker},
 };
-use machine::{Bytes, Width};
+use machine::{Bytes, Isa, Width};
 
 fn every_program(
     mut check: impl FnMut(&Kernel, Width, &geometry::Geometry, &kernels::program::KernelProgram),
@@ -22,6 +24,36 @@ fn every_program(
                 check(kernel, width, geometry, &program);
             }
         }
+    }
+    for seed in 0..GENERATED {
+        let random =
+            RandomKernel::draw(seed, &Isa::native()).unwrap_or_else(|error| panic!("{seed}: {error}"));
+        let size = Bytes(random.size.0.min(Bytes::kib(96).0).max(Bytes::kib(48).0));
+        let parts = geometry::divide(&random.kernel, random.width, size, 1).expect("a geometry");
+        let program = assemble(&random.kernel, random.width, &parts[0], 0);
+        let program = program.unwrap_or_else(|error| panic!("{error}: {}", random.text));
+        check(&random.kernel, random.width, &parts[0], &program);
+    }
+}
+
+/// Random kernels that are decoded and walked.
+const GENERATED: u64 = 300;
+
+/// Whatever is drawn is a kernel, on its own data and on that of its twin.
+#[test]
+fn every_seed_gives_a_kernel() {
+    for seed in 0..3000 {
+        let random =
+            RandomKernel::draw(seed, &Isa::native()).unwrap_or_else(|error| panic!("{seed}: {error}"));
+        for job in [random.job(0), random.twin(0)] {
+            let plan = job.plan(&Isa::native());
+            let plan = plan.unwrap_or_else(|error| panic!("{error}, over {}: {}", job.size, random.text));
+            let data = plan.steps()[0].size();
+            assert!(data <= Bytes(job.size.0.max(4096)), "{data} of {}: {}", job.size, random.text);
+        }
+        let twin = random.twin(0).plan(&Isa::native()).expect("a plan");
+        let turns = twin.steps()[0].parts[0].geometry.iterations;
+        assert!(turns >= 32, "{turns} turns: {}", random.text);
     }
 }
 

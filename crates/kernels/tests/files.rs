@@ -68,6 +68,58 @@ fn patterns_are_checked() {
     }
 }
 
+/// Machine code goes where loaded numbers say: none may come from elsewhere, and nobody may change them.
+#[test]
+fn numbers_say_where_to_go_and_stay_what_they_are() {
+    let kernel = |streams: &str, body: &str| {
+        format!(
+            "[[kernel]]\nname = \"k\"\nabout = \"t\"\nstreams = [{streams}]\nconstants = {{ one = 1 }}\n\
+             chains = {{ n = 0, m = 0 }}\nbody = [{body}]\n"
+        )
+    };
+    let numbers = "{ name = \"X\", pattern = \"numbers\", of = \"G\" }";
+    let both =
+        format!("{numbers}, {{ name = \"G\", pattern = \"gathered\" }}, {{ name = \"A\", stride = 8 }}");
+    let load = "\"i = iload8 X\"";
+    let drawn = "{ name = \"S\", pattern = \"drawn\" }";
+    let cases = [
+        (
+            &*both,
+            format!("{load}, \"v = iload8 A\", \"rmw8 G[v]\""),
+            "'v' must come from draw, step or a load",
+        ),
+        (&both, format!("{load}, \"i = iadd i, one\", \"rmw8 G[i]\""), "and from nothing else"),
+        (&both, format!("{load}, \"rmw8 G[n]\""), "'n' must come from"),
+        (&both, format!("{load}, \"rmw8 X\""), "cannot be written to"),
+        (&both, format!("{load}, \"istore8 A+8, i\""), "have no offset"),
+        (&both, format!("{load}, \"rmw8 G[i]+8\""), "have no offset"),
+        (&both, "\"rmw8 G\"".to_owned(), "loaded from a stream of its numbers"),
+        (
+            &both,
+            "\"v = iload8 A\", \"branch v < 3, n, m, one\"".to_owned(),
+            "'v' must come from a load of numbers",
+        ),
+        (&both, format!("{load}, \"branch i > 3, n, m, one\""), "a condition such as v < 30"),
+        (numbers, load.to_owned(), "there is no gathered stream 'G'"),
+        ("{ name = \"X\", pattern = \"numbers\" }", load.to_owned(), "numbers need one of below"),
+        (
+            "{ name = \"X\", pattern = \"numbers\", below = 9 }, { name = \"A\", stride = 64 }",
+            load.to_owned(),
+            "the same stride",
+        ),
+        (
+            "{ name = \"G\", pattern = \"gathered\" }",
+            "\"nops 1\"".to_owned(),
+            "needs a stream of its numbers",
+        ),
+        (drawn, "\"i = draw S\", \"v = iload8 S[i]\", \"rmw8 S[v]\"".to_owned(), "'v' must come from draw"),
+    ];
+    for (streams, body, expected) in cases {
+        let found = complaint(&kernel(streams, &body));
+        assert!(found.contains(expected), "expected «{expected}»\n   found «{found}»\n      in {body}");
+    }
+}
+
 #[test]
 fn a_taken_name_is_refused() {
     let mut catalogue = KernelCatalogue::builtin().expect("valid");

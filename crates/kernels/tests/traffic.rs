@@ -66,6 +66,16 @@ fn uniform_draws_miss_what_the_cache_cannot_hold() {
 }
 
 #[test]
+fn a_gather_reads_its_numbers_in_order_and_misses_what_does_not_fit() {
+    let kernel = kernel("gather");
+    assert_eq!(below(&kernel, Bytes::kib(96), Bytes::kib(256)).inward, 0.0);
+    // Two streams of half a MiB: all lines of the numbers, and of 131072 elements those that a quarter MiB lacks.
+    let lines = below(&kernel, Bytes::mib(1), Bytes::kib(256));
+    let missed = (lines.inward - 8192.0) / 131_072.0;
+    assert!(!lines.exact && (missed - 0.5).abs() < 0.01, "{missed}");
+}
+
+#[test]
 fn widths_do_not_change_the_lines() {
     let kernel = kernel("triad");
     let moved = |width| {

@@ -3,7 +3,11 @@
 
 mod twin;
 
-use kernels::{Job, Kernel, KernelCatalogue, Workload, description::KernelShape};
+use kernels::{
+    Job, Kernel, KernelCatalogue, Workload,
+    description::{Description, KernelShape, KernelStream, StreamPattern},
+    generate::RandomKernel,
+};
 use machine::{Bytes, Isa, Width};
 use proptest::prelude::*;
 use twin::Twin;
@@ -17,6 +21,13 @@ fn prepare(kernel: &Kernel, width: Width, size: u64, seed: u64) -> Workload {
     let cpus = vec![cpu(); threads];
     let job = Job::new(kernel.clone(), Bytes(size), &cpus).in_width(width).on_small_pages().seeded(seed);
     Workload::prepare(&job).unwrap_or_else(|error| panic!("{job} {width}: {error}"))
+}
+
+/// Streams that hold numbers of elements, which must stay.
+fn numbers(description: &Description) -> impl Iterator<Item = (usize, &KernelStream)> {
+    let holds =
+        |(_, stream): &(usize, &KernelStream)| matches!(stream.pattern, StreamPattern::Numbers { .. });
+    description.streams.iter().enumerate().filter(holds)
 }
 
 /// Numbers around one, different in every place.
@@ -34,15 +45,23 @@ fn scatter(words: &mut [u64], element: u64, seed: u64) {
 fn compare(kernel: &Kernel, width: Width, size: u64, passes: u64, seed: u64) {
     let description = kernel.description();
     let mut workload = prepare(kernel, width, size, seed);
-    let random_data = description
-        .streams
-        .iter()
-        .all(|stream| matches!(stream.pattern, kernels::description::StreamPattern::Sequential { .. }));
-    if random_data && let Some(words) = workload.words_mut(0) {
-        scatter(words, description.element, seed);
-    }
     let geometry = workload.geometry(0).clone();
     let arguments = workload.arguments(0).clone();
+    let may_hold_anything = |stream: &KernelStream| {
+        use StreamPattern::{Gathered, Numbers, Sequential};
+        matches!(stream.pattern, Sequential { .. } | Numbers { .. } | Gathered { .. })
+    };
+    if description.streams.iter().all(may_hold_anything)
+        && let Some(words) = workload.words_mut(0)
+    {
+        let kept = words.to_vec();
+        scatter(words, description.element, seed);
+        for (stream, _) in numbers(description) {
+            let start = ((arguments.bases[stream] - arguments.bases[0]) / 8) as usize;
+            let range = start..start + (geometry.stream_bytes / 8) as usize;
+            words[range.clone()].copy_from_slice(&kept[range]);
+        }
+    }
     let before = workload.words_mut(0).map(|words| words.to_vec()).unwrap_or_default();
     let mut twin = Twin::new(kernel, width, &geometry, &arguments, before);
     twin.run(passes);
@@ -70,6 +89,15 @@ proptest! {
                 compare(kernel, width, size * 1024, passes, seed);
             }
         }
+    }
+}
+
+#[test]
+fn random_kernels_do_what_their_text_says() {
+    for seed in 0..150 {
+        let random =
+            RandomKernel::draw(seed, &Isa::native()).unwrap_or_else(|error| panic!("{seed}: {error}"));
+        compare(&random.kernel, random.width, 24_000, 2, seed);
     }
 }
 

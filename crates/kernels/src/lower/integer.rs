@@ -4,11 +4,22 @@ use iced_x86::{Code, IcedError, Instruction, MemoryOperand, Register};
 
 use super::Lower;
 use crate::{
-    description::{IntegerOp, Op, StreamPattern},
+    description::{IntegerOp, Op, Operand, StreamPattern},
     draw,
     emit::{EmittedOperand, SCRATCH},
-    program::{InstructionAction, OperandLocation, ProgramAccess},
+    numbers::Numbering,
+    program::{InstructionAction, LoadedNumber, OperandLocation, ProgramAccess},
 };
+
+impl IntegerOp {
+    /// With a register as first operand and destination.
+    fn code(self) -> Code {
+        match self {
+            Self::Add => Code::Add_r64_rm64,
+            Self::Mul => Code::Imul_r64_rm64,
+        }
+    }
+}
 
 impl Lower<'_> {
     /// One integer operation of copy `copy`.
@@ -27,12 +38,14 @@ impl Lower<'_> {
                     4 => Instruction::with2(Code::Mov_r32_rm32, to.full_register32(), memory.operand),
                     _ => Instruction::with2(Code::Mov_r64_rm64, to, memory.operand),
                 };
-                self.emitter.touches(instruction, memory.at, *bytes, ProgramAccess::Read, 0)
+                self.emitter.touches(instruction, memory.at, *bytes, ProgramAccess::Read, 0)?;
+                self.note_number(op, memory.at);
+                Ok(())
             }
             Op::IntStore { to, from, bytes } => {
                 self.store_integer(self.memory(to, copy, 0), self.registers.integer(from), *bytes)
             }
-            Op::Rmw { place, bytes } => {
+            Op::Rmw { place, bytes, atomic } => {
                 let buffers = match self.description().streams[place.stream].pattern {
                     StreamPattern::Coprime { buffers, .. } => buffers,
                     _ => 1,
@@ -40,10 +53,29 @@ impl Lower<'_> {
                 let code = if *bytes == 4 { Code::Inc_rm32 } else { Code::Inc_rm64 };
                 for buffer in 0..buffers {
                     let memory = self.memory(place, copy, buffer);
-                    let instruction = Instruction::with1(code, memory.operand);
+                    let mut instruction = Instruction::with1(code, memory.operand);
+                    if let (true, Ok(instruction)) = (*atomic, &mut instruction) {
+                        instruction.set_has_lock_prefix(true);
+                    }
                     self.emitter.touches(instruction, memory.at, *bytes, ProgramAccess::ReadWrite, 0)?;
                 }
                 Ok(())
+            }
+            Op::Integer { kind, to, by } => {
+                let to = self.registers.integer(to);
+                match by {
+                    Operand::Register(by) => self.integer_arithmetic(*kind, to, self.registers.integer(by)),
+                    Operand::Memory(place) => {
+                        let memory = self.memory(place, copy, 0);
+                        let instruction = Instruction::with2(kind.code(), to, memory.operand);
+                        self.emitter.touches(instruction, memory.at, 8, ProgramAccess::Read, 0)
+                    }
+                }
+            }
+            Op::IntMax { to, by } => {
+                let (to, by) = (self.registers.integer(to), self.registers.integer(by));
+                self.emitter.plain(Instruction::with2(Code::Cmp_r64_rm64, to, by))?;
+                self.emitter.plain(Instruction::with2(Code::Cmovl_r64_rm64, to, by))
             }
             Op::Chain { kind, to, by, times } => {
                 let (to, by) = (self.registers.integer(to), self.registers.integer(by));
@@ -61,6 +93,18 @@ impl Lower<'_> {
         }
     }
 
+    /// A number that was just loaded, for whoever goes by it.
+    fn note_number(&mut self, op: &Op, at: OperandLocation) {
+        let Op::IntLoad { to, .. } = op else { return };
+        let OperandLocation::Sequential { stream, offset } = at else { return };
+        let numbers = Numbering::of(self.description(), self.geometry, stream);
+        if let Some((slot, numbers)) = self.registers.number_slot(to).zip(numbers) {
+            let number = LoadedNumber { slot, numbers, offset };
+            self.loaded[slot] = Some(number);
+            self.emitter.action(InstructionAction::LoadNumber(number));
+        }
+    }
+
     pub(super) fn store_integer(
         &mut self,
         to: EmittedOperand,
@@ -75,11 +119,7 @@ impl Lower<'_> {
     }
 
     fn integer_arithmetic(&mut self, kind: IntegerOp, to: Register, by: Register) -> Result<(), IcedError> {
-        let code = match kind {
-            IntegerOp::Add => Code::Add_r64_rm64,
-            IntegerOp::Mul => Code::Imul_r64_rm64,
-        };
-        self.emitter.plain(Instruction::with2(code, to, by))
+        self.emitter.plain(Instruction::with2(kind.code(), to, by))
     }
 
     /// Moves the random sequence on and gives the register of its state.

@@ -54,6 +54,8 @@ pub struct Walk {
 pub struct RegisterSet {
     named_integers: BTreeMap<String, Register>,
     named_vectors: BTreeMap<String, Vec<usize>>,
+    /// Names that are loaded or drawn and nothing else: those that may hold numbers of elements.
+    numbers: Vec<String>,
     /// Stream bases, where a stream is addressed through one.
     pub bases: Vec<Option<Register>>,
     pub random: Option<Random>,
@@ -117,6 +119,11 @@ impl RegisterSet {
     /// The register of an integer name. The parser has checked that every name is known.
     pub fn integer(&self, name: &str) -> Register {
         self.named_integers[name]
+    }
+
+    /// Which of the registers that may hold numbers of elements this name is.
+    pub fn number_slot(&self, name: &str) -> Option<usize> {
+        self.numbers.iter().position(|number| number == name)
     }
 
     /// The register of a vector name in a copy of the body.
@@ -201,6 +208,7 @@ impl RegisterSet {
                 }
                 Op::IntLoad { to, .. } | Op::Draw { to, .. } if !self.named_integers.contains_key(to) => {
                     self.named_integers.insert(to.clone(), supply.integer()?);
+                    self.numbers.push(to.clone());
                 }
                 _ => {}
             }

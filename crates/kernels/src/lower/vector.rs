@@ -32,7 +32,10 @@ impl Lower<'_> {
             }
             Op::Arithmetic { kind, to, left, right } => {
                 let (to, left) = (number(to), number(left));
-                let right = self.source(right, form, copy)?;
+                let right = match *kind == Arithmetic::AddIntegers && form.bytes(self.element()) < 16 {
+                    true => self.in_register(right, form, copy)?,
+                    false => self.source(right, form, copy)?,
+                };
                 self.arithmetic(form, *kind, to, left, right)
             }
             Op::Fma { to, a, b, c } => {
@@ -59,6 +62,17 @@ impl Lower<'_> {
                     return Ok(VectorSource::Register(VECTOR_SCRATCH));
                 }
                 Ok(VectorSource::Memory(memory))
+            }
+        }
+    }
+
+    /// Operations without a form for single elements take whole registers.
+    fn in_register(&mut self, operand: &Operand, form: Form, copy: u64) -> Result<VectorSource, IcedError> {
+        match operand {
+            Operand::Register(name) => Ok(VectorSource::Register(self.registers.vector(name, copy))),
+            Operand::Memory(place) => {
+                self.load_vector(form, VECTOR_SCRATCH, self.memory(place, copy, 0))?;
+                Ok(VectorSource::Register(VECTOR_SCRATCH))
             }
         }
     }
@@ -131,23 +145,23 @@ impl Lower<'_> {
         left: usize,
         right: VectorSource,
     ) -> Result<(), IcedError> {
-        let code = form.arithmetic(kind, self.element());
+        let (code, flops) = (form.arithmetic(kind, self.element()), kind.flops());
         if form.three_operands() {
-            return self.compute(form, code, to, Some(left), right, 1);
+            return self.compute(form, code, to, Some(left), right, flops);
         }
         match right {
-            _ if to == left => self.compute(form, code, to, None, right, 1),
+            _ if to == left => self.compute(form, code, to, None, right, flops),
             VectorSource::Register(right) if right == to && kind != Arithmetic::Div => {
-                self.compute(form, code, to, None, VectorSource::Register(left), 1)
+                self.compute(form, code, to, None, VectorSource::Register(left), flops)
             }
             VectorSource::Register(right) if right == to => {
                 self.copy_vector(form, VECTOR_SCRATCH, right)?;
                 self.copy_vector(form, to, left)?;
-                self.compute(form, code, to, None, VectorSource::Register(VECTOR_SCRATCH), 1)
+                self.compute(form, code, to, None, VectorSource::Register(VECTOR_SCRATCH), flops)
             }
             _ => {
                 self.copy_vector(form, to, left)?;
-                self.compute(form, code, to, None, right, 1)
+                self.compute(form, code, to, None, right, flops)
             }
         }
     }

@@ -1,41 +1,21 @@
 //! The language of loop bodies: one operation per line, `x = fma a, [B], c`.
 
-use std::collections::BTreeMap;
-
 use toml::Spanned;
 
-use super::{Complaint, kernel};
-use crate::description::{
-    Amount, Arithmetic, Description, IntegerOp, Op, Operand, OperandPlace, RegisterLife, RegisterStart,
-    StreamPattern,
+use super::{
+    Complaint,
+    names::{KnownNames, WordKind},
 };
-
-/// What a name stands for at some point of the body.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum WordKind {
-    Vector,
-    Integer,
-}
-
-struct KnownNames<'a> {
-    description: &'a Description,
-    kinds: BTreeMap<String, WordKind>,
-}
+use crate::description::{
+    Arithmetic, Description, IntegerOp, Op, RegisterLife, RegisterStart, StreamPattern,
+};
 
 /// Longest body: unrolled, it must stay a small piece of code.
 const MOST_OPS: usize = 256;
 
 /// Reads the lines of a body in order; what a line writes, the next may read.
 pub fn ops(lines: &[Spanned<String>], description: &Description, text: &str) -> Result<Vec<Op>, Complaint> {
-    let declared = description.registers.iter().map(|register| {
-        let kind = if matches!(register.start, RegisterStart::Float(_)) {
-            WordKind::Vector
-        } else {
-            WordKind::Integer
-        };
-        (register.name.clone(), kind)
-    });
-    let mut known = KnownNames { description, kinds: declared.collect() };
+    let mut known = KnownNames::declared(description);
     if lines.is_empty() || lines.len() > MOST_OPS {
         let at = lines.get(MOST_OPS).map_or(0, |line| line.span().start);
         return Err(Complaint::new(at, format!("a body has 1 to {MOST_OPS} operations")));
@@ -86,19 +66,22 @@ fn assignment(
             let to = known.write(to, WordKind::Vector)?;
             Ok(if name.text == "load" { Op::Load { to, from } } else { Op::LoadHalves { to, from } })
         }
-        "add" | "mul" | "div" => {
+        "add" | "mul" | "div" | "max" | "addq" => {
             let kind = match name.text {
                 "add" => Arithmetic::Add,
                 "mul" => Arithmetic::Mul,
-                _ => Arithmetic::Div,
+                "div" => Arithmetic::Div,
+                "max" => Arithmetic::Max,
+                _ if known.description.element == 8 => Arithmetic::AddIntegers,
+                _ => return Err(Complaint::new(name.at, "addq needs elements of 8 bytes")),
             };
             let left = known.read(arguments.word("a register")?, WordKind::Vector)?;
-            let right = known.operand(arguments.word("a register or [stream]")?)?;
+            let right = known.operand(arguments.word("a register or [stream]")?, WordKind::Vector)?;
             Ok(Op::Arithmetic { kind, to: known.write(to, WordKind::Vector)?, left, right })
         }
         "fma" => {
             let a = known.read(arguments.word("a register")?, WordKind::Vector)?;
-            let b = known.operand(arguments.word("a register or [stream]")?)?;
+            let b = known.operand(arguments.word("a register or [stream]")?, WordKind::Vector)?;
             let c = known.read(arguments.word("a register")?, WordKind::Vector)?;
             Ok(Op::Fma { to: known.write(to, WordKind::Vector)?, a, b, c })
         }
@@ -107,6 +90,24 @@ fn assignment(
             let from = known.place(arguments.word("a stream")?)?;
             let bytes = if name.text == "iload4" { 4 } else { 8 };
             Ok(Op::IntLoad { to: known.write(to, WordKind::Integer)?, from, bytes })
+        }
+        "iadd" | "imul" | "imax" => {
+            let first = arguments.word("the same register")?;
+            known.read(first, WordKind::Integer)?;
+            if first.text != to.text {
+                return Err(Complaint::new(
+                    first.at,
+                    format!("write {0} = {1} {0}, ...", to.text, name.text),
+                ));
+            }
+            let to = known.write(to, WordKind::Integer)?;
+            if name.text == "imax" {
+                let by = known.read(arguments.word("a register")?, WordKind::Integer)?;
+                return Ok(Op::IntMax { to, by });
+            }
+            let by = known.operand(arguments.word("a register or [stream]")?, WordKind::Integer)?;
+            let kind = if name.text == "iadd" { IntegerOp::Add } else { IntegerOp::Mul };
+            Ok(Op::Integer { kind, to, by })
         }
         "draw" => {
             let stream = known.stream(arguments.word("a drawn stream")?, "drawn", |pattern| {
@@ -129,8 +130,8 @@ fn assignment(
         other => Err(Complaint::new(
             name.at,
             format!(
-                "unknown operation '{other}'; with a result: load, load-halves, add, mul, div, fma, deref, iload4, \
-                 iload8, draw, step"
+                "unknown operation '{other}'; with a result: load, load-halves, add, mul, div, max, addq, fma, deref, \
+                 iload4, iload8, iadd, imul, imax, draw, step"
             ),
         )),
     }
@@ -158,9 +159,10 @@ fn statement(name: BodyWord, arguments: &mut BodyArguments, known: &mut KnownNam
             let from = known.read(arguments.word("a register")?, WordKind::Integer)?;
             Ok(Op::IntStore { to, from, bytes: if name.text == "istore4" { 4 } else { 8 } })
         }
-        "rmw4" | "rmw8" => {
+        "rmw4" | "rmw8" | "atomic4" | "atomic8" => {
             let place = known.place(arguments.word("a stream")?)?;
-            Ok(Op::Rmw { place, bytes: if name.text == "rmw4" { 4 } else { 8 } })
+            let bytes = if name.text.ends_with('4') { 4 } else { 8 };
+            Ok(Op::Rmw { place, bytes, atomic: name.text.starts_with("atomic") })
         }
         "chain" | "spread" => repeated(name, arguments, known),
         "nops" => Ok(Op::Nops { times: known.amount(arguments.word("a number")?)? }),
@@ -170,14 +172,32 @@ fn statement(name: BodyWord, arguments: &mut BodyArguments, known: &mut KnownNam
             let by = known.read(arguments.word("a register")?, WordKind::Integer)?;
             Ok(Op::Coin { heads, tails, by })
         }
+        "branch" => branch(arguments, known),
         other => Err(Complaint::new(
             name.at,
             format!(
                 "unknown operation '{other}'; without a result: store, store-nt, istore4, istore8, rmw4, rmw8, \
-                 chain, spread, nops, coin"
+                 atomic4, atomic8, chain, spread, nops, coin, branch"
             ),
         )),
     }
+}
+
+/// `branch v < 30, heads, tails, by`.
+fn branch(arguments: &mut BodyArguments, known: &mut KnownNames) -> Result<Op, Complaint> {
+    let condition = arguments.word("a condition such as v < 30")?;
+    let Some((on, below)) = condition.text.split_once('<') else {
+        return Err(Complaint::new(condition.at, "write a condition such as v < 30"));
+    };
+    let (below, below_at) = (below.trim(), condition.at + on.len() + 1);
+    let on = known.read(BodyWord::new(on, condition.at), WordKind::Integer)?;
+    let below = match below.parse::<u64>() {
+        Ok(below) if below <= i32::MAX as u64 => below,
+        _ => return Err(Complaint::new(below_at, format!("'{below}' is no number below 2^31"))),
+    };
+    let mut register = || known.read(arguments.word("a register")?, WordKind::Integer);
+    let (heads, tails, by) = (register()?, register()?, register()?);
+    Ok(Op::Branch { on, below, heads, tails, by })
 }
 
 /// `chain imul p, one, $n` and `spread imul one, $n`.
@@ -200,145 +220,15 @@ fn repeated(name: BodyWord, arguments: &mut BodyArguments, known: &mut KnownName
     Ok(Op::Chain { kind, to, by, times })
 }
 
-impl KnownNames<'_> {
-    fn read(&self, word: BodyWord, kind: WordKind) -> Result<String, Complaint> {
-        match self.kinds.get(word.text) {
-            Some(found) if *found == kind => Ok(word.text.to_owned()),
-            Some(_) => {
-                let wanted = if kind == WordKind::Vector { "a vector" } else { "an integer" };
-                Err(Complaint::new(word.at, format!("'{}' is not {wanted} register", word.text)))
-            }
-            None => {
-                let message = format!("'{}' holds nothing yet: declare it, or write it first", word.text);
-                Err(Complaint::new(word.at, message))
-            }
-        }
-    }
-
-    fn write(&mut self, word: BodyWord, kind: WordKind) -> Result<String, Complaint> {
-        let named = word.text.starts_with(|c: char| c.is_ascii_alphabetic())
-            && word.text.len() <= 20
-            && word.text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        if !named {
-            return Err(Complaint::new(word.at, format!("'{}' is not a register name", word.text)));
-        }
-        let declared = self.description.register(word.text);
-        if declared.is_some_and(|register| register.life == RegisterLife::Constant) {
-            return Err(Complaint::new(word.at, format!("'{}' is a constant", word.text)));
-        }
-        if self.kinds.contains_key(word.text) {
-            return self.read(word, kind);
-        }
-        self.kinds.insert(word.text.to_owned(), kind);
-        Ok(word.text.to_owned())
-    }
-
-    fn operand(&self, word: BodyWord) -> Result<Operand, Complaint> {
-        match word.text.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')) {
-            Some(inner) => self.place(BodyWord::new(inner, word.at + 1)).map(Operand::Memory),
-            None => self.read(word, WordKind::Vector).map(Operand::Register),
-        }
-    }
-
-    /// `S`, `S+4`, `S[i]`.
-    fn place(&self, word: BodyWord) -> Result<OperandPlace, Complaint> {
-        let (base, offset) = match word.text.split_once('+') {
-            None => (word.text, 0),
-            Some((base, offset)) => match offset.trim().parse::<i64>() {
-                Ok(bytes @ 0..=4096) => (base, bytes),
-                _ => return Err(Complaint::new(word.at + base.len() + 1, "an offset is 0 to 4096 bytes")),
-            },
-        };
-        let (name, index) = match base.split_once('[') {
-            None => (base, None),
-            Some((name, index)) => {
-                let index_at = word.at + name.len() + 1;
-                let Some(index) = index.trim_end().strip_suffix(']') else {
-                    return Err(Complaint::new(index_at, "']' is missing"));
-                };
-                (name, Some(self.read(BodyWord::new(index, index_at), WordKind::Integer)?))
-            }
-        };
-        let name = BodyWord::new(name, word.at);
-        let stream = self.stream(name, "", |_| true)?;
-        match (self.description.streams[stream].pattern, &index) {
-            (StreamPattern::Cycle { .. }, _) => {
-                Err(Complaint::new(name.at, "a cycle is only walked with deref"))
-            }
-            (StreamPattern::Drawn { .. } | StreamPattern::Coprime { .. }, None) => {
-                Err(Complaint::new(name.at, format!("write {}[i] with i from draw or step", name.text)))
-            }
-            (StreamPattern::Sequential { .. } | StreamPattern::Fixed, Some(_)) => {
-                Err(Complaint::new(name.at, "this stream is not indexed: it has its own order"))
-            }
-            _ => Ok(OperandPlace { stream, offset, index }),
-        }
-    }
-
-    fn stream(
-        &self,
-        word: BodyWord,
-        wanted: &str,
-        fits: impl Fn(&StreamPattern) -> bool,
-    ) -> Result<usize, Complaint> {
-        let streams = &self.description.streams;
-        match streams.iter().position(|stream| stream.name == word.text) {
-            Some(index) if fits(&streams[index].pattern) => Ok(index),
-            Some(_) => Err(Complaint::new(word.at, format!("'{}' is not a {wanted} stream", word.text))),
-            None => Err(Complaint::new(word.at, format!("there is no stream '{}'", word.text))),
-        }
-    }
-
-    fn deref(&mut self, to: BodyWord, pointer: BodyWord) -> Result<Op, Complaint> {
-        let register = self.description.register(pointer.text);
-        let on_cycle = register.is_some_and(|register| match register.start {
-            RegisterStart::AddressOf(stream) => {
-                register.life == RegisterLife::Chain
-                    && matches!(self.description.streams[stream].pattern, StreamPattern::Cycle { .. })
-            }
-            _ => false,
-        });
-        if to.text != pointer.text || !on_cycle {
-            let message = "deref moves one pointer on: p = deref p, with p in chains the address of a cycle";
-            return Err(Complaint::new(pointer.at, message));
-        }
-        Ok(Op::Deref { pointer: to.text.to_owned() })
-    }
-
-    fn amount(&self, word: BodyWord) -> Result<Amount, Complaint> {
-        amount(word.text, word.at, self.description)
-    }
-
-    fn inline_amount(&self, word: BodyWord) -> Result<Amount, Complaint> {
-        let amount = self.amount(word)?;
-        kernel::check_inline(amount, self.description, word.at)?;
-        Ok(amount)
-    }
-}
-
-/// A number, or `$name` for a parameter.
-pub fn amount(text: &str, at: usize, description: &Description) -> Result<Amount, Complaint> {
-    if let Some(name) = text.strip_prefix('$') {
-        let found = description.parameters.iter().position(|parameter| parameter.name == name);
-        return found
-            .map(Amount::Parameter)
-            .ok_or_else(|| Complaint::new(at, format!("there is no parameter '{name}'")));
-    }
-    match text.parse() {
-        Ok(number) if number <= kernel::LARGEST_PARAMETER => Ok(Amount::Is(number)),
-        _ => Err(Complaint::new(at, format!("'{text}' is neither a small number nor a $parameter"))),
-    }
-}
-
 /// A trimmed piece of a line and where it begins in the file.
 #[derive(Clone, Copy)]
-struct BodyWord<'a> {
-    text: &'a str,
-    at: usize,
+pub(super) struct BodyWord<'a> {
+    pub text: &'a str,
+    pub at: usize,
 }
 
 impl<'a> BodyWord<'a> {
-    fn new(text: &'a str, at: usize) -> Self {
+    pub fn new(text: &'a str, at: usize) -> Self {
         Self { text: text.trim(), at: at + (text.len() - text.trim_start().len()) }
     }
 }

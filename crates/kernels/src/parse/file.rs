@@ -25,6 +25,8 @@ pub struct KernelEntry {
     pub widths: Option<Spanned<String>>,
     pub unroll: Option<Spanned<u64>>,
     #[serde(default)]
+    pub pointers: bool,
+    #[serde(default)]
     pub parameters: BTreeMap<String, Spanned<u64>>,
     #[serde(default)]
     pub streams: Vec<Spanned<StreamEntry>>,
@@ -59,6 +61,8 @@ pub struct StreamTable {
     pub element: Option<u64>,
     pub distribution: Option<String>,
     pub buffers: Option<u64>,
+    pub below: Option<u64>,
+    pub of: Option<String>,
 }
 
 impl<'de> Deserialize<'de> for StreamEntry {

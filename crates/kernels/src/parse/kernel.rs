@@ -2,11 +2,11 @@
 
 use toml::Spanned;
 
-use super::{Complaint, body, file};
+use super::{Complaint, body, file, names};
 use crate::{
     description::{
-        Amount, Description, KernelRegister, KernelShape, KernelStream, Op, Parameter, RegisterLife,
-        RegisterStart, StreamPattern, Widths,
+        Amount, Description, KernelRegister, KernelShape, KernelStream, NumberBound, Op, Parameter,
+        RegisterLife, RegisterStart, StreamPattern, Widths,
     },
     draw::Distribution,
     geometry::LINE,
@@ -28,7 +28,7 @@ pub fn build(raw: &file::KernelEntry, text: &str) -> Result<Description, Complai
         let message = format!("'{name}' is no kernel name: up to 40 lower-case letters, digits and dashes");
         return Err(Complaint::new(raw.name.span().start + 1, message));
     }
-    let streams = raw.streams.iter().map(stream).collect::<Result<Vec<_>, _>>()?;
+    let streams = raw.streams.iter().map(|one| stream(one, &raw.streams)).collect::<Result<Vec<_>, _>>()?;
     if streams.len() > MOST_STREAMS {
         let message = format!("at most {MOST_STREAMS} streams");
         return Err(Complaint::new(raw.streams[MOST_STREAMS].span().start, message));
@@ -40,6 +40,7 @@ pub fn build(raw: &file::KernelEntry, text: &str) -> Result<Description, Complai
         element: within(raw.element.as_ref(), 8, "element", |n| n == 4 || n == 8, "4 or 8 bytes")?,
         widths: Widths::All,
         unroll: within(raw.unroll.as_ref(), 4, "unroll", |n| (1..=MOST_UNROLLED).contains(&n), "1 to 64")?,
+        pointers: raw.pointers,
         parameters: parameters(raw)?,
         registers: registers(raw, &streams)?,
         streams,
@@ -48,6 +49,7 @@ pub fn build(raw: &file::KernelEntry, text: &str) -> Result<Description, Complai
     description.shape = shape(raw, &description, text)?;
     description.widths = widths(raw, &description)?;
     check_streams(raw, &description)?;
+    names::check_indices(&description, raw.name.span().start + 1)?;
     Ok(description)
 }
 
@@ -77,7 +79,10 @@ fn parameters(raw: &file::KernelEntry) -> Result<Vec<Parameter>, Complaint> {
         .collect()
 }
 
-fn stream(raw: &Spanned<file::StreamEntry>) -> Result<KernelStream, Complaint> {
+fn stream(
+    raw: &Spanned<file::StreamEntry>,
+    all: &[Spanned<file::StreamEntry>],
+) -> Result<KernelStream, Complaint> {
     let at = raw.span().start;
     let table = &raw.get_ref().0;
     let complain = |message: &str| Err(Complaint::new(at, format!("stream '{}': {message}", table.name)));
@@ -107,12 +112,33 @@ fn stream(raw: &Spanned<file::StreamEntry>) -> Result<KernelStream, Complaint> {
             buffers @ 1..=256 => StreamPattern::Coprime { element, buffers },
             _ => return complain("buffers must be 1 to 256"),
         },
+        "gathered" => StreamPattern::Gathered { element },
+        "numbers" => match (table.below, &table.of) {
+            (Some(below @ 1..=0x7fff_ffff), None) => {
+                StreamPattern::Numbers { element, below: NumberBound::Is(below) }
+            }
+            (None, Some(of)) => {
+                let is_it = |one: &Spanned<file::StreamEntry>| {
+                    let table = &one.get_ref().0;
+                    table.name == *of && table.pattern.as_deref() == Some("gathered")
+                };
+                match all.iter().position(is_it) {
+                    Some(at) => StreamPattern::Numbers { element, below: NumberBound::ElementsOf(at) },
+                    None => return complain(&format!("there is no gathered stream '{of}'")),
+                }
+            }
+            _ => return complain("numbers need one of below = 100 and of = \"G\""),
+        },
         other => {
-            let message =
-                format!("unknown pattern '{other}'; one of sequential, fixed, cycle, drawn, coprime");
+            let message = format!(
+                "unknown pattern '{other}'; one of sequential, fixed, cycle, drawn, coprime, numbers, gathered"
+            );
             return complain(&message);
         }
     };
+    if (table.below.is_some() || table.of.is_some()) && !matches!(pattern, StreamPattern::Numbers { .. }) {
+        return complain("only numbers have below or of");
+    }
     let strided = matches!(pattern, StreamPattern::Sequential { .. } | StreamPattern::Cycle { .. });
     if table.stride.is_some() && !strided {
         return complain("only a sequential stream or a cycle has a stride");
@@ -173,7 +199,7 @@ fn shape(raw: &file::KernelEntry, description: &Description, text: &str) -> Resu
             Ok(KernelShape::Triangle(parse(lines)?))
         }
         (None, None, Some(turns)) => {
-            let lines = body::amount(turns.lines.get_ref(), turns.lines.span().start + 1, description)?;
+            let lines = names::amount(turns.lines.get_ref(), turns.lines.span().start + 1, description)?;
             let per_line = StreamPattern::Sequential { stride: Some(64) };
             if description.streams.len() != 1
                 || description.streams[0].pattern != per_line
@@ -201,18 +227,21 @@ fn widths(raw: &file::KernelEntry, description: &Description) -> Result<Widths, 
                 | Op::Fma { .. }
         )
     };
+    let is_single = description.streams.iter().any(|stream| {
+        matches!(stream.pattern, StreamPattern::Numbers { .. } | StreamPattern::Gathered { .. })
+    });
     let halved = description.ops().any(|op| matches!(op, Op::LoadHalves { .. }));
     let vector = description.ops().any(is_vector);
     let Some(given) = &raw.widths else {
-        return Ok(match (vector, halved) {
+        return Ok(match (vector && !is_single, halved) {
             (false, _) => Widths::ScalarOnly,
             (true, true) => Widths::Halved,
             (true, false) => Widths::All,
         });
     };
     match given.get_ref().as_str() {
-        "all" if !halved && vector => Ok(Widths::All),
-        "halved" if vector => Ok(Widths::Halved),
+        "all" if !halved && vector && !is_single => Ok(Widths::All),
+        "halved" if vector && !is_single => Ok(Widths::Halved),
         "scalar" if !halved => Ok(Widths::ScalarOnly),
         "all" | "halved" | "scalar" => {
             Err(Complaint::new(given.span().start + 1, "the body does not fit these widths"))
@@ -223,9 +252,16 @@ fn widths(raw: &file::KernelEntry, description: &Description) -> Result<Widths, 
 
 /// What the machine code relies on: one stride, one random source.
 fn check_streams(raw: &file::KernelEntry, description: &Description) -> Result<(), Complaint> {
+    // Beside numbers there are single elements only.
+    let numbers = |stream: &KernelStream| matches!(stream.pattern, StreamPattern::Numbers { .. });
+    let has_numbers = description.streams.iter().any(numbers);
     let mut strides =
         description.streams.iter().enumerate().filter_map(|(index, stream)| match stream.pattern {
+            StreamPattern::Sequential { stride: None } if has_numbers => {
+                Some((index, Some(description.element)))
+            }
             StreamPattern::Sequential { stride } => Some((index, stride)),
+            StreamPattern::Numbers { element, .. } => Some((index, Some(element))),
             _ => None,
         });
     if let Some((_, first)) = strides.next()
@@ -234,13 +270,17 @@ fn check_streams(raw: &file::KernelEntry, description: &Description) -> Result<(
         let at = raw.streams[index].span().start;
         return Err(Complaint::new(at, "all sequential streams of a kernel have the same stride"));
     }
-    let other_patterns = description
-        .streams
-        .iter()
-        .filter(|stream| !matches!(stream.pattern, StreamPattern::Sequential { .. } | StreamPattern::Fixed));
-    if other_patterns.count() > 1 || (description.streams.len() > 1 && mixes(description)) {
-        let at = raw.streams.last().map_or(0, |stream| stream.span().start);
-        return Err(Complaint::new(at, "a cycle, drawn or coprime stream must be a kernel's only stream"));
+    let last = raw.streams.last().map_or(0, |stream| stream.span().start);
+    if description.streams.len() > 1 && mixes(description) {
+        return Err(Complaint::new(last, "a cycle, drawn or coprime stream must be a kernel's only stream"));
+    }
+    let gathered = |stream: &KernelStream| matches!(stream.pattern, StreamPattern::Gathered { .. });
+    if description.streams.iter().any(gathered) && !has_numbers {
+        return Err(Complaint::new(last, "a gathered stream needs a stream of its numbers"));
+    }
+    let is_plain = matches!(description.shape, KernelShape::Private(_));
+    if !is_plain && (has_numbers || description.pointers) {
+        return Err(Complaint::new(last, "numbers and pointers = true need a body"));
     }
     if description.ops().filter(|op| matches!(op, Op::Draw { .. } | Op::Coin { .. })).count() > 1 {
         let at = raw.name.span().start + 1;

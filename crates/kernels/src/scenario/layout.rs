@@ -7,9 +7,10 @@ use super::{
     plan::{Plan, PlanError, PlanPart},
 };
 use crate::{
-    description::{KernelShape, StreamPattern},
-    geometry::{self, Geometry, LINE},
+    description::{Description, KernelShape, StreamPattern},
+    geometry::{self, Geometry, LINE, SLACK},
     lower::places,
+    numbers::{NumberStretch, Numbering},
     program::AssembleError,
     traffic,
 };
@@ -25,6 +26,8 @@ pub struct Instance {
     pub allocate: Bytes,
     /// Stretches that hold a cycle of pointers.
     pub chains: Vec<Chain>,
+    /// Stretches that hold numbers of elements.
+    pub numbers: Vec<NumberStretch>,
     /// Bytes of the numbers everything else is filled with; `None` where steps only follow pointers or draw places,
     /// whatever is found there.
     pub element: Option<u64>,
@@ -97,8 +100,15 @@ pub fn instances(plan: &mut Plan) -> Result<Vec<Instance>, PlanError> {
             let thread = (spec.sharing == BufferSharing::Private).then_some(part.thread);
             let known = instances.iter().position(|known| known.buffer == buffer && known.thread == thread);
             let number = known.unwrap_or_else(|| {
-                let allocate = Bytes(0);
-                instances.push(Instance { buffer, thread, allocate, chains: Vec::new(), element: None });
+                let (chains, numbers) = (Vec::new(), Vec::new());
+                instances.push(Instance {
+                    buffer,
+                    thread,
+                    allocate: Bytes(0),
+                    chains,
+                    numbers,
+                    element: None,
+                });
                 instances.len() - 1
             });
             part.instance = Some(number);
@@ -115,6 +125,9 @@ pub fn instances(plan: &mut Plan) -> Result<Vec<Instance>, PlanError> {
                 Some(StreamPattern::Drawn { .. }) => {}
                 _ => instance.element = instance.element.max(Some(description.element)),
             }
+            instance
+                .add_numbers(description, part)
+                .map_err(|()| PlanError::Numbers { place: place.clone(), buffer: spec.name.clone() })?;
         }
     }
     check_writers(plan, &instances)?;
@@ -134,9 +147,29 @@ impl Instance {
         self.chains.push(chain);
         Ok(())
     }
+
+    /// Two steps may go by the same numbers, or by numbers in different places.
+    fn add_numbers(&mut self, description: &Description, part: &PlanPart) -> Result<(), ()> {
+        for stream in 0..description.streams.len() {
+            let Some(numbers) = Numbering::of(description, &part.geometry, stream) else { continue };
+            let stretch =
+                NumberStretch { offset: part.offsets[stream], bytes: part.geometry.stream_bytes, numbers };
+            if self.numbers.contains(&stretch) {
+                continue;
+            }
+            let end = stretch.offset + stretch.bytes;
+            let meets =
+                |other: &NumberStretch| other.offset < end && stretch.offset < other.offset + other.bytes;
+            if self.numbers.iter().any(meets) {
+                return Err(());
+            }
+            self.numbers.push(stretch);
+        }
+        Ok(())
+    }
 }
 
-/// Code that follows pointers trusts them: nobody may write where a chain lies.
+/// Code that follows pointers or numbers trusts them: nobody may write where they lie.
 fn check_writers(plan: &Plan, instances: &[Instance]) -> Result<(), PlanError> {
     for (index, step) in plan.steps.iter().enumerate() {
         let uses = traffic::uses(step.kernel.description());
@@ -145,6 +178,24 @@ fn check_writers(plan: &Plan, instances: &[Instance]) -> Result<(), PlanError> {
             if !instances[instance].chains.is_empty() {
                 let buffer = plan.scenario.buffers[instances[instance].buffer].name.clone();
                 return Err(PlanError::Chain { place: plan.place(index), buffer });
+            }
+        }
+        for part in &step.parts {
+            let Some(instance) = part.instance.map(|instance| &instances[instance]) else { continue };
+            let written = touched(&step.kernel, part).into_iter().filter(|range| range.written);
+            // Operations may touch a little beyond the end of their stream.
+            let meets = |range: Touched, numbers: &NumberStretch| {
+                let beyond = if step.kernel.description().has_offsets() { SLACK } else { 0 };
+                range.start < numbers.offset + numbers.bytes && numbers.offset < range.end + beyond
+            };
+            let holds_both = !instance.numbers.is_empty() && !instance.chains.is_empty();
+            if holds_both
+                || written
+                    .into_iter()
+                    .any(|range| instance.numbers.iter().any(|numbers| meets(range, numbers)))
+            {
+                let buffer = plan.scenario.buffers[instance.buffer].name.clone();
+                return Err(PlanError::Numbers { place: plan.place(index), buffer });
             }
         }
     }
@@ -194,6 +245,8 @@ pub fn touched(kernel: &crate::Kernel, part: &PlanPart) -> Vec<Touched> {
         _ => (0, geometry.stream_bytes),
     };
     let uses = traffic::uses(description);
+    let is_gathered =
+        |stream: usize| matches!(description.streams[stream].pattern, StreamPattern::Gathered { .. });
     (uses.iter().enumerate())
         .map(|(stream, used)| {
             let (from, to) = extent(stream);
@@ -201,6 +254,7 @@ pub fn touched(kernel: &crate::Kernel, part: &PlanPart) -> Vec<Touched> {
             let end = (part.offsets[stream] + to).next_multiple_of(LINE);
             let lines = match (&description.shape, stream) {
                 (KernelShape::Triangle(_), 0) => traffic::matrix_lines(geometry),
+                _ if is_gathered(stream) => (end - start).div_ceil(LINE),
                 _ => (end - start).div_ceil(geometry.stride.max(LINE)),
             };
             Touched { start, end, read: used.read, written: used.written || used.non_temporal, lines }

@@ -68,6 +68,10 @@ fn filled(instance: &Instance, begin: u64, placement: Placement, seed: u64) -> R
         cycle::fill_cycle(&mut buffer.as_mut_slice::<u64>()[words], base + chain.offset, spacing, seed)
             .map_err(|error| failed("chase", &error))?;
     }
+    for stretch in &instance.numbers {
+        let words = (stretch.offset / 8) as usize..((stretch.offset + stretch.bytes) / 8) as usize;
+        stretch.numbers.fill(&mut buffer.as_mut_slice::<u64>()[words]);
+    }
     Ok(buffer)
 }
 

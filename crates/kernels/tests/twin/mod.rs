@@ -197,6 +197,10 @@ impl<'a> Twin<'a> {
         let base = self.bases[place.stream] + place.offset as u64;
         match self.kernel.description().streams[place.stream].pattern {
             StreamPattern::Sequential { stride } => base + vector * stride.unwrap_or(self.width),
+            StreamPattern::Numbers { element, .. } => base + vector * element,
+            StreamPattern::Gathered { element } => {
+                base + self.integers[place.index.as_ref().expect("an index")] * element
+            }
             StreamPattern::Fixed | StreamPattern::Cycle { .. } => base,
             StreamPattern::Drawn { element, .. } | StreamPattern::Coprime { element, .. } => {
                 let index = self.integers[place.index.as_ref().expect("an index")];
@@ -263,6 +267,9 @@ impl<'a> Twin<'a> {
                     Arithmetic::Add => self.round(a + b),
                     Arithmetic::Mul => self.round(a * b),
                     Arithmetic::Div => self.round(a / b),
+                    Arithmetic::Max if a > b => a,
+                    Arithmetic::Max => b,
+                    Arithmetic::AddIntegers => f64::from_bits(a.to_bits().wrapping_add(b.to_bits())),
                 });
                 let value = value.collect();
                 self.set(to, copy, value);
@@ -294,7 +301,7 @@ impl<'a> Twin<'a> {
                 let value = self.integers[from].to_le_bytes();
                 self.write(self.address(to, vector, 0), &value[..*bytes as usize]);
             }
-            Op::Rmw { place, bytes } => {
+            Op::Rmw { place, bytes, .. } => {
                 let buffers = match self.kernel.description().streams[place.stream].pattern {
                     StreamPattern::Coprime { buffers, .. } => buffers,
                     _ => 1,
@@ -312,6 +319,26 @@ impl<'a> Twin<'a> {
                         ),
                     }
                 }
+            }
+            Op::Integer { kind, to, by } => {
+                let by = match by {
+                    Operand::Register(name) => self.integers[name],
+                    Operand::Memory(place) => u64::from_le_bytes(self.read(self.address(place, vector, 0))),
+                };
+                let value = match kind {
+                    IntegerOp::Add => self.integers[to].wrapping_add(by),
+                    IntegerOp::Mul => self.integers[to].wrapping_mul(by),
+                };
+                self.integers.insert(to.clone(), value);
+            }
+            Op::IntMax { to, by } => {
+                let larger = (self.integers[to] as i64).max(self.integers[by] as i64);
+                self.integers.insert(to.clone(), larger as u64);
+            }
+            Op::Branch { on, below, heads, tails, by } => {
+                let chosen = if self.integers[on] < *below { heads } else { tails };
+                let value = self.integers[chosen].wrapping_add(self.integers[by]);
+                self.integers.insert(chosen.clone(), value);
             }
             Op::Chain { kind, to, by, times } => {
                 let by = self.integers[by];

@@ -54,7 +54,7 @@ fn volume(nodes: &[ProgramNode], part: &PlanPart, passes: f64) -> f64 {
     let geometry = &part.geometry;
     let sum = |node: &ProgramNode| match node {
         ProgramNode::Piece { piece, .. } => part.program.pieces[*piece].counts.instructions as f64,
-        ProgramNode::Coin { .. } => 2.0,
+        ProgramNode::Coin { .. } | ProgramNode::Branch { .. } => 2.0,
         ProgramNode::Loop { times, body } => {
             let times = match times {
                 Times::Passes => passes,

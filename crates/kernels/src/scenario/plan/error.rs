@@ -56,6 +56,17 @@ pub enum PlanError {
         /// The buffer.
         buffer: String,
     },
+    /// Somebody would overwrite numbers that say where to go.
+    #[error(
+        "{place} would destroy the numbers by which another step finds its elements in buffer '{buffer}'; \
+         give it a buffer of its own"
+    )]
+    Numbers {
+        /// The step.
+        place: String,
+        /// The buffer.
+        buffer: String,
+    },
     /// More than can be recorded or counted.
     #[error("{place}: {what}; lower passes or repeat")]
     TooMuch {
