@@ -1,0 +1,210 @@
+//! What several stretches of one loop say together.
+
+use record::relief::{Bounded, ReliefBarrier, ReliefRefusal, ReliefStretch};
+
+/// One stretch with all that is known of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// As it is recorded.
+    pub stretch: ReliefStretch,
+    /// Code that a turn executes, in addresses of the process.
+    pub ranges: Vec<(u64, u64)>,
+    /// How far the time in the first cache may be off, as a part of it.
+    pub near_open: f64,
+    /// How far the time in the program may be off, as a part of it.
+    pub turn_open: f64,
+    /// See [`RelievedLoop::has_wild_branches`](record::relief::RelievedLoop::has_wild_branches).
+    pub has_wild_branches: bool,
+    /// See [`RelievedLoop::has_atomics`](record::relief::RelievedLoop::has_atomics).
+    pub has_atomics: bool,
+}
+
+impl Measured {
+    pub(crate) fn at(time_ns: u64) -> Self {
+        Self {
+            stretch: ReliefStretch {
+                time_ns,
+                turns: 0,
+                lines: 0,
+                near_ns: None,
+                turn_ns: None,
+                timing: None,
+                pause_ns: 0,
+                refusal: None,
+            },
+            ranges: Vec::new(),
+            near_open: 0.0,
+            turn_open: 0.0,
+            has_wild_branches: false,
+            has_atomics: false,
+        }
+    }
+
+    fn times(&self) -> Option<(f64, f64)> {
+        self.stretch.near_ns.zip(self.stretch.turn_ns).filter(|(near, turn)| *near > 0.0 && *turn > 0.0)
+    }
+}
+
+/// A loop, relieved, in addresses of its process.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoopRelief {
+    /// Code that a turn executes.
+    pub ranges: Vec<(u64, u64)>,
+    /// Each stretch.
+    pub stretches: Vec<ReliefStretch>,
+    /// A turn with its data in the first cache.
+    pub near_ns: Option<Bounded>,
+    /// A turn in the program.
+    pub turn_ns: Option<Bounded>,
+    /// The share of waiting.
+    pub share: Option<Bounded>,
+    /// What is waited for is memory or branches.
+    pub has_wild_branches: bool,
+    /// What contention costs is not in it.
+    pub has_atomics: bool,
+    /// Why there is no share.
+    pub refusal: Option<ReliefRefusal>,
+}
+
+/// Fewer say nothing.
+const FEWEST: usize = 2;
+
+/// Shares further apart disagree.
+const APART: f64 = 0.15;
+
+/// Puts stretches together.
+pub fn agree(all: Vec<Measured>) -> LoopRelief {
+    let mut relief = LoopRelief {
+        ranges: all.iter().find(|one| !one.ranges.is_empty()).map_or_else(Vec::new, |one| one.ranges.clone()),
+        stretches: all.iter().map(|one| one.stretch.clone()).collect(),
+        near_ns: None,
+        turn_ns: None,
+        share: None,
+        has_wild_branches: all.iter().any(|one| one.has_wild_branches),
+        has_atomics: all.iter().any(|one| one.has_atomics),
+        refusal: None,
+    };
+    let told: Vec<&Measured> = all.iter().filter(|one| one.times().is_some()).collect();
+    if told.len() < FEWEST {
+        relief.refusal = Some(why_none(&all));
+        return relief;
+    }
+    let near = bounded(told.iter().filter_map(|one| Some((one.stretch.near_ns?, one.near_open))));
+    let turn = bounded(told.iter().filter_map(|one| Some((one.stretch.turn_ns?, one.turn_open))));
+    (relief.near_ns, relief.turn_ns) = (near, turn);
+    let shares: Vec<f64> =
+        told.iter().filter_map(|one| one.times()).map(|(near, turn)| share(near, turn)).collect();
+    let (least, most) = (lowest(&shares), highest(&shares));
+    if most - least > APART {
+        let words = format!("from {:.0} % to {:.0} %", least * 100.0, most * 100.0);
+        relief.refusal = Some(ReliefRefusal::new(ReliefBarrier::Disagreement, words));
+        return relief;
+    }
+    if let Some((near, turn)) = near.zip(turn) {
+        let value = share(near.value, turn.value);
+        relief.share = Some(Bounded {
+            value,
+            low: share(near.high, turn.low).min(least).min(value),
+            high: share(near.low, turn.high).max(most).max(value),
+        });
+    }
+    relief
+}
+
+fn share(near: f64, turn: f64) -> f64 {
+    (1.0 - near / turn).clamp(0.0, 1.0)
+}
+
+fn lowest(all: &[f64]) -> f64 {
+    all.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+fn highest(all: &[f64]) -> f64 {
+    all.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+}
+
+/// The median of values, and bounds that hold each of them with what it leaves open.
+fn bounded(values: impl Iterator<Item = (f64, f64)>) -> Option<Bounded> {
+    let mut all: Vec<(f64, f64)> = values.collect();
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let middle = all.len() / 2;
+    let value = match all.len() {
+        0 => return None,
+        count if count.is_multiple_of(2) => (all[middle - 1].0 + all[middle].0) / 2.0,
+        _ => all[middle].0,
+    };
+    let open = highest(&all.iter().map(|(_, open)| *open).collect::<Vec<_>>());
+    // Two neighbours of the median, and what the layouts and clocks leave open around it.
+    let (low, high) = (all[0].0, all[all.len() - 1].0);
+    Some(Bounded { value, low: low.min(value * (1.0 - open)), high: high.max(value * (1.0 + open)) })
+}
+
+/// The reason most stretches have.
+fn why_none(all: &[Measured]) -> ReliefRefusal {
+    let refusals: Vec<&ReliefRefusal> = all.iter().filter_map(|one| one.stretch.refusal.as_ref()).collect();
+    let common = refusals
+        .iter()
+        .max_by_key(|refusal| refusals.iter().filter(|other| other.barrier == refusal.barrier).count());
+    common.map_or_else(
+        || ReliefRefusal::new(ReliefBarrier::OutOfTime, format!("{} stretches were had", all.len())),
+        |refusal| (*refusal).clone(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(near_ns: f64, turn_ns: f64) -> Measured {
+        let mut one = Measured::at(0);
+        (one.stretch.near_ns, one.stretch.turn_ns) = (Some(near_ns), Some(turn_ns));
+        (one.near_open, one.turn_open) = (0.05, 0.05);
+        one
+    }
+
+    fn refused(barrier: ReliefBarrier) -> Measured {
+        let mut one = Measured::at(0);
+        one.stretch.refusal = Some(barrier.into());
+        one
+    }
+
+    #[test]
+    fn stretches_that_agree_have_a_share_and_bounds_around_it() {
+        let relief = agree(vec![measured(1.0, 4.0), measured(1.1, 4.2), measured(0.9, 4.1)]);
+        let share = relief.share.unwrap();
+        assert!((share.value - (1.0 - 1.0 / 4.1)).abs() < 1e-9, "{share:?}");
+        assert!(share.low < 0.735 && share.high > 0.78, "{share:?}");
+        assert_eq!(relief.refusal, None);
+    }
+
+    #[test]
+    fn stretches_that_disagree_show_both_and_no_share() {
+        let relief = agree(vec![measured(1.0, 4.0), measured(3.0, 4.0)]);
+        assert_eq!(relief.share, None);
+        let refusal = relief.refusal.unwrap();
+        assert_eq!(refusal.barrier, ReliefBarrier::Disagreement);
+        assert_eq!(refusal.detail, "from 25 % to 75 %");
+        assert_eq!(relief.stretches.len(), 2);
+    }
+
+    #[test]
+    fn one_stretch_is_not_enough_and_the_commonest_reason_counts() {
+        let relief = agree(vec![
+            measured(1.0, 4.0),
+            refused(ReliefBarrier::NotThere),
+            refused(ReliefBarrier::SystemCall),
+            refused(ReliefBarrier::SystemCall),
+        ]);
+        assert_eq!(relief.share, None);
+        assert_eq!(relief.refusal.unwrap().barrier, ReliefBarrier::SystemCall);
+        assert_eq!(agree(vec![measured(1.0, 4.0)]).refusal.unwrap().barrier, ReliefBarrier::OutOfTime);
+    }
+
+    #[test]
+    fn a_loop_that_is_faster_than_in_the_first_cache_does_not_wait() {
+        let relief = agree(vec![measured(1.02, 1.0), measured(1.0, 1.0)]);
+        let share = relief.share.unwrap();
+        assert_eq!((share.value, share.low), (0.0, 0.0));
+        assert!(share.high > 0.0);
+    }
+}

@@ -1,0 +1,163 @@
+//! The natural time of a turn from whole passes: the copy runs a loop from its beginning to its end, on all of its data,
+//! again and again, as a program does that passes over its data repeatedly.
+
+use std::time::Duration;
+
+use record::relief::{ReliefBarrier, ReliefRefusal};
+
+use crate::{
+    arena::Arenas,
+    copy::{ProgramCopy, RunEnd, fault},
+    kept::LoopCode,
+    operands::general,
+    program::refusal,
+    ptrace::Registers,
+    replay::middle,
+    stretch::{Stretch, approach},
+    stub::{Stub, start_of},
+};
+
+/// A longer pass is not waited for.
+const LONGEST_PASS: Duration = Duration::from_millis(250);
+
+/// All passes together take about as long as this.
+const ALL_PASSES_NS: f64 = 30e6;
+
+/// From the end of one pass to the beginning of the next there are no more steps.
+const LONGEST_WAY: usize = 6000;
+
+/// Shorter passes are not timed by themselves.
+const FEWEST_TURNS: u64 = 4;
+
+/// Passes that break pages apart and fill the caches.
+const WARMING: usize = 3;
+
+/// What passes showed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct PassTimes {
+    /// Turns of a pass.
+    pub turns: u64,
+    /// Nanoseconds of a turn.
+    pub turn_ns: f64,
+    /// How far passes differ, as a part of it.
+    pub spread: f64,
+}
+
+impl PassTimes {
+    /// Nanoseconds of a pass.
+    pub fn pass_ns(&self) -> f64 {
+        self.turn_ns * self.turns as f64
+    }
+}
+
+/// Runs passes in a copy that stands at the end of a stretch.
+pub(crate) struct Passes<'a> {
+    pub copy: &'a mut ProgramCopy,
+    pub arenas: &'a mut Arenas,
+    pub ticks_per_ns: f64,
+}
+
+impl Passes<'_> {
+    /// Times passes of the loop that the stretch is from.
+    pub fn time(&mut self, stretch: &Stretch) -> Result<PassTimes, ReliefRefusal> {
+        let code = LoopCode::of(stretch)
+            .ok_or_else(|| ReliefRefusal::new(ReliefBarrier::NoTurnTime, "its jumps cannot be moved"))?;
+        let mark = stretch.start.rip;
+        self.leave_loop(stretch, &code)?;
+        approach(self.copy, mark, LONGEST_WAY)?;
+        let start = self.copy.tracee().registers().map_err(refusal)?;
+        let vectors = self.copy.tracee().vectors().map_err(refusal)?;
+        let stub = Stub::write(self.copy, self.arenas, &vectors, std::iter::empty())?;
+        let counting = self.arenas.write(self.copy, &code.lay_out(&stub, None, true)?)?;
+        let plain = self.arenas.write(self.copy, &code.lay_out(&stub, None, false)?)?;
+        let turns = self.count(&stub, &start, counting)?;
+        if turns < FEWEST_TURNS {
+            return Err(ReliefRefusal::new(ReliefBarrier::NoTurnTime, format!("passes of {turns} turns")));
+        }
+        let empty = self.repeat(&stub, &start, stub.end, 64)?;
+        let first = self.repeat(&stub, &start, plain, 1)?;
+        let pass_ns = first.first().map_or(1.0, |ticks| *ticks as f64 / self.ticks_per_ns).max(1.0);
+        let repetitions = ((ALL_PASSES_NS / pass_ns) as usize).clamp(WARMING + 3, 400);
+        let times = self.repeat(&stub, &start, plain, repetitions)?;
+        if self.count(&stub, &start, counting)? != turns {
+            return Err(ReliefRefusal::new(ReliefBarrier::NoTurnTime, "passes differ in length"));
+        }
+        let times = &times[WARMING..];
+        let (pass, around) = (middle(times), middle(&empty));
+        let turn_ns = (pass - around).max(0.0) / turns as f64 / self.ticks_per_ns;
+        Ok(PassTimes { turns, turn_ns, spread: spread(times) })
+    }
+
+    /// Goes on from the end of the stretch to where the loop is left, and on from there in the program's own code.
+    fn leave_loop(&mut self, stretch: &Stretch, code: &LoopCode) -> Result<(), ReliefRefusal> {
+        let (_, flags) = start_of(&stretch.start);
+        let end = stretch.at_turn.last().copied().unwrap_or_else(|| general(&stretch.start));
+        let vectors = self.copy.tracee().vectors().map_err(refusal)?;
+        let stub = Stub::write(self.copy, self.arenas, &vectors, std::iter::empty())?;
+        let entry = self.arenas.write(self.copy, &code.lay_out(&stub, None, false)?)?;
+        stub.set_start(self.copy, &end, flags)?;
+        self.run(&stub, &stretch.start, entry, 1)?;
+        let found = stub.ends(self.copy).zip(stub.way_out(self.copy));
+        let (ends, (flags, way)) = found.ok_or(ReliefBarrier::NoTurnTime)?;
+        let out = *code.ways_out().get(way).ok_or(ReliefBarrier::NoTurnTime)?;
+        let mut registers = with_general(stretch.start, &ends);
+        (registers.rip, registers.orig_rax) = (out, u64::MAX);
+        registers.eflags = registers.eflags & !0xcd5 | flags;
+        self.copy.tracee().set_registers(&registers).map_err(refusal)
+    }
+
+    fn count(&self, stub: &Stub, start: &Registers, entry: u64) -> Result<u64, ReliefRefusal> {
+        self.repeat(stub, start, entry, 1)?;
+        Ok(stub.count(self.copy))
+    }
+
+    fn repeat(
+        &self,
+        stub: &Stub,
+        start: &Registers,
+        entry: u64,
+        repetitions: usize,
+    ) -> Result<Vec<u64>, ReliefRefusal> {
+        let (registers, flags) = start_of(start);
+        stub.set_start(self.copy, &registers, flags)?;
+        self.run(stub, start, entry, repetitions)?;
+        Ok(stub.times(self.copy))
+    }
+
+    fn run(
+        &self,
+        stub: &Stub,
+        like: &Registers,
+        entry: u64,
+        repetitions: usize,
+    ) -> Result<(), ReliefRefusal> {
+        stub.arm(self.copy, like, entry, repetitions)?;
+        match self.copy.run(LONGEST_PASS)? {
+            RunEnd::Trap => Ok(()),
+            RunEnd::Late => Err(ReliefRefusal::new(ReliefBarrier::NoTurnTime, "a pass takes long")),
+            RunEnd::Call => Err(ReliefBarrier::SystemCall.into()),
+            RunEnd::Fault(libc::SIGSEGV) => {
+                Err(ReliefRefusal::new(ReliefBarrier::SharedWrite, "within a pass"))
+            }
+            RunEnd::Fault(signal) => Err(fault(signal)),
+        }
+    }
+}
+
+/// Registers with the general ones replaced.
+fn with_general(mut registers: Registers, general: &[u64; 16]) -> Registers {
+    let r = &mut registers;
+    [
+        r.rax, r.rcx, r.rdx, r.rbx, r.rsp, r.rbp, r.rsi, r.rdi, r.r8, r.r9, r.r10, r.r11, r.r12, r.r13,
+        r.r14, r.r15,
+    ] = *general;
+    registers
+}
+
+/// Distance between quartiles as a part of the median.
+fn spread(times: &[u64]) -> f64 {
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable();
+    let at = |part: usize| sorted.get(sorted.len() * part / 4).copied().unwrap_or(0) as f64;
+    (at(3) - at(1)) / at(2).max(1.0)
+}

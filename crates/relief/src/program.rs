@@ -1,0 +1,319 @@
+//! The running program: what is known of it before anything is done to it, and the one thing that is done, a copy.
+
+use std::{
+    collections::HashSet,
+    fs,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use record::relief::{ReliefBarrier, ReliefRefusal};
+
+use crate::{
+    copy::ProgramCopy,
+    ptrace::{Registers, Stop, TraceError, Tracee},
+};
+
+/// Numbers of copies that were ever made. Held while one is made, so that whoever reads of a new process learns first
+/// whether it is one of ours.
+pub type CopyNumbers = Arc<Mutex<HashSet<i32>>>;
+
+/// A stop comes within this time, or something is wrong.
+const LONGEST_STOP: Duration = Duration::from_millis(100);
+
+/// System calls that end with EINTR when a thread is stopped and goes on, though no signal came (signal(7)).
+const NOT_RESTARTED: [u64; 10] = [
+    libc::SYS_epoll_wait as u64,
+    libc::SYS_epoll_pwait as u64,
+    libc::SYS_epoll_pwait2 as u64,
+    libc::SYS_semop as u64,
+    libc::SYS_semtimedop as u64,
+    libc::SYS_rt_sigtimedwait as u64,
+    libc::SYS_io_getevents as u64,
+    libc::SYS_msgsnd as u64,
+    libc::SYS_msgrcv as u64,
+    libc::SYS_io_uring_enter as u64,
+];
+
+/// A stretch of address space.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MapRange {
+    pub start: u64,
+    pub end: u64,
+    pub is_writable: bool,
+    pub is_executable: bool,
+    pub is_shared: bool,
+    pub path: String,
+}
+
+impl MapRange {
+    pub fn holds(&self, address: u64) -> bool {
+        (self.start..self.end).contains(&address)
+    }
+
+    /// Code of a file, or of the kernel's own page.
+    pub fn is_lasting_code(&self) -> bool {
+        self.is_executable
+            && (self.path.starts_with('/') && !self.path.starts_with("/memfd:") || self.path == "[vdso]")
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.splitn(6, ' ');
+        let (start, end) = words.next()?.split_once('-')?;
+        let rights = words.next()?;
+        let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();
+        Some(Self {
+            start: hexadecimal(start)?,
+            end: hexadecimal(end)?,
+            is_writable: rights.contains('w'),
+            is_executable: rights.contains('x'),
+            is_shared: rights.ends_with('s'),
+            path: words.nth(3).unwrap_or_default().trim_start().to_owned(),
+        })
+    }
+}
+
+/// What a process has mapped.
+pub(crate) fn maps(pid: i32) -> Vec<MapRange> {
+    let text = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+    String::from_utf8_lossy(&text).lines().filter_map(MapRange::parse).collect()
+}
+
+/// A number of `/proc/PID/status`, in the base given.
+fn status(text: &str, key: &str, base: u32) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'))?;
+    u64::from_str_radix(line.split_whitespace().next()?, base).ok()
+}
+
+/// One thread of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ProgramThread {
+    pub pid: i32,
+    pub tid: i32,
+}
+
+/// A thread that stands still, for as short as we can.
+struct HeldThread {
+    tracee: Tracee,
+    signal: i32,
+}
+
+impl Drop for HeldThread {
+    fn drop(&mut self) {
+        if self.tracee.detach(self.signal).is_ok() {
+            return;
+        }
+        // Not stopped: it must be, to be let go of.
+        for _ in 0..50 {
+            if self.tracee.interrupt().is_err() {
+                return;
+            }
+            let stopped = self.tracee.wait(LONGEST_STOP);
+            let signal = if let Ok(Stop::Signal(signal)) = stopped { signal } else { self.signal };
+            if self.tracee.detach(signal).is_ok() || matches!(stopped, Err(TraceError::Ended)) {
+                return;
+            }
+        }
+    }
+}
+
+/// A copy, and how long the program stood still for it.
+pub(crate) struct TakenCopy {
+    pub copy: ProgramCopy,
+    pub pause: Duration,
+}
+
+impl ProgramThread {
+    fn read(&self, file: &str) -> String {
+        fs::read_to_string(format!("/proc/{}/task/{}/{file}", self.pid, self.tid)).unwrap_or_default()
+    }
+
+    /// Why it must not be touched.
+    pub fn barrier(&self) -> Result<(), ReliefRefusal> {
+        let text = self.read("status");
+        if text.is_empty() {
+            return Err(ReliefBarrier::Ended.into());
+        }
+        if let Some(tracer) = status(&text, "TracerPid", 10).filter(|tracer| *tracer != 0) {
+            return Err(ReliefRefusal::new(ReliefBarrier::TracedAlready, format!("process {tracer}")));
+        }
+        match status(&text, "Seccomp", 10) {
+            Some(mode) if mode != 0 => Err(ReliefBarrier::Seccomp.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Processor time it has had.
+    pub fn processor_ns(&self) -> Option<u64> {
+        self.read("schedstat").split_whitespace().next()?.parse().ok()
+    }
+
+    /// Page faults of the process that needed no disk.
+    pub fn page_faults(&self) -> Option<u64> {
+        let text = fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()?;
+        text.rsplit_once(") ")?.1.split(' ').nth(7)?.parse().ok()
+    }
+
+    /// Threads of its process.
+    pub fn threads(&self) -> usize {
+        fs::read_dir(format!("/proc/{}/task", self.pid)).map_or(1, Iterator::count)
+    }
+
+    /// On a processor or ready for one: not within a system call that a stop would disturb.
+    fn is_running(&self) -> bool {
+        let text = self.read("stat");
+        text.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R'))
+    }
+
+    fn is_our_child(&self) -> bool {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+        status(&text, "PPid", 10) == Some(u64::from(std::process::id()))
+    }
+
+    /// Stops the thread.
+    fn hold(&self) -> Result<(HeldThread, Registers), ReliefRefusal> {
+        self.barrier()?;
+        if !self.is_running() {
+            return Err(ReliefBarrier::NotThere.into());
+        }
+        let mut held = HeldThread { tracee: Tracee::seize(self.tid).map_err(denied)?, signal: 0 };
+        held.tracee.interrupt().map_err(refusal)?;
+        match held.tracee.wait(LONGEST_STOP).map_err(refusal)? {
+            Stop::Signal(signal) => {
+                held.signal = signal;
+                return Err(ReliefBarrier::NotThere.into());
+            }
+            Stop::Group => return Err(ReliefBarrier::Stopped.into()),
+            Stop::Asked | Stop::Event(_) | Stop::Call => {}
+        }
+        let registers = held.tracee.registers().map_err(refusal)?;
+        if registers.orig_rax.cast_signed() >= 0 {
+            self.mend_call(&held.tracee, registers).map_err(refusal)?;
+            return Err(ReliefBarrier::NotThere.into());
+        }
+        Ok((held, registers))
+    }
+
+    /// Has a system call begin again that our stop, and nothing else, has ended.
+    fn mend_call(&self, tracee: &Tracee, mut registers: Registers) -> Result<(), TraceError> {
+        let was_cut = registers.rax.cast_signed() == -i64::from(libc::EINTR);
+        let text = self.read("status");
+        let bits = |key| status(&text, key, 16).unwrap_or(u64::MAX);
+        let is_awaited = (bits("SigPnd") | bits("ShdPnd")) & !bits("SigBlk") != 0;
+        if was_cut && NOT_RESTARTED.contains(&registers.orig_rax) && !is_awaited {
+            registers.rax = registers.orig_rax;
+            registers.rip -= 2;
+            registers.orig_rax = u64::MAX;
+            tracee.set_registers(&registers)?;
+        }
+        Ok(())
+    }
+
+    /// Where the thread is, and what processor time it has had; it stands still only to be asked.
+    pub fn spot(&self) -> Result<(Registers, u64, Duration), ReliefRefusal> {
+        let began = Instant::now();
+        let (held, registers) = self.hold()?;
+        let spent = self.processor_ns().ok_or(ReliefBarrier::Ended)?;
+        drop(held);
+        Ok((registers, spent, began.elapsed()))
+    }
+
+    /// Makes a copy of the process with this thread alone, if the thread is where `is_there` says.
+    pub fn take_copy(
+        &self,
+        numbers: &CopyNumbers,
+        is_there: impl FnOnce(u64) -> bool,
+    ) -> Result<TakenCopy, ReliefRefusal> {
+        let site = call_site(self.pid)?;
+        // Our own child's sibling is ours: nobody else can wait for it. Any other's copy is a child without a signal at
+        // its end, which only a wait for clones sees; and as long as it is traced, none does.
+        let flags = if self.is_our_child() { libc::CLONE_PARENT as u64 } else { 0 };
+        let began = Instant::now();
+        let (mut held, registers) = self.hold()?;
+        if !is_there(registers.rip) {
+            return Err(ReliefBarrier::NotThere.into());
+        }
+        let mut numbers = numbers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        // A stack nobody has: were we killed now, the copy would fall at its first step.
+        const NO_STACK: u64 = 8;
+        let called =
+            held.tracee.call(site, libc::SYS_clone as u64, [flags, NO_STACK, 0, 0, 0, 0], LONGEST_STOP);
+        let called = match called {
+            Err(TraceError::Signal(signal)) => {
+                held.signal = signal;
+                return Err(ReliefBarrier::NotThere.into());
+            }
+            other => other.map_err(refusal)?,
+        };
+        let Some(number) = called.begun.filter(|_| called.value > 0) else {
+            let reason = std::io::Error::from_raw_os_error(i32::try_from(-called.value).unwrap_or(0));
+            return Err(ReliefRefusal::new(ReliefBarrier::CopyDenied, reason.to_string()));
+        };
+        numbers.insert(number);
+        drop(numbers);
+        let copy = ProgramCopy::new(number, site, registers);
+        drop(held);
+        Ok(TakenCopy { copy: copy?, pause: began.elapsed() })
+    }
+}
+
+/// The address of a `syscall` instruction of a process.
+fn call_site(pid: i32) -> Result<u64, ReliefRefusal> {
+    const SYSCALL: [u8; 2] = [0x0f, 0x05];
+    let ranges = maps(pid);
+    let vdso = ranges.iter().find(|range| range.path == "[vdso]");
+    let range = vdso.ok_or_else(|| ReliefRefusal::new(ReliefBarrier::Trouble, "the process has no vDSO"))?;
+    let mut bytes = vec![0; usize::try_from(range.end - range.start).unwrap_or(0)];
+    let memory = fs::File::open(format!("/proc/{pid}/mem"))
+        .map_err(|error| ReliefRefusal::new(ReliefBarrier::TracingDenied, error.to_string()))?;
+    let count = std::os::unix::fs::FileExt::read_at(&memory, &mut bytes, range.start).unwrap_or(0);
+    let found = bytes[..count].windows(2).position(|window| window == SYSCALL);
+    let found = found.ok_or_else(|| ReliefRefusal::new(ReliefBarrier::Trouble, "the vDSO calls nobody"))?;
+    Ok(range.start + found as u64)
+}
+
+fn denied(error: TraceError) -> ReliefRefusal {
+    match &error {
+        TraceError::System { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
+            ReliefRefusal::new(ReliefBarrier::TracingDenied, source.to_string())
+        }
+        _ => refusal(error),
+    }
+}
+
+/// What a failure means to whoever wanted a share.
+pub(crate) fn refusal(error: TraceError) -> ReliefRefusal {
+    match error {
+        TraceError::Ended => ReliefBarrier::Ended.into(),
+        TraceError::Group => ReliefBarrier::Stopped.into(),
+        TraceError::Signal(_) => ReliefBarrier::NotThere.into(),
+        TraceError::Late | TraceError::System { .. } => {
+            ReliefRefusal::new(ReliefBarrier::Trouble, error.to_string())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_maps() {
+        let range = MapRange::parse("7f00-7f10 rw-s 00000000 00:05 12   /dev/shm/a b").unwrap();
+        assert!(range.is_writable && range.is_shared && !range.is_executable);
+        assert_eq!((range.start, range.end, range.path.as_str()), (0x7f00, 0x7f10, "/dev/shm/a b"));
+        let code = MapRange::parse("400000-401000 r-xp 00000000 08:01 7 /bin/x").unwrap();
+        assert!(code.is_lasting_code());
+        let jit = MapRange::parse("400000-401000 rwxp 00000000 00:00 0 ").unwrap();
+        assert!(!jit.is_lasting_code() && jit.path.is_empty());
+        assert_eq!(MapRange::parse("nonsense"), None);
+    }
+
+    #[test]
+    fn lines_of_status() {
+        let text = "Name:\tx\nTracerPid:\t12\nSigBlk:\t00000000000000ff\n";
+        assert_eq!(status(text, "TracerPid", 10), Some(12));
+        assert_eq!(status(text, "SigBlk", 16), Some(255));
+        assert_eq!(status(text, "Seccomp", 10), None);
+    }
+}

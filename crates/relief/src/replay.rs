@@ -1,0 +1,297 @@
+//! A stretch, repeated until its data sits in the first cache: what a turn takes there.
+
+use std::time::Duration;
+
+use iced_x86::Instruction;
+use record::relief::{ReliefBarrier, ReliefRefusal};
+
+use crate::{
+    arena::Arenas,
+    bound::{BoundChange, LoopBound, bound},
+    copy::{ProgramCopy, RunEnd, fault},
+    kept::LoopCode,
+    program::refusal,
+    straight::{JumpForm, lay_out},
+    stretch::Stretch,
+    stub::{Stub, start_of},
+};
+
+/// Rounds, in each of which every length is run.
+const ROUNDS: usize = 9;
+
+/// Repetitions of a length in a round, the first of which warm up.
+const REPETITIONS: usize = 160;
+const WARMING: usize = 32;
+
+/// A round takes no longer.
+const LONGEST_ROUND: Duration = Duration::from_millis(500);
+
+/// Fewer turns have no slope.
+const FEWEST_TURNS: usize = 6;
+
+/// What a turn takes in the first cache, by each layout there is; in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct NearTimes {
+    /// As the loop itself, ended by its own comparison.
+    pub kept: Option<f64>,
+    /// As a straight line with jumps taken.
+    pub taken: Option<f64>,
+    /// As a straight line with jumps passed by.
+    pub passed_by: Option<f64>,
+}
+
+impl NearTimes {
+    /// The time to believe, and how far the layouts leave it open.
+    pub fn best(&self) -> Option<(f64, f64)> {
+        let lines = [self.taken, self.passed_by];
+        let fastest = lines.into_iter().flatten().min_by(f64::total_cmp);
+        match (self.kept, fastest) {
+            (Some(kept), _) => Some((kept, 0.03)),
+            // A line may be faster than the loop, which takes a jump each turn.
+            (None, Some(line)) => {
+                let slowest = lines.into_iter().flatten().max_by(f64::total_cmp)?;
+                Some((line, (0.05 + (slowest - line) / line / 2.0).min(0.3)))
+            }
+            (None, None) => None,
+        }
+    }
+}
+
+/// A place to repeat from, and the state it must end in.
+struct Repetition {
+    entry: u64,
+    turns: usize,
+    start: [u64; 16],
+    end: [u64; 16],
+    memory: Option<(u64, Vec<u8>, Vec<u8>)>,
+}
+
+/// Repeats stretches in one copy.
+pub(crate) struct Replay<'a> {
+    pub copy: &'a mut ProgramCopy,
+    pub arenas: &'a mut Arenas,
+    /// Ticks of the clock per nanosecond.
+    pub ticks_per_ns: f64,
+}
+
+impl Replay<'_> {
+    /// What a turn of the stretch takes with its data in the first cache.
+    pub fn near(&mut self, stretch: &Stretch) -> Result<NearTimes, ReliefRefusal> {
+        let turns = stretch.turn_count();
+        if turns < FEWEST_TURNS {
+            let detail = format!("{turns} of {} lines", stretch.lines);
+            return Err(ReliefRefusal::new(ReliefBarrier::FewTurns, detail));
+        }
+        let addresses: Vec<u64> = stretch.steps.iter().map(|step| step.instruction.ip()).collect();
+        self.arenas.reach(self.copy, addresses.into_iter())?;
+        let stub = Stub::write(self.copy, self.arenas, &stretch.vectors, stretch.written.iter())?;
+        let lengths = [turns / 3, turns];
+        let mut times = NearTimes::default();
+        if let Some(code) = LoopCode::of(stretch) {
+            times.kept = self.of_kept(stretch, &stub, &code, lengths)?;
+        }
+        if times.kept.is_none() {
+            times.taken = self.of_line(stretch, &stub, JumpForm::Taken, lengths)?;
+            times.passed_by = self.of_line(stretch, &stub, JumpForm::PassedBy, lengths)?;
+        }
+        Ok(times)
+    }
+
+    fn of_line(
+        &mut self,
+        stretch: &Stretch,
+        stub: &Stub,
+        form: JumpForm,
+        lengths: [usize; 2],
+    ) -> Result<Option<f64>, ReliefRefusal> {
+        let level = self.arenas.level();
+        let (start, flags) = start_of(&stretch.start);
+        let mut repetitions = Vec::new();
+        for turns in lengths {
+            let steps = &stretch.steps[..stretch.turns[turns]];
+            let mark = stretch.steps[0].instruction.ip();
+            let arenas = &*self.arenas;
+            let segments = lay_out(steps, mark, stub.end, form, |address| arenas.cluster(address))?;
+            let entry = self.arenas.write(self.copy, &segments)?;
+            repetitions.push(Repetition { entry, turns, start, end: stretch.at_turn[turns], memory: None });
+        }
+        let slope = self.slope(stretch, stub, flags, &repetitions);
+        self.arenas.lower(&level);
+        slope.map(Some)
+    }
+
+    /// None: nothing simple ends the loop, or it did not end as it should.
+    fn of_kept(
+        &mut self,
+        stretch: &Stretch,
+        stub: &Stub,
+        code: &LoopCode,
+        lengths: [usize; 2],
+    ) -> Result<Option<f64>, ReliefRefusal> {
+        let level = self.arenas.level();
+        let flags = start_of(&stretch.start).1;
+        let mut repetitions = Vec::new();
+        for turns in lengths {
+            let tracee = self.copy.tracee();
+            let Some(found) = bound(code, stretch, turns, |at, bytes| tracee.read(at, bytes)) else {
+                return Ok(None);
+            };
+            let Some(repetition) = self.repetition(stretch, stub, code, turns, &found)? else {
+                return Ok(None);
+            };
+            repetitions.push(repetition);
+        }
+        let slope = self.slope(stretch, stub, flags, &repetitions);
+        self.arenas.lower(&level);
+        match slope {
+            Ok(slope) => Ok(Some(slope)),
+            Err(refused) if refused.barrier == ReliefBarrier::OtherEnd => Ok(None),
+            Err(refused) => Err(refused),
+        }
+    }
+
+    fn repetition(
+        &mut self,
+        stretch: &Stretch,
+        stub: &Stub,
+        code: &LoopCode,
+        turns: usize,
+        found: &LoopBound,
+    ) -> Result<Option<Repetition>, ReliefRefusal> {
+        let mut start = start_of(&stretch.start).0;
+        let ends = stretch.steps.get(found.end_step).map(|step| step.before);
+        let Some(mut end) = ends.or_else(|| stretch.at_turn.get(turns).copied()) else { return Ok(None) };
+        let (mut swapped, mut memory): (Option<Instruction>, _) = (None, None);
+        match found.change {
+            BoundChange::Register { index, by } => {
+                start[index] = start[index].wrapping_add(by);
+                end[index] = end[index].wrapping_add(by);
+            }
+            BoundChange::Immediate { address, value } => {
+                let Some(other) = with_immediate(code, address, value) else { return Ok(None) };
+                swapped = Some(other);
+            }
+            BoundChange::Memory { address, bytes, value } => {
+                let length = usize::try_from(bytes).unwrap_or(8).min(8);
+                let before = self.copy.tracee().read(address, length);
+                memory = Some((address, before, value.to_le_bytes()[..length].to_vec()));
+            }
+        }
+        let entry = self.arenas.write(self.copy, &code.lay_out(stub, swapped.as_ref(), false)?)?;
+        Ok(Some(Repetition { entry, turns, start, end, memory }))
+    }
+
+    /// Nanoseconds of a turn: the difference between two lengths, so that what surrounds them falls out.
+    fn slope(
+        &self,
+        stretch: &Stretch,
+        stub: &Stub,
+        flags: u64,
+        all: &[Repetition],
+    ) -> Result<f64, ReliefRefusal> {
+        let [short, long] = all else { return Err(ReliefBarrier::NoTurns.into()) };
+        let mut slopes = Vec::new();
+        for _ in 0..ROUNDS {
+            let short_ticks = self.round(stretch, stub, flags, short)?;
+            let long_ticks = self.round(stretch, stub, flags, long)?;
+            slopes.push((long_ticks - short_ticks) / (long.turns - short.turns) as f64 / self.ticks_per_ns);
+        }
+        // Disturbance adds to either length: the middle, a little to the low side.
+        slopes.sort_by(f64::total_cmp);
+        Ok(slopes[slopes.len() * 2 / 5].max(0.0))
+    }
+
+    fn round(
+        &self,
+        stretch: &Stretch,
+        stub: &Stub,
+        flags: u64,
+        repetition: &Repetition,
+    ) -> Result<f64, ReliefRefusal> {
+        stub.set_start(self.copy, &repetition.start, flags)?;
+        if let Some((address, _, changed)) = &repetition.memory {
+            self.copy.tracee().write(*address, changed).map_err(refusal)?;
+        }
+        stub.arm(self.copy, &stretch.start, repetition.entry, REPETITIONS)?;
+        let done = self.copy.run(LONGEST_ROUND)?;
+        if let Some((address, before, _)) = &repetition.memory {
+            self.copy.tracee().write(*address, before).map_err(refusal)?;
+        }
+        match done {
+            RunEnd::Trap => {}
+            RunEnd::Call => return Err(ReliefRefusal::new(ReliefBarrier::OtherEnd, "a system call")),
+            RunEnd::Fault(signal) => return Err(fault(signal)),
+            RunEnd::Late => return Err(ReliefRefusal::new(ReliefBarrier::OtherEnd, "no end")),
+        }
+        let times = stub.times(self.copy);
+        if times.len() != REPETITIONS || stub.ends(self.copy) != Some(repetition.end) {
+            return Err(ReliefRefusal::new(ReliefBarrier::OtherEnd, "other registers"));
+        }
+        if repetition.turns == stretch.turn_count() && !self.ends_alike(stretch)? {
+            return Err(ReliefRefusal::new(ReliefBarrier::OtherEnd, "other vector registers"));
+        }
+        Ok(middle(&times[WARMING..]))
+    }
+
+    /// Vector registers are those of the recording's end.
+    fn ends_alike(&self, stretch: &Stretch) -> Result<bool, ReliefRefusal> {
+        const XMM: std::ops::Range<usize> = 160..416;
+        let Some(expected) = &stretch.end_vectors else { return Ok(true) };
+        let found = self.copy.tracee().vectors().map_err(refusal)?;
+        let mut parts = vec![XMM];
+        for component in [2, 6, 7] {
+            parts.extend(crate::ptrace::vector_part(component).map(|(at, bytes)| at..at + bytes));
+        }
+        Ok(parts.into_iter().all(|part| found.get(part.clone()) == expected.get(part)))
+    }
+}
+
+/// The mean of the lower middle: clocks may tick coarsely, so that no single value tells.
+pub(crate) fn middle(times: &[u64]) -> f64 {
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable();
+    let kept = &sorted[sorted.len() / 10..(sorted.len() * 6 / 10).max(sorted.len() / 10 + 1)];
+    kept.iter().sum::<u64>() as f64 / kept.len() as f64
+}
+
+/// The comparison at an address, with another number.
+fn with_immediate(code: &LoopCode, address: u64, value: i64) -> Option<Instruction> {
+    use iced_x86::Code;
+    let mut found = *code.instructions().find(|instruction| instruction.ip() == address)?;
+    match found.code() {
+        Code::Cmp_rm64_imm8 => found.set_code(Code::Cmp_rm64_imm32),
+        Code::Cmp_rm32_imm8 => found.set_code(Code::Cmp_rm32_imm32),
+        _ => {}
+    }
+    let kind = match found.code() {
+        Code::Cmp_rm64_imm32 | Code::Cmp_RAX_imm32 => iced_x86::OpKind::Immediate32to64,
+        Code::Cmp_rm32_imm32 | Code::Cmp_EAX_imm32 => iced_x86::OpKind::Immediate32,
+        _ => return None,
+    };
+    found.set_op1_kind(kind);
+    found.set_immediate32(u32::from_ne_bytes(i32::try_from(value).ok()?.to_ne_bytes()));
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loop_itself_is_believed_before_a_line() {
+        let all = NearTimes { kept: Some(1.0), taken: Some(2.0), passed_by: Some(0.5) };
+        assert_eq!(all.best(), Some((1.0, 0.03)));
+        let lines = NearTimes { kept: None, taken: Some(1.1), passed_by: Some(1.0) };
+        let (value, open) = lines.best().unwrap();
+        assert_eq!(value, 1.0);
+        assert!((open - 0.1).abs() < 1e-9, "{open}");
+        assert_eq!(NearTimes::default().best(), None);
+    }
+
+    #[test]
+    fn a_few_interrupted_repetitions_do_not_count() {
+        let mut times = vec![100; 90];
+        times.extend([5000; 10]);
+        assert_eq!(middle(&times), 100.0);
+    }
+}
