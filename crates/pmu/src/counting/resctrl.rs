@@ -65,8 +65,8 @@ impl MonGroup {
     pub fn admit(&self, scope: &Scope, source: &Source) -> Result<(), String> {
         match scope {
             Scope::ThisThread => self.write("tasks", rustix::thread::gettid().as_raw_pid()),
-            // What they start is in the group from its first instruction.
-            Scope::Child(pid) => self.write("tasks", pid),
+            // What they start is in the group from its first instruction, whether asked for or not.
+            Scope::Child(id) | Scope::Thread(id) => self.write("tasks", id),
             Scope::Process(pid) => self.admit_threads(*pid, source),
             Scope::Cpus(cpus) => self.write("cpus_list", cpus),
             Scope::Cgroup(..) => {
