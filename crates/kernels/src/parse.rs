@@ -4,8 +4,6 @@ mod body;
 mod file;
 mod kernel;
 
-/// What is wrong with a kernel file, by the name its readers know it by.
-pub use machine::DataFileError as KernelFileError;
 use machine::DataFileError;
 
 use crate::description::Description;
