@@ -88,7 +88,7 @@ pub fn procfs() -> Vec<Vec<u8>> {
         "statm\n1024 512 128 1 0 99 0\n",
         "status\nName:\ta b\nUid:\t1000\t1000\t1000\t1000\nNSpid:\t77\t3\n",
         "schedstat\n123456789 98765 43\n",
-        "cmdline\n/bin/a\0--size\0001 000\0",
+        "cmdline\n/bin/a\0--size\x001 000\0",
         "children\n78 79 80 ",
     ];
     texts.iter().map(|text| text.as_bytes().to_vec()).collect()

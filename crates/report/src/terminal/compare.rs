@@ -72,24 +72,27 @@ fn told_apart(row: &CompareRow, all: &[CompareRow]) -> String {
         .filter(|other| other.name == row.name)
         .filter_map(|other| other.function.as_ref())
         .collect();
-    let Some(own) = row.function.as_ref().filter(|_| namesakes.len() > 1) else {
+    let Some(own) = row.function.as_ref().filter(|_| namesakes.len() > 1).map(marks) else {
         return row.name.clone();
     };
-    let last = |path: &str| path.rsplit('/').next().map(str::to_owned);
-    let marks: [&dyn Fn(&ComparedFunction) -> Option<String>; 5] = [
-        &|function| function.file.as_deref().and_then(last),
-        &|function| function.file.clone(),
-        &|function| last(&function.module),
-        &|function| Some(function.module.clone()),
-        &|function| function.address.map(|address| format!("{address:#x}")),
-    ];
-    let tells = |mark: &&&dyn Fn(&ComparedFunction) -> Option<String>| {
-        mark(own).is_some() && namesakes.iter().filter(|other| mark(other) == mark(own)).count() == 1
-    };
-    match marks.iter().find(tells).and_then(|mark| mark(own)) {
-        Some(mark) => format!("{} ({mark})", row.name),
+    let others: Vec<_> = namesakes.into_iter().map(marks).collect();
+    let tells = |index: &usize| others.iter().filter(|other| other[*index] == own[*index]).count() == 1;
+    match (0..own.len()).filter(|index| own[*index].is_some()).find(tells) {
+        Some(index) => format!("{} ({})", row.name, own[index].as_deref().unwrap_or_default()),
         None => row.name.clone(),
     }
+}
+
+/// What may tell a function from others of its name, the shortest first.
+fn marks(function: &ComparedFunction) -> [Option<String>; 5] {
+    let last = |path: &str| path.rsplit('/').next().map(str::to_owned);
+    [
+        function.file.as_deref().and_then(last),
+        function.file.clone(),
+        last(&function.module),
+        Some(function.module.clone()),
+        function.address.map(|address| format!("{address:#x}")),
+    ]
 }
 
 fn signed(ns: f64) -> String {
