@@ -4,11 +4,13 @@
 //! the same program takes another time next time, which only several runs of each side can tell. Changes are given
 //! with a 95 % interval from whatever of both is known; with one run a side the second is not, and that is said.
 
-use std::collections::BTreeMap;
+mod joining;
 
+use record::run::Run;
 use serde::{Deserialize, Serialize};
 
 use crate::findings::{Findings, ThreadActivity};
+use joining::FunctionIdentity;
 
 /// Name and version of the form in which comparisons are written as JSON.
 pub const SCHEMA: &str = "memwall.compare/1";
@@ -41,6 +43,20 @@ pub struct CompareRow {
     pub after_ns: Option<f64>,
     /// The difference; none unless both sides have it.
     pub change: Option<ComparedChange>,
+    /// Which function it is, if it is one: others may have its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub function: Option<ComparedFunction>,
+}
+
+/// A function as both sides know it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ComparedFunction {
+    /// Path of the file it is in, or what the kernel calls the memory.
+    pub module: String,
+    /// Source file it begins in, if debug information says so.
+    pub file: Option<String>,
+    /// First address in the module's own terms, if all runs that saw it have the same build.
+    pub address: Option<u64>,
 }
 
 /// A difference with its 95 % interval.
@@ -73,6 +89,25 @@ impl Comparison {
     }
 }
 
+/// One of the runs to compare.
+#[derive(Clone, Debug)]
+pub struct ComparedRun {
+    findings: Findings,
+    functions: Vec<FunctionIdentity>,
+}
+
+impl ComparedRun {
+    /// The findings of a run, which tells who its functions are.
+    pub fn of(run: &Run, findings: Findings) -> Self {
+        let functions = findings.symbols.iter().map(|found| FunctionIdentity::of(run, found)).collect();
+        Self { findings, functions }
+    }
+
+    fn has_samples(&self) -> bool {
+        self.findings.overall.is_some()
+    }
+}
+
 /// A quantity of one run: its value, and the samples behind it where it is made of samples.
 #[derive(Clone, Copy)]
 struct ComparedSide {
@@ -82,26 +117,28 @@ struct ComparedSide {
 }
 
 /// Compares runs of the same program before and after a change.
-pub fn compare(before: &[Findings], after: &[Findings]) -> Comparison {
+pub fn compare(before: &[ComparedRun], after: &[ComparedRun]) -> Comparison {
     let both = [before, after];
-    let mut whole = vec![
-        row("wall time", both.map(|side| side.iter().filter_map(wall).collect())),
-        row("user time", both.map(|side| side.iter().filter_map(user).collect())),
-    ];
-    whole.extend(ThreadActivity::ALL.map(|activity| {
-        row(activity.label(), both.map(|side| side.iter().filter_map(|run| spent(run, activity)).collect()))
-    }));
+    let of_each = |value: &dyn Fn(&Findings) -> Option<ComparedSide>| {
+        both.map(|side| side.iter().filter_map(|run| value(&run.findings)).collect())
+    };
+    let mut whole = vec![row("wall time", of_each(&wall)), row("user time", of_each(&user))];
+    whole.extend(
+        ThreadActivity::ALL.map(|activity| row(activity.label(), of_each(&|run| spent(run, activity)))),
+    );
     whole.retain(|row| row.before_ns.unwrap_or(0.0) > 0.0 || row.after_ns.unwrap_or(0.0) > 0.0);
-    let mut functions = functions(both);
+    let (mut functions, not_told_apart) = functions(both);
     let size = |row: &CompareRow| (row.after_ns.unwrap_or(0.0) - row.before_ns.unwrap_or(0.0)).abs();
     functions.sort_by(|a, b| size(b).total_cmp(&size(a)).then_with(|| a.name.cmp(&b.name)));
+    let mut remarks = remarks(both);
+    remarks.extend(not_told_apart);
     Comparison {
         schema: SCHEMA.to_owned(),
         runs_before: before.len(),
         runs_after: after.len(),
         whole,
         functions,
-        remarks: remarks(before, after),
+        remarks,
     }
 }
 
@@ -127,33 +164,20 @@ fn sampled(run: &Findings, samples: f64) -> ComparedSide {
     ComparedSide { ns: samples * period, sampling_ns: Some((samples + 1.0).sqrt() * period) }
 }
 
-/// Functions by name and module; one that a run did not see took no sample there, which is known as well as others.
-fn functions(both: [&[Findings]; 2]) -> Vec<CompareRow> {
-    let mut names: BTreeMap<(String, String), [Vec<ComparedSide>; 2]> = BTreeMap::new();
-    for (side, runs) in both.iter().enumerate() {
-        for run in runs.iter() {
-            let mut of_run: BTreeMap<(String, String), f64> = BTreeMap::new();
-            for symbol in &run.symbols {
-                *of_run.entry((symbol.name.clone(), symbol.module.clone())).or_default() +=
-                    symbol.split.samples as f64;
-            }
-            for (name, samples) in of_run {
-                names.entry(name).or_default()[side].push(sampled(run, samples));
-            }
-        }
-    }
-    let sampled_runs = |runs: &[Findings]| runs.iter().filter(|run| run.overall.is_some()).count();
-    let wanted = both.map(sampled_runs);
-    let unseen = both.map(|runs| runs.iter().find(|run| run.overall.is_some()).map(|run| sampled(run, 0.0)));
-    let rows = names.into_iter().map(|((name, _), mut sides)| {
-        for side in 0..2 {
-            if let Some(nothing) = unseen[side] {
-                sides[side].resize(wanted[side].max(sides[side].len()), nothing);
-            }
-        }
-        row(&name, sides)
+/// Each function; one that a run did not see took no sample there, which is known as well as others. Beside them, what
+/// could not be told apart.
+fn functions(both: [&[ComparedRun]; 2]) -> (Vec<CompareRow>, Vec<String>) {
+    let identities = both.map(|runs| runs.iter().map(|run| run.functions.as_slice()).collect());
+    let (joined, remarks) = joining::joined(identities);
+    let rows = joined.into_iter().map(|function| {
+        let sides = [0, 1].map(|side| {
+            let sampled_runs = both[side].iter().enumerate().filter(|(_, run)| run.has_samples());
+            let samples = |index| function.samples[side].get(&index).copied().unwrap_or(0);
+            sampled_runs.map(|(index, run)| sampled(&run.findings, samples(index) as f64)).collect()
+        });
+        CompareRow { function: Some(function.about), ..row(&function.name, sides) }
     });
-    rows.collect()
+    (rows.collect(), remarks)
 }
 
 fn row(name: &str, [before, after]: [Vec<ComparedSide>; 2]) -> CompareRow {
@@ -166,7 +190,7 @@ fn row(name: &str, [before, after]: [Vec<ComparedSide>; 2]) -> CompareRow {
         });
         ComparedChange { ns: b - a, uncertainty_ns: uncertainty, ratio: (a > 0.0).then(|| (b - a) / a) }
     });
-    CompareRow { name: name.to_owned(), before_ns: a, after_ns: b, change }
+    CompareRow { name: name.to_owned(), before_ns: a, after_ns: b, change, function: None }
 }
 
 fn mean(values: &[ComparedSide]) -> Option<f64> {
@@ -193,7 +217,8 @@ fn quantile(freedom: usize) -> f64 {
     T.get(freedom).copied().unwrap_or(2.0 + 2.3 / freedom as f64)
 }
 
-fn remarks(before: &[Findings], after: &[Findings]) -> Vec<String> {
+fn remarks([before, after]: [&[ComparedRun]; 2]) -> Vec<String> {
+    let all = || before.iter().chain(after).map(|run| &run.findings);
     let mut remarks = Vec::new();
     if before.len() < 2 || after.len() < 2 {
         remarks.push(
@@ -202,17 +227,16 @@ fn remarks(before: &[Findings], after: &[Findings]) -> Vec<String> {
                 .to_owned(),
         );
     }
-    let machines: std::collections::BTreeSet<&str> =
-        before.iter().chain(after).map(|run| run.about.machine.as_str()).collect();
+    let machines: std::collections::BTreeSet<&str> = all().map(|run| run.about.machine.as_str()).collect();
     if machines.len() > 1 {
         remarks.push("The runs are not all from the same machine.".to_owned());
     }
     let commands: std::collections::BTreeSet<&[String]> =
-        before.iter().chain(after).map(|run| run.about.command.as_slice()).collect();
+        all().map(|run| run.about.command.as_slice()).collect();
     if commands.len() > 1 {
         remarks.push("The runs are not all of the same command.".to_owned());
     }
-    if before.iter().chain(after).any(|run| run.overall.is_none()) {
+    if all().any(|run| run.overall.is_none()) {
         remarks.push("Some runs have no samples: only their times are compared.".to_owned());
     }
     remarks

@@ -22,9 +22,9 @@ pub use flagged::{Flagged, FlaggedPart};
 pub use instruction::{AccessPattern, InstructionFinding, Pattern, SourceLine};
 pub use levels::{LevelFindings, LevelPart, WaitLevel};
 pub use limits::{LevelLimit, LimitFindings, Rate, StreamLimit};
-pub use loads::{LoadFindings, LoadSummary, LoadsOf};
+pub use loads::{FunctionLoads, LoadFindings, LoadSummary, ObjectLoads};
 pub use objects::{
-    LineUse, ObjectFinding, ObjectKind, ObjectPages, ObjectSharing, ObjectSite, ObjectUse, Objects,
+    LineUse, ObjectFinding, ObjectId, ObjectKind, ObjectPages, ObjectSharing, ObjectSite, ObjectUse, Objects,
     SharedLine,
 };
 pub use timeline::{Timeline, TimelineInterval};

@@ -9,7 +9,7 @@ use record::{
 };
 
 use crate::{
-    findings::{KnownLimits, LoadFindings, LoadSummary, LoadsOf},
+    findings::{FunctionLoads, KnownLimits, LoadFindings, LoadSummary, ObjectId, ObjectLoads},
     objects::{self, Spaces},
     statistics::median,
 };
@@ -51,49 +51,52 @@ fn summary<'a>(loads: impl Iterator<Item = &'a LoadSample>) -> LoadSummary {
     }
 }
 
-/// Those with most loads first; names decide between equals, so that the order is always the same.
-fn ranked(mut all: Vec<LoadsOf>) -> Vec<LoadsOf> {
-    all.sort_by(|a, b| b.loads.samples.cmp(&a.loads.samples).then_with(|| a.name.cmp(&b.name)));
+/// Those with most loads first; who they are decides between equals, so that the order is always the same.
+fn ranked<Who: Ord + Copy>(groups: HashMap<Who, Vec<&LoadSample>>) -> Vec<(Who, LoadSummary)> {
+    let mut all: Vec<_> = groups.into_iter().map(|(who, loads)| (who, summary(loads.into_iter()))).collect();
+    all.sort_by_key(|(who, loads)| (std::cmp::Reverse(loads.samples), *who));
     all
 }
 
-fn by_function(run: &Run, samples: &[LoadSample]) -> Vec<LoadsOf> {
+fn by_function(run: &Run, samples: &[LoadSample]) -> Vec<FunctionLoads> {
     let mut groups: HashMap<(Option<FunctionId>, ModuleId), Vec<&LoadSample>> = HashMap::new();
     for load in samples {
         let Some(place) = run.place(load.place) else { continue };
         groups.entry((place.function, place.module)).or_default().push(load);
     }
-    let named = |((function, module), loads): ((Option<FunctionId>, ModuleId), Vec<&LoadSample>)| {
-        let function = function.and_then(|id| run.function(id));
-        LoadsOf {
-            name: function.map_or_else(|| "unknown code".to_owned(), |function| function.name.clone()),
-            module: run.module(module).map(|module| module.path.clone()),
-            loads: summary(loads.into_iter()),
+    let named = |((function, module_id), loads): ((Option<FunctionId>, ModuleId), LoadSummary)| {
+        let known = function.and_then(|id| run.function(id));
+        FunctionLoads {
+            function,
+            name: known.map_or_else(|| "unknown code".to_owned(), |function| function.name.clone()),
+            module_id,
+            module: run.module(module_id).map(|module| module.path.clone()),
+            loads,
         }
     };
-    ranked(groups.into_iter().map(named).collect())
+    ranked(groups).into_iter().map(named).collect()
 }
 
-fn by_object(run: &Run, samples: &[LoadSample]) -> Vec<LoadsOf> {
+fn by_object(run: &Run, samples: &[LoadSample]) -> Vec<ObjectLoads> {
     let mut spaces = Spaces::new(run);
-    let mut groups: HashMap<objects::SpaceKey, Vec<&LoadSample>> = HashMap::new();
+    let mut groups: HashMap<ObjectId, Vec<&LoadSample>> = HashMap::new();
     for load in samples {
-        let Some(address) = load.address else { continue };
-        let process = run.thread(load.thread).map_or(0, |thread| thread.process);
-        groups.entry(spaces.find(process, address.get(), load.time_ns)).or_default().push(load);
+        let Some((address, thread)) = load.address.zip(run.thread(load.thread)) else { continue };
+        let object = spaces.find(thread.process, address.get(), load.time_ns);
+        groups.entry(object).or_default().push(load);
     }
-    let named = |(key, loads): (objects::SpaceKey, Vec<&LoadSample>)| LoadsOf {
-        name: objects::name_of(run, &key, None),
-        module: None,
-        loads: summary(loads.into_iter()),
+    let named = |(id, loads): (ObjectId, LoadSummary)| ObjectLoads {
+        id,
+        name: objects::name_of(run, &id, None),
+        loads,
     };
-    ranked(groups.into_iter().map(named).collect())
+    ranked(groups).into_iter().map(named).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use record::ids::{PlaceId, ThreadId};
+    use record::ids::{PlaceId, ProcessId, ThreadId};
     use std::num::NonZeroU64;
 
     fn load(place: u32, address: u64, cycles: Option<u64>, origin: Option<DataOrigin>) -> LoadSample {
@@ -117,7 +120,7 @@ mod tests {
             .into_iter()
             .zip([0x1000, 0x2000])
             .map(|(name, start)| record::data::Variable {
-                process: 0,
+                process: ProcessId(0),
                 start,
                 end: start + 0x100,
                 name: name.to_owned(),
@@ -135,11 +138,16 @@ mod tests {
         assert_eq!((found.all.samples, found.all.median_cycles.value()), (4, Some(&300.0)));
         let origins = [(DataOrigin::L1, 1), (DataOrigin::Dram, 1), (DataOrigin::Remote, 1)];
         assert_eq!(found.all.origins, origins);
-        let names =
-            |of: &[LoadsOf]| of.iter().map(|of| (of.name.clone(), of.loads.samples)).collect::<Vec<_>>();
-        assert_eq!(names(&found.functions), [("f".to_owned(), 3), ("unknown code".to_owned(), 1)]);
+        let functions: Vec<_> =
+            found.functions.iter().map(|of| (of.name.as_str(), of.loads.samples)).collect();
+        assert_eq!(functions, [("f", 3), ("unknown code", 1)]);
         assert!(found.functions[1].loads.median_cycles.missing().is_some(), "not 0");
-        assert_eq!(names(&found.objects), [("far".to_owned(), 2), ("near".to_owned(), 1)]);
+        let objects: Vec<_> = found.objects.iter().map(|of| (of.name.as_str(), of.loads.samples)).collect();
+        assert_eq!(objects, [("far", 2), ("near", 1)]);
+        assert_eq!(
+            [found.objects[0].id, found.objects[1].id],
+            [ObjectId::Variable(1), ObjectId::Variable(0)]
+        );
         assert_eq!(found.objects[0].loads.median_cycles.value(), Some(&400.0));
     }
 

@@ -16,7 +16,7 @@ use code::blame::AddressBehind;
 use record::{ids::ThreadId, run::Run};
 
 use crate::{
-    findings::{Findings, ObjectFinding, ObjectSharing, ObjectUse, Objects, SharedLine, TimeShare},
+    findings::{Findings, ObjectFinding, ObjectId, ObjectSharing, ObjectUse, Objects, SharedLine, TimeShare},
     statistics,
     timer::{Ranks, Tally},
 };
@@ -24,7 +24,7 @@ use flagged::FlaggedTally;
 use tally::{ObjectTally, ObjectTouch};
 
 pub(crate) use name::of as name_of;
-pub(crate) use space::{SpaceKey, Spaces};
+pub(crate) use space::Spaces;
 
 /// Which data a run waited for, and for each sample the index of its object, if its address is known. `findings` are
 /// those of the same run: objects refer to its symbols.
@@ -35,10 +35,10 @@ pub(crate) fn assign(
     findings: &Findings,
 ) -> (Objects, Vec<Option<u32>>) {
     let mut sorted = Sorted::new(run, blamed, ranks, findings);
-    let keys: Vec<Option<SpaceKey>> =
+    let keys: Vec<Option<ObjectId>> =
         (0..run.samples.time_ns.len()).map(|index| sorted.sample(index)).collect();
     let Sorted { spaces, tally, flagged, operands, addressed, .. } = sorted;
-    let ranks: HashMap<SpaceKey, u32> =
+    let ranks: HashMap<ObjectId, u32> =
         tally.ranked().iter().zip(0..).map(|((key, _), rank)| (**key, rank)).collect();
     let assigned = keys.iter().map(|key| key.as_ref().and_then(|key| ranks.get(key).copied())).collect();
     let objects = Objects {
@@ -81,7 +81,7 @@ impl<'a> Sorted<'a> {
     }
 
     /// Counts a sample; gives its object, if its address is known.
-    fn sample(&mut self, index: usize) -> Option<SpaceKey> {
+    fn sample(&mut self, index: usize) -> Option<ObjectId> {
         let (run, samples) = (self.run, &self.run.samples);
         let (place, thread, time_ns) = (samples.place[index], samples.thread[index], samples.time_ns[index]);
         let waits = self.blamed.waits(place);
@@ -95,8 +95,8 @@ impl<'a> Sorted<'a> {
         self.operands += 1;
         self.tally.waited(waits);
         let address = samples.address[index].filter(|_| access.behind != AddressBehind::Lost)?.get();
+        let process = run.thread(thread)?.process;
         self.addressed += 1;
-        let process = run.thread(thread).map_or(0, |thread| thread.process);
         let key = self.spaces.find(process, address, time_ns);
         if is_flagged {
             self.flagged.data(key, waits.loads);
@@ -135,7 +135,7 @@ pub fn advice(findings: &Findings, objects: &Objects) -> Vec<String> {
 }
 
 /// Bytes of the only block that an object stands for; none if it stands for more, or for some of many.
-fn one_block(spaces: &Spaces<'_>, key: &SpaceKey) -> Option<u64> {
+fn one_block(spaces: &Spaces<'_>, key: &ObjectId) -> Option<u64> {
     spaces.size(key).value().copied().filter(|_| spaces.blocks(key) == 1)
 }
 
@@ -164,6 +164,7 @@ fn findings_of(run: &Run, spaces: &Spaces<'_>, tally: &ObjectTally) -> Vec<Objec
             let nothing = TimeShare { value: 0.0, low: 0.0, high: 0.0 };
             let load_waiting = statistics::share(sum.loads, all_loads).unwrap_or(nothing);
             ObjectFinding {
+                id: *key,
                 name: name::of(run, key, one_block(spaces, key)),
                 kind: name::kind(run, key),
                 site: name::site(run, key),

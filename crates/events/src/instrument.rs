@@ -54,11 +54,14 @@ pub struct CountRequest {
     pub share: CountShare,
 }
 
-/// Whom to count.
+/// Whom to measure: to count, or to sample. What a user asks for may have to be started first, and says so by its own
+/// type; what the kernel is asked for is one thread or CPU at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The calling thread.
     ThisThread,
+    /// One thread, and nothing that it starts.
+    Thread(u32),
     /// A process that has not begun yet, from its `exec` on, with all it starts.
     Child(u32),
     /// A running process, all its threads and what they start.

@@ -10,6 +10,7 @@ pub mod seeds;
 
 mod files;
 mod memory;
+mod procfs;
 mod recordings;
 
 /// A parser, and what it understands.
@@ -34,6 +35,8 @@ pub const TARGETS: &[Target] = &[
     target("demangle", memory::demangle, seeds::mangled, 3000),
     target("machine_code", memory::machine_code, seeds::machine_code, 1000),
     target("notes", memory::notes, seeds::notes, 500),
+    target("procfs", procfs::process, seeds::procfs, 3000),
+    target("smaps", procfs::areas, seeds::smaps, 1000),
     target("sysfs", files::sysfs, seeds::sysfs, 100),
     target("cpuid", files::cpuid, seeds::cpuid, 2000),
     target("kernel_file", files::kernels, seeds::kernel_files, 300),

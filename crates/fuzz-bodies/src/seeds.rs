@@ -78,6 +78,35 @@ pub fn perf_map() -> Vec<Vec<u8>> {
     vec![text.into()]
 }
 
+/// Files that say of a process who it is, each behind its name.
+pub fn procfs() -> Vec<Vec<u8>> {
+    let stat = format!("stat\n77 (a) b) S {}12345 0 0\n", "1 ".repeat(18));
+    let texts = [
+        "maps\n00400000-00401000 r-xp 00000000 08:01 42                         /bin/a b (deleted)\n\
+         7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0                          [stack]\n",
+        &stat,
+        "statm\n1024 512 128 1 0 99 0\n",
+        "status\nName:\ta b\nUid:\t1000\t1000\t1000\t1000\nNSpid:\t77\t3\n",
+        "schedstat\n123456789 98765 43\n",
+        "cmdline\n/bin/a\0--size\x001 000\0",
+        "children\n78 79 80 ",
+    ];
+    texts.iter().map(|text| text.as_bytes().to_vec()).collect()
+}
+
+/// Address spaces with their pages, on several nodes and on one.
+pub fn smaps() -> Vec<Vec<u8>> {
+    let smaps = "00400000-00401000 r--p 00000000 08:01 42                         /bin/a b\n\
+                 Size:                  4 kB\nRss:                   4 kB\nVmFlags: rd mr mw me\n\
+                 00401000-00402000 rw-p 00001000 08:01 42                         /bin/a b\nRss: 0 kB\n\
+                 01000000-01021000 rw-p 00000000 00:00 0                          [heap]\nRss: 8 kB\n\
+                 7f0000000000-7f0000400000 rw-p 00000000 00:00 0 \nRss: 4096 kB\nAnonHugePages: 2048 kB\n\
+                 7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0                  [stack]\nRss: 16 kB\n";
+    let numa_maps = "00400000 default file=/bin/a\\040b mapped=1 N0=1 kernelpagesize_kB=4\n\
+                     7f0000000000 default anon=1024 N0=512 N1=512 kernelpagesize_kB=4\n";
+    vec![smaps.into(), format!("{smaps}\n{numa_maps}").into_bytes()]
+}
+
 /// Of C++ and both manglings of Rust.
 pub fn mangled() -> Vec<Vec<u8>> {
     let names = [

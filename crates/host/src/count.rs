@@ -109,7 +109,8 @@ pub enum CountError {
     },
 }
 
-/// Whom to count natively.
+/// Whom a user asks to count on this machine, and the program to start for it. Once that has a number it is a
+/// [`Scope`]. `recorder::RecordTarget` is the part of this that can be recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Whom {
     /// A program and all it starts.

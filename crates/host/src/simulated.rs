@@ -27,8 +27,8 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use kernels::{Job, JobError, KernelCatalogue, PagePolicy, parse::KernelFileError, scenario::Plan};
-use machine::{Bytes, Topology, model::Model, profile::Fingerprint};
+use kernels::{Job, JobError, KernelCatalogue, PagePolicy, scenario::Plan};
+use machine::{Bytes, DataFileError, Topology, model::Model, profile::Fingerprint};
 use record::bench::{BackingPages, Stopped, Work};
 use sim::{
     core::Statistics,
@@ -113,7 +113,7 @@ pub struct Simulated {
 
 impl Simulated {
     /// The machine of `model`.
-    pub fn new(model: &Model, seed: u64) -> Result<Self, KernelFileError> {
+    pub fn new(model: &Model, seed: u64) -> Result<Self, DataFileError> {
         let mut catalogue = KernelCatalogue::builtin()?;
         catalogue.add(SINGLE_STEP, "single-step chase")?;
         Ok(Self::with_kernels(model, catalogue, seed))

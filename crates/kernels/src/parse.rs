@@ -5,8 +5,6 @@ mod file;
 mod kernel;
 mod names;
 
-/// What is wrong with a kernel file, by the name its readers know it by.
-pub use machine::DataFileError as KernelFileError;
 use machine::DataFileError;
 
 use crate::description::Description;

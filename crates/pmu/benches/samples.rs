@@ -12,10 +12,10 @@ use linux_perf_event_reader::{
     RecordParseInfo, RecordType, SampleFormat,
 };
 use pmu::{
-    EventTarget,
+    EventTarget, Scope,
     bindings::{self, perf_event_mmap_page as Page},
     record::encode,
-    sampling::{Fields, RingRecord, Sampler, SamplerRequest, Who},
+    sampling::{Fields, RingRecord, Sampler, SamplerRequest},
     scripted::{Behaviour, Scripted},
 };
 use rustix::time::{ClockId, clock_gettime};
@@ -97,7 +97,7 @@ fn memwall(case: &Case, streams: &[Vec<u8>]) -> (f64, u64) {
     });
     let request = SamplerRequest {
         fields: case.fields,
-        ..SamplerRequest::clock(Who::Child(7), (0..case.cpus).collect())
+        ..SamplerRequest::clock(Scope::Child(7), (0..case.cpus).collect())
     };
     let mut sampler = Sampler::open(&kernel, &request).unwrap();
     let mut sum = 0u64;

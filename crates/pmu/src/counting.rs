@@ -24,6 +24,7 @@ use events::{
 };
 use machine::{Source, cpuid::CoreCounters};
 
+pub use resctrl::abandoned_groups;
 pub use session::PerfCounting;
 
 use crate::{LinuxKernel, Pmu, refusal::Surroundings};

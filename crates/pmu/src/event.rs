@@ -84,7 +84,8 @@ pub struct RecordStream {
     pub max_stack: u16,
 }
 
-/// Whom to measure.
+/// Where one event counts: what `perf_event_open` takes as process and CPU. Whom to measure as a whole says
+/// [`Scope`](crate::Scope).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventTarget {
     /// The calling thread, wherever it runs.

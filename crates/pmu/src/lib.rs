@@ -22,6 +22,7 @@ pub mod scripted;
 pub use counting::{PerfCounting, PerfEvents};
 pub use errno::Errno;
 pub use event::{EventTarget, KernelEvent};
+pub use events::Scope;
 pub use kernel::{CounterReading, LinuxKernel, OpenCounter};
 pub use live::Live;
 pub use mapping::Mapping;

@@ -5,10 +5,10 @@
 //!
 //! ```no_run
 //! use std::time::Duration;
-//! use pmu::{Live, sampling::{RingRecord, Sampler, SamplerRequest, Who}};
+//! use pmu::{Live, Scope, sampling::{RingRecord, Sampler, SamplerRequest}};
 //!
 //! let pid = 1234; // a child that waits to execute a program
-//! let mut sampler = Sampler::open(&Live, &SamplerRequest::clock(Who::Child(pid), "0-1".parse()?))?;
+//! let mut sampler = Sampler::open(&Live, &SamplerRequest::clock(Scope::Child(pid), "0-1".parse()?))?;
 //! while sampler.wait(Duration::from_millis(100))?.more_to_come() {
 //!     sampler.drain(|record| if let RingRecord::Sample(sample) = record { println!("{:x?}", sample.ip) });
 //! }
@@ -57,7 +57,7 @@ pub use fields::Fields;
 pub use jitter::Jitter;
 pub use layout::{RecordLayout, RingRecord};
 pub use precise::{LoadSampling, NoPreciseLoads, precise_loads};
-pub use request::{SamplerRequest, SamplingPace, SamplingStart, Sideband, Who};
+pub use request::{SamplerRequest, SamplingPace, SamplingStart, Sideband};
 pub use sample::{Abi, CallChain, KernelSample, Mode, UserRegisters, Weight};
 pub use sampler::{RingActivity, Sampler};
 pub use sideband::{MappedFile, Mmap, Stamp};

@@ -11,18 +11,18 @@ use std::{
 };
 
 use pmu::{
-    Errno, EventTarget, KernelEvent, Pmu, bindings as b,
+    Errno, EventTarget, KernelEvent, Pmu, Scope, bindings as b,
     event::Modes,
     refusal::{Need, NextStep, Surroundings},
     sampling::{
-        Fields, LoadSampling, NoPreciseLoads, RingActivity, Sampler, SamplerRequest, SamplingPace, Who,
+        Fields, LoadSampling, NoPreciseLoads, RingActivity, Sampler, SamplerRequest, SamplingPace,
         precise_loads,
     },
     scripted::{Behaviour, Scripted},
 };
 
 fn request(cpus: &str) -> SamplerRequest {
-    SamplerRequest::clock(Who::Child(7), cpus.parse().unwrap())
+    SamplerRequest::clock(Scope::Child(7), cpus.parse().unwrap())
 }
 
 /// Threads of one CPU share its ring, and a ring lasts as long as any of them.
@@ -36,7 +36,7 @@ fn every_thread_of_a_process_on_every_cpu() {
         let (hold, held) = std::sync::mpsc::channel::<()>();
         scope.spawn(move || held.recv());
         let here = std::process::id() as i32;
-        let request = SamplerRequest::clock(Who::Process(here), "3,5".parse().unwrap());
+        let request = SamplerRequest::clock(Scope::Process(here.cast_unsigned()), "3,5".parse().unwrap());
         let mut sampler = Sampler::open(&kernel, &request).unwrap();
         drop(hold);
         assert_eq!(sampler.cpus().collect::<Vec<_>>(), [3, 5]);
@@ -86,19 +86,19 @@ fn older_kernels_get_the_older_forms() {
 
 #[test]
 fn refusals_say_what_to_do() {
-    let refuse = |errno, who| {
+    let refuse = |errno, scope| {
         let kernel = Scripted::new(move |_| Err(Errno(errno)));
-        let request = SamplerRequest { who, ..request("0-1") };
+        let request = SamplerRequest { scope, ..request("0-1") };
         Sampler::open(&kernel, &request).err().unwrap()
     };
-    let emfile = refuse(libc::EMFILE, Who::Child(7)).to_string();
+    let emfile = refuse(libc::EMFILE, Scope::Child(7)).to_string();
     assert!(
         emfile.contains("1 threads on 2 CPUs take 2 descriptors") && emfile.contains("ulimit -n"),
         "{emfile}"
     );
-    assert!(refuse(libc::ENOENT, Who::Child(7)).to_string().ends_with("the clock works everywhere"));
-    assert!(refuse(libc::ESRCH, Who::Child(7)).to_string().contains("the process is gone"));
-    let whole = refuse(libc::EACCES, Who::Cpus);
+    assert!(refuse(libc::ENOENT, Scope::Child(7)).to_string().ends_with("the clock works everywhere"));
+    assert!(refuse(libc::ESRCH, Scope::Child(7)).to_string().contains("the process is gone"));
+    let whole = refuse(libc::EACCES, Scope::Cpus("0-1".parse().unwrap()));
     assert_eq!((whole.need, whole.trouble.errno), (Need::WholeCpu, Errno(libc::EACCES)));
     let here = Surroundings {
         paranoid_level: Some(2),
@@ -173,7 +173,7 @@ fn load_latency_with_and_without_its_auxiliary_event() {
         _ => Err(Errno(libc::ENODATA)),
     });
     let cpus = "0-1".parse().unwrap();
-    let asked = SamplerRequest::loads(&loads, 1000, Who::Child(7), &cpus);
+    let asked = SamplerRequest::loads(&loads, 1000, Scope::Child(7), &cpus);
     let sampler = Sampler::open(&kernel, &asked).unwrap();
     assert_eq!((leads.load(Ordering::Relaxed), sampler.events(), kernel.open_events()), (2, 2, 4));
     sampler.start().unwrap();

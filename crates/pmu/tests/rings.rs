@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use pmu::{
-    Errno, EventTarget,
+    Errno, EventTarget, Scope,
     bindings::{self as b, perf_event_mmap_page as Page},
     record::encode,
-    sampling::{Fields, MappedFile, RecordLayout, RingActivity, RingRecord, Sampler, SamplerRequest, Who},
+    sampling::{Fields, MappedFile, RecordLayout, RingActivity, RingRecord, Sampler, SamplerRequest},
     scripted::{Behaviour, Scripted},
 };
 use proptest::prelude::*;
@@ -57,7 +57,7 @@ fn ring(stream: &[u8], begin: usize) -> Behaviour {
 }
 
 fn request(cpus: &str) -> SamplerRequest {
-    SamplerRequest { fields: FIELDS, ..SamplerRequest::clock(Who::Child(7), cpus.parse().unwrap()) }
+    SamplerRequest { fields: FIELDS, ..SamplerRequest::clock(Scope::Child(7), cpus.parse().unwrap()) }
 }
 
 /// Every record in words, for comparison.

@@ -12,8 +12,8 @@ use std::{
 
 use machine::CpuSet;
 use pmu::{
-    Errno, Live,
-    sampling::{Fields, Jitter, Mode, RingRecord, Sampler, SamplerRequest, SamplingStart, Sideband, Who},
+    Errno, Live, Scope,
+    sampling::{Fields, Jitter, Mode, RingRecord, Sampler, SamplerRequest, SamplingStart, Sideband},
 };
 
 const RIP: u32 = 8;
@@ -80,7 +80,8 @@ fn a_child_is_followed_from_its_exec() {
     let mut child = held("sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; exec true'");
     let pid = child.id() as i32;
     let sideband = Sideband { switches: true, ..Sideband::for_symbols() };
-    let request = SamplerRequest { sideband, ..SamplerRequest::clock(Who::Child(pid), online()) };
+    let request =
+        SamplerRequest { sideband, ..SamplerRequest::clock(Scope::Child(pid.cast_unsigned()), online()) };
     let Some(mut sampler) = open(&request) else {
         drop(child.stdin.take());
         child.wait().unwrap();
@@ -121,7 +122,8 @@ fn a_child_is_followed_from_its_exec() {
 #[test]
 fn threads_and_forks_are_followed() {
     let here = std::process::id() as i32;
-    let Some(mut sampler) = open(&SamplerRequest::clock(Who::Process(here), online())) else {
+    let Some(mut sampler) = open(&SamplerRequest::clock(Scope::Process(here.cast_unsigned()), online()))
+    else {
         return;
     };
     let threads: Vec<_> = (0..8)
@@ -169,7 +171,7 @@ fn nothing_before_the_start_and_nothing_after_the_stop() {
     let here = std::process::id() as i32;
     let request = SamplerRequest {
         start: SamplingStart::ByHand,
-        ..SamplerRequest::clock(Who::Process(here), online())
+        ..SamplerRequest::clock(Scope::Process(here.cast_unsigned()), online())
     };
     let Some(mut sampler) = open(&request) else {
         return;
@@ -219,7 +221,8 @@ fn stated_period(sampler: &mut Sampler<'_>) -> Option<u64> {
 fn periods_are_drawn_and_redrawn() {
     let here = std::process::id() as i32;
     let jitter = Some(Jitter { share: 0.1, seed: 3 });
-    let request = SamplerRequest { jitter, ..SamplerRequest::clock(Who::Process(here), online()) };
+    let request =
+        SamplerRequest { jitter, ..SamplerRequest::clock(Scope::Process(here.cast_unsigned()), online()) };
     let Some(mut sampler) = open(&request) else {
         return;
     };
@@ -235,7 +238,8 @@ fn periods_are_drawn_and_redrawn() {
 fn call_chains_and_other_fields() {
     let here = std::process::id() as i32;
     let fields = Fields { call_chain: Some(16), id: true, ..Fields::clock() };
-    let request = SamplerRequest { fields, ..SamplerRequest::clock(Who::Process(here), online()) };
+    let request =
+        SamplerRequest { fields, ..SamplerRequest::clock(Scope::Process(here.cast_unsigned()), online()) };
     let Some(mut sampler) = open(&request) else {
         return;
     };
@@ -260,7 +264,7 @@ fn a_process_that_is_gone_is_refused_in_words() {
     let mut child = Command::new("true").spawn().unwrap();
     let pid = child.id() as i32;
     child.wait().unwrap();
-    let request = SamplerRequest::clock(Who::Process(pid), online());
+    let request = SamplerRequest::clock(Scope::Process(pid.cast_unsigned()), online());
     let failure = Sampler::open(&Live, &request).err().unwrap();
     assert_eq!(failure.trouble.errno, Errno(libc::ESRCH));
     assert!(failure.to_string().contains("the process is gone"), "{failure}");

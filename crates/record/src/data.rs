@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::ThreadId;
+use crate::ids::{ProcessId, ThreadId};
 
 /// All that is known about the data of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,8 +36,8 @@ pub enum AreaKind {
 /// A stretch of address space.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Area {
-    /// Index of the process.
-    pub process: u32,
+    /// Whose it is.
+    pub process: ProcessId,
     /// First address.
     pub start: u64,
     /// Behind the last one.
@@ -62,8 +62,8 @@ pub struct AreaPages {
 /// A variable of the program or a library.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Variable {
-    /// Index of the process.
-    pub process: u32,
+    /// Whose it is.
+    pub process: ProcessId,
     /// First address in that process.
     pub start: u64,
     /// Behind the last one.
@@ -125,8 +125,8 @@ impl BlockKind {
 /// A block of memory from the moment it was allocated, until another one lies there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeapBlock {
-    /// Index of the process.
-    pub process: u32,
+    /// Whose it is.
+    pub process: ProcessId,
     /// Nanoseconds since the start of the recording; 0 for what was there before.
     pub time_ns: u64,
     /// First address.
@@ -144,10 +144,10 @@ pub struct HeapBlock {
 /// Whether a process wrote its allocations down.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeapLog {
-    /// Index of the process.
-    pub process: u32,
-    /// Index of the process whose blocks it began with: it was forked.
-    pub inherits: Option<u32>,
+    /// Whose it is.
+    pub process: ProcessId,
+    /// The process whose blocks it began with: it was forked.
+    pub inherits: Option<ProcessId>,
     /// Since the start of the recording.
     pub began_ns: u64,
     /// Why it is not whole, if so.

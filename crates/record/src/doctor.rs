@@ -67,7 +67,9 @@ pub struct Leftover {
 pub enum LeftoverFate {
     /// `run` and `record` remove it when they begin.
     NextRecording,
-    /// The same, once these processes have ended: they still use what is in it.
+    /// `count` removes it when it next monitors caches or memory traffic.
+    NextCount,
+    /// As with the next recording, once these processes have ended: they still use what is in it.
     NeededBy(Vec<u32>),
     /// Its user removes it: it was kept for them, or nobody can tell whether it is in use.
     ByHand,

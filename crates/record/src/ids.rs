@@ -39,6 +39,10 @@ macro_rules! id {
 }
 
 id! {
+    /// A process among [`Run::processes`](crate::run::Run::processes). Another one may have had the same number before.
+    ProcessId
+}
+id! {
     /// A thread among [`Run::threads`](crate::run::Run::threads). Another one may have had the same number before.
     ThreadId
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     data::Data,
-    ids::{FunctionId, ModuleId, PlaceId, ThreadId},
+    ids::{FunctionId, ModuleId, PlaceId, ProcessId, ThreadId},
     loads::LoadSamples,
 };
 
@@ -45,6 +45,11 @@ pub struct Run {
 }
 
 impl Run {
+    /// A process; none if the recording has no such row.
+    pub fn process(&self, id: ProcessId) -> Option<&Process> {
+        self.processes.get(id.index())
+    }
+
     /// A thread; none if the recording has no such row.
     pub fn thread(&self, id: ThreadId) -> Option<&RecordedThread> {
         self.threads.get(id.index())
@@ -162,8 +167,8 @@ pub struct Process {
 pub struct RecordedThread {
     /// Its number.
     pub tid: u32,
-    /// Index of its process.
-    pub process: u32,
+    /// Its process.
+    pub process: ProcessId,
     /// The kernel's short name of it.
     pub name: String,
     /// Since the start of the recording.

@@ -7,8 +7,10 @@ use std::{fs, time::Duration};
 
 use record::{
     data::{Area, AreaKind, AreaPages},
-    ids::ThreadId,
+    ids::{ProcessId, ThreadId},
 };
+
+use super::procfs::{self, MapLine};
 
 /// A process is looked at when it is so old, and then after three times as long, again and again.
 pub(super) const FIRST_LOOK_NS: u64 = 100_000_000;
@@ -43,7 +45,7 @@ pub(super) struct AreaSpan {
 
 /// What is known of a process beside procfs.
 pub(super) struct Knowledge<'a> {
-    pub process: u32,
+    pub process: ProcessId,
     /// The index of its first thread.
     pub main_thread: Option<u32>,
     /// Threads by index with their stack pointers.
@@ -56,7 +58,11 @@ pub(super) struct Knowledge<'a> {
 
 /// The address space of a process; none if it is gone.
 pub(super) fn look(pid: i32, knowledge: &Knowledge<'_>) -> Option<Vec<Area>> {
-    let smaps = if resident_bytes(pid)? > MOST_RESIDENT_BYTES { None } else { read(pid, "smaps") };
+    let smaps = if procfs::resident_bytes(&read(pid, "statm")?)? > MOST_RESIDENT_BYTES {
+        None
+    } else {
+        read(pid, "smaps")
+    };
     let nodes = if knowledge.one_node || smaps.is_none() { None } else { read(pid, "numa_maps") };
     let text = smaps.or_else(|| read(pid, "maps"))?;
     let areas = areas(&text, &nodes.unwrap_or_default(), knowledge);
@@ -73,19 +79,14 @@ fn read(pid: i32, name: &str) -> Option<String> {
     fs::read(format!("/proc/{pid}/{name}")).ok().map(|text| String::from_utf8_lossy(&text).into_owned())
 }
 
-fn resident_bytes(pid: i32) -> Option<u64> {
-    let pages: u64 = read(pid, "statm")?.split(' ').nth(1)?.parse().ok()?;
-    Some(pages * 4096)
-}
-
 /// Areas from the text of `smaps` or `maps` and that of `numa_maps`. Neighbours of the same kind become one.
-fn areas(text: &str, numa_maps: &str, knowledge: &Knowledge<'_>) -> Vec<Area> {
-    let nodes: Vec<(u64, Vec<(u32, u64)>)> = numa_maps.lines().filter_map(nodes_of).collect();
+pub(super) fn areas(text: &str, numa_maps: &str, knowledge: &Knowledge<'_>) -> Vec<Area> {
+    let nodes: Vec<(u64, Vec<(u32, u64)>)> = numa_maps.lines().filter_map(procfs::nodes).collect();
     let mut all: Vec<Area> = Vec::new();
     for line in text.lines() {
-        match head(line) {
-            Some((start, end, path)) if all.len() < MOST_AREAS => {
-                let kind = knowledge.kind(start, end, path);
+        match MapLine::parse(line) {
+            Some(MapLine { start, end, path, .. }) if all.len() < MOST_AREAS => {
+                let kind = knowledge.kind(start, end, path.trim_end());
                 all.push(Area { process: knowledge.process, start, end, kind, pages: None });
             }
             Some(_) => break,
@@ -99,49 +100,25 @@ fn areas(text: &str, numa_maps: &str, knowledge: &Knowledge<'_>) -> Vec<Area> {
     merged(all)
 }
 
-/// The first line of an area: its addresses and what it is called.
-fn head(line: &str) -> Option<(u64, u64, &str)> {
-    let mut words = line.splitn(6, ' ');
-    let (start, end) = words.next()?.split_once('-')?;
-    let address = |text| u64::from_str_radix(text, 16).ok();
-    let (start, end) = (address(start)?, address(end)?);
-    words.next().filter(|access| access.len() == 4)?;
-    Some((start, end, words.nth(3).unwrap_or_default().trim()))
-}
-
 /// A line such as `Rss:     12 kB` below the first one.
 fn detail(line: &str, area: &mut Area, nodes: &[(u64, Vec<(u32, u64)>)], one_node: bool) {
-    let Some((name, value)) = line.split_once(':') else { return };
-    let kib = || value.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024);
+    let Some((name, bytes)) = procfs::detail(line) else { return };
     match name {
         "Rss" => {
-            let Some(resident_bytes) = kib() else { return };
+            let resident_bytes = bytes;
             let known = nodes.iter().find(|(start, _)| *start == area.start).map(|(_, nodes)| nodes.clone());
             let single = if one_node && resident_bytes > 0 { vec![(0, resident_bytes)] } else { Vec::new() };
             area.pages = Some(AreaPages { resident_bytes, huge_bytes: 0, nodes: known.unwrap_or(single) });
         }
         "AnonHugePages" | "ShmemPmdMapped" | "FilePmdMapped" | "Private_Hugetlb" | "Shared_Hugetlb" => {
-            if let (Some(pages), Some(bytes)) = (&mut area.pages, kib()) {
-                pages.huge_bytes += bytes;
+            if let Some(pages) = &mut area.pages {
+                pages.huge_bytes = pages.huge_bytes.saturating_add(bytes);
                 // Memory of hugetlbfs is not counted as resident.
                 pages.resident_bytes = pages.resident_bytes.max(pages.huge_bytes);
             }
         }
         _ => {}
     }
-}
-
-/// A line of `numa_maps`: the first address, and bytes by node.
-fn nodes_of(line: &str) -> Option<(u64, Vec<(u32, u64)>)> {
-    let mut words = line.split_whitespace();
-    let start = u64::from_str_radix(words.next()?, 16).ok()?;
-    let value = |word: &str, key: &str| word.strip_prefix(key)?.parse::<u64>().ok();
-    let page_kib = words.clone().find_map(|word| value(word, "kernelpagesize_kB=")).unwrap_or(4);
-    let nodes = words.filter_map(|word| {
-        let (node, pages) = word.strip_prefix('N')?.split_once('=')?;
-        Some((node.parse().ok()?, pages.parse::<u64>().ok()?.saturating_mul(page_kib * 1024)))
-    });
-    Some((start, nodes.collect()))
 }
 
 impl Knowledge<'_> {
@@ -188,11 +165,11 @@ fn add(to: &mut Option<AreaPages>, more: Option<AreaPages>) {
         *to = None;
         return;
     };
-    pages.resident_bytes += more.resident_bytes;
-    pages.huge_bytes += more.huge_bytes;
+    pages.resident_bytes = pages.resident_bytes.saturating_add(more.resident_bytes);
+    pages.huge_bytes = pages.huge_bytes.saturating_add(more.huge_bytes);
     for (node, bytes) in more.nodes {
         match pages.nodes.iter_mut().find(|(known, _)| *known == node) {
-            Some((_, sum)) => *sum += bytes,
+            Some((_, sum)) => *sum = sum.saturating_add(bytes),
             None => pages.nodes.push((node, bytes)),
         }
     }
@@ -235,7 +212,7 @@ nonsense
     fn look_at(smaps: &str, one_node: bool) -> Vec<Area> {
         let span = AreaSpan { start: 0x40_0000, end: 0x40_3000, module: 0, bias: 0 };
         let knowledge = Knowledge {
-            process: 3,
+            process: ProcessId(3),
             main_thread: Some(5),
             stack_pointers: &[(5, 0x7ffc_0000_1000), (6, 0x7f00_0100_2000)],
             loaded: &[(span, "/bin/a b".into())],
@@ -257,7 +234,7 @@ nonsense
             (0x7ffc_0000_0000, 0x7ffc_0002_1000, AreaKind::Stack(ThreadId(5))),
         ];
         assert_eq!(kinds, expected);
-        assert!(all.iter().all(|area| area.process == 3));
+        assert!(all.iter().all(|area| area.process == ProcessId(3)));
         let pages = |index: usize| all[index].pages.clone().unwrap();
         assert_eq!(pages(0), AreaPages { resident_bytes: 8192, huge_bytes: 0, nodes: vec![(0, 4096)] });
         let both = vec![(0, 2 << 20), (1, 2 << 20)];
@@ -271,8 +248,11 @@ nonsense
 
     #[test]
     fn maps_alone_say_nothing_of_pages() {
-        let maps: String =
-            SMAPS.lines().filter(|line| head(line).is_some()).map(|line| format!("{line}\n")).collect();
+        let maps: String = SMAPS
+            .lines()
+            .filter(|line| MapLine::parse(line).is_some())
+            .map(|line| format!("{line}\n"))
+            .collect();
         let all = look_at(&maps, true);
         assert_eq!(all.len(), 6);
         assert!(all.iter().all(|area| area.pages.is_none()));
@@ -294,7 +274,7 @@ nonsense
     fn this_process_can_be_looked_at() {
         let local = 5_u64;
         let knowledge = Knowledge {
-            process: 0,
+            process: ProcessId(0),
             main_thread: Some(0),
             stack_pointers: &[(7, &raw const local as u64)],
             loaded: &[],

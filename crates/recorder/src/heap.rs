@@ -20,7 +20,7 @@ use std::{
 };
 
 use ::heap::{Note, NoteFile, NoteRing, VARIABLE};
-use record::file::Writer;
+use record::{file::Writer, ids::ProcessId};
 
 use self::sites::{Frames, SiteKey};
 use super::{modules::Modules, passing::PassingFolder, population::Population, recorder::RecordWindow};
@@ -62,12 +62,11 @@ struct Shortfall {
 /// A process, and where it writes.
 #[derive(Debug)]
 struct Author {
-    /// Its index in the recording.
-    process: u32,
+    process: ProcessId,
     /// None: nothing was heard of its program yet.
     region: Option<u64>,
-    /// The index of the process it was forked from, since it executed nothing.
-    parent: Option<Option<u32>>,
+    /// The process it was forked from, since it executed nothing.
+    parent: Option<Option<ProcessId>>,
     began_ns: u64,
     notes: u64,
     /// Sites by return addresses.

@@ -5,8 +5,8 @@ use std::{io, path::PathBuf};
 
 use machine::{CpuSet, profile::Fingerprint};
 use pmu::{
-    LinuxKernel,
-    sampling::{Sampler, SamplerRequest, SamplingFailure, SamplingStart, Who},
+    LinuxKernel, Scope,
+    sampling::{Sampler, SamplerRequest, SamplingFailure, SamplingStart},
 };
 use record::{
     file::{FileError, Writer, read},
@@ -76,8 +76,8 @@ impl<'k> KnownWork<'k> {
         code: GeneratedCode,
     ) -> Result<Self, KnownWorkError> {
         let cpus = CpuSet::from_iter([cpu]);
-        let request =
-            SamplerRequest { start: SamplingStart::ByHand, ..clock(rate_hz, None, Who::Thread(tid), cpus) };
+        let scope = Scope::Thread(tid.cast_unsigned());
+        let request = SamplerRequest { start: SamplingStart::ByHand, ..clock(rate_hz, None, scope, cpus) };
         let sampler = Sampler::open(kernel, &request)?;
         let folder = PassingFolder::make(PassingUse::Recording)?;
         let file = folder.path().join("known.mw");

@@ -29,6 +29,7 @@ mod modules;
 mod operand;
 mod passing;
 mod population;
+pub mod procfs;
 pub mod program;
 mod recorder;
 mod schedule;
@@ -80,7 +81,7 @@ pub struct RecordRequest {
     pub memwall: String,
 }
 
-/// Whom to record.
+/// Whom a user asks to record. Once the program has a number it is a [`pmu::Scope`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordTarget {
     /// Start this program with its arguments.

@@ -2,10 +2,10 @@
 
 use machine::CpuSet;
 use pmu::{
-    LinuxKernel, Pmu,
+    LinuxKernel, Pmu, Scope,
     sampling::{
         DataSource, Distance, SampledAccess, Sampler, SamplerRequest, SamplingFailure, SamplingPace,
-        ServedBy, Sideband, Snoop, Who, precise_loads,
+        ServedBy, Sideband, Snoop, precise_loads,
     },
 };
 use record::loads::DataOrigin;
@@ -19,7 +19,7 @@ pub(super) fn open<'k>(
     kernel: &'k dyn LinuxKernel,
     pmus: &[Pmu],
     rate_hz: u32,
-    who: Who,
+    scope: &Scope,
     cpus: &CpuSet,
     explain: impl Fn(&SamplingFailure) -> String,
 ) -> Result<Vec<Sampler<'k>>, String> {
@@ -30,7 +30,7 @@ pub(super) fn open<'k>(
         // How often loads come nobody knows beforehand: the kernel adjusts the period, and jitter with it.
         pace: SamplingPace::PerSecond(rate_hz.into()),
         jitter: None,
-        ..SamplerRequest::loads(loads, 1, who, cpus)
+        ..SamplerRequest::loads(loads, 1, scope.clone(), cpus)
     };
     let open = |loads| Sampler::open(kernel, &request(loads)).map_err(|failure| explain(&failure));
     found.iter().map(open).collect()

@@ -2,14 +2,16 @@
 
 use std::{collections::BTreeMap, fs, os::unix::fs::FileExt as _};
 
+use super::procfs::MapLine;
+
 /// Code kept of memory without a file, at most.
 const KEPT_BYTES: usize = 16 << 20;
 
 const PAGE: u64 = 4096;
 
-/// A line of `/proc/PID/maps` with code.
+/// Code that a process has mapped.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct MapLine {
+pub(super) struct MappedCode {
     pub start: u64,
     pub end: u64,
     pub offset: u64,
@@ -18,23 +20,15 @@ pub(super) struct MapLine {
     pub path: String,
 }
 
-/// The code a process has mapped.
-pub(super) fn maps(pid: i32) -> std::io::Result<Vec<MapLine>> {
+/// All code that a process has mapped.
+pub(super) fn maps(pid: i32) -> std::io::Result<Vec<MappedCode>> {
     let text = fs::read(format!("/proc/{pid}/maps"))?;
-    Ok(String::from_utf8_lossy(&text).lines().filter_map(map_line).collect())
-}
-
-fn map_line(line: &str) -> Option<MapLine> {
-    let mut words = line.splitn(6, ' ');
-    let (start, end) = words.next()?.split_once('-')?;
-    let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();
-    let protection = words.next()?;
-    let offset = hexadecimal(words.next()?)?;
-    let inode = words.nth(1)?.parse().ok()?;
-    let path = words.next().unwrap_or_default().trim_start();
-    let path = if path.is_empty() { "//anon" } else { path };
-    protection.contains('x').then_some(())?;
-    Some(MapLine { start: hexadecimal(start)?, end: hexadecimal(end)?, offset, inode, path: path.to_owned() })
+    let code = |line: MapLine<'_>| {
+        let MapLine { start, end, offset, inode, path, .. } = line;
+        let path = if path.is_empty() { "//anon" } else { path }.to_owned();
+        line.is_code.then_some(MappedCode { start, end, offset, inode, path })
+    };
+    Ok(String::from_utf8_lossy(&text).lines().filter_map(MapLine::parse).filter_map(code).collect())
 }
 
 /// Bytes of a process's memory, as many as can be read from `start` on.
@@ -112,24 +106,6 @@ impl CodePages {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lines_of_maps() {
-        let code = "7f12a000-7f12b000 r-xp 00001000 08:01 42                  /usr/lib/a b.so (deleted)";
-        let expected = MapLine {
-            start: 0x7f12_a000,
-            end: 0x7f12_b000,
-            offset: 0x1000,
-            inode: 42,
-            path: "/usr/lib/a b.so (deleted)".into(),
-        };
-        assert_eq!(map_line(code), Some(expected));
-        assert_eq!(map_line("1000-2000 rwxp 00000000 00:00 0 ").unwrap().path, "//anon");
-        assert_eq!(map_line("1000-2000 rw-p 00000000 00:00 0 [heap]"), None);
-        for line in ["", "garbage", "1-2", "1-2 r-xp", "x-y r-xp 0 0:0 0", "1-2 r-xp 0 00:00 z"] {
-            assert_eq!(map_line(line), None, "{line}");
-        }
-    }
 
     #[test]
     fn our_own_code_can_be_copied() {

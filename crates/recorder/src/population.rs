@@ -2,7 +2,10 @@
 
 use std::{collections::HashMap, rc::Rc};
 
-use record::run::{Process, RecordedThread};
+use record::{
+    ids::ProcessId,
+    run::{Process, RecordedThread},
+};
 
 use super::{
     areas::{AreaSpan, FIRST_LOOK_NS},
@@ -12,7 +15,7 @@ use super::{
 /// A process that lives.
 #[derive(Debug)]
 pub(super) struct LiveProcess {
-    pub index: u32,
+    pub id: ProcessId,
     pub about: Process,
     pub space: Space,
     threads: usize,
@@ -20,8 +23,8 @@ pub(super) struct LiveProcess {
     pub awaits_executable: bool,
     /// When its mappings were last read from procfs.
     pub looked_at_ns: Option<u64>,
-    /// The index of the process it was forked from.
-    pub parent: Option<u32>,
+    /// The process it was forked from.
+    pub parent: Option<ProcessId>,
     /// The files it has loaded, by address; none if that is to be found out.
     pub spans: Option<Rc<[AreaSpan]>>,
     /// When its address space is to be looked at.
@@ -50,7 +53,6 @@ pub(super) struct Population {
 impl Population {
     /// A process begins, in place of any other with its number.
     pub fn process(&mut self, pid: i32, parent: Option<i32>, at_ns: u64) -> &mut LiveProcess {
-        let parent_index = parent.and_then(|parent| self.processes.get(&parent)).map(|parent| parent.index);
         let inherited = parent.and_then(|parent| self.processes.get(&parent));
         let (name, executable, space) = inherited.map_or_else(Default::default, |parent| {
             (parent.about.name.clone(), parent.about.executable.clone(), parent.space.clone())
@@ -63,16 +65,17 @@ impl Population {
             began_ns: at_ns,
             ended_ns: None,
         };
-        let index = self.process_count;
+        let id = ProcessId(self.process_count);
+        let parent = inherited.map(|parent| parent.id);
         self.process_count += 1;
         let live = LiveProcess {
-            index,
+            id,
             about,
             space,
             threads: 0,
             awaits_executable: false,
             looked_at_ns: None,
-            parent: parent_index,
+            parent,
             spans: None,
             look_ns: at_ns.saturating_add(FIRST_LOOK_NS),
         };
@@ -85,7 +88,7 @@ impl Population {
         process.threads += 1;
         let about = RecordedThread {
             tid: tid.cast_unsigned(),
-            process: process.index,
+            process: process.id,
             name: process.about.name.clone(),
             began_ns: at_ns,
             ended_ns: None,

@@ -144,7 +144,7 @@ impl Recorder {
         process.about.executable = std::fs::read_link(format!("/proc/{pid}/exe"))
             .ok()
             .map(|path| path.to_string_lossy().into_owned());
-        self.writer.process(process.index, &process.about);
+        self.writer.process(process.id, &process.about);
         for (tid, name, doing) in threads {
             self.begin_thread(pid, *tid, 0, *doing);
             self.rename_thread(*tid, name);
@@ -156,7 +156,7 @@ impl Recorder {
     pub fn known_work(&mut self, pid: i32, tid: i32, code: GeneratedCode) {
         let process = self.population.process(pid, None, 0);
         process.about.name.clone_from(&code.name);
-        self.writer.process(process.index, &process.about);
+        self.writer.process(process.id, &process.about);
         self.begin_thread(pid, tid, 0, Doing::Blocked);
         self.map(
             pid,
@@ -172,7 +172,7 @@ impl Recorder {
         let at_ns = self.window.time(at_ns);
         if !self.population.processes.contains_key(&pid) {
             let process = self.population.process(pid, parent, at_ns);
-            self.writer.process(process.index, &process.about);
+            self.writer.process(process.id, &process.about);
         }
         for (tid, name, _) in threads {
             if !self.population.threads.contains_key(tid) {
@@ -187,7 +187,7 @@ impl Recorder {
                 && process.about.name != *name
             {
                 name.clone_into(&mut process.about.name);
-                self.writer.process(process.index, &process.about);
+                self.writer.process(process.id, &process.about);
             }
         }
     }

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs};
 
 use record::{ids::ThreadId, run::Slice};
 
-use super::slices::Doing;
+use super::{procfs, slices::Doing};
 
 /// The threads of a process with their names and what they do.
 pub(super) fn threads(pid: i32) -> std::io::Result<Vec<(i32, String, Doing)>> {
@@ -20,9 +20,8 @@ pub(super) fn threads(pid: i32) -> std::io::Result<Vec<(i32, String, Doing)>> {
     Ok(all)
 }
 
-/// The state letter follows the name, which ends with the last parenthesis.
 fn doing(stat: &str) -> Doing {
-    match stat.rsplit_once(')').and_then(|(_, rest)| rest.trim_start().chars().next()) {
+    match procfs::state(stat) {
         Some('R') => Doing::Running,
         _ => Doing::Blocked,
     }
@@ -30,21 +29,14 @@ fn doing(stat: &str) -> Doing {
 
 /// Time on a CPU and time ready to run, in nanoseconds.
 fn schedstat(pid: i32, tid: i32) -> Option<(u64, u64)> {
-    parse_schedstat(&fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?)
-}
-
-fn parse_schedstat(text: &str) -> Option<(u64, u64)> {
-    let mut words = text.split_whitespace().map(str::parse);
-    Some((words.next()?.ok()?, words.next()?.ok()?))
+    procfs::schedstat(&fs::read_to_string(format!("/proc/{pid}/task/{tid}/schedstat")).ok()?)
 }
 
 /// The children that a process started and that still live.
 pub(super) fn children(pid: i32) -> Vec<i32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
-    lists
-        .flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>())
-        .collect()
+    lists.flat_map(|list| procfs::children(&list).collect::<Vec<_>>()).collect()
 }
 
 /// Watches threads by asking again and again.
@@ -84,16 +76,6 @@ fn between(thread: u32, before: SeenThread, now: SeenThread, slice_ns: u64) -> S
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn states() {
-        assert_eq!(doing("12 (a) b) R 1 2"), Doing::Running);
-        assert_eq!(doing("12 (R) S 1 2"), Doing::Blocked);
-        assert_eq!(doing(""), Doing::Blocked);
-        assert_eq!(parse_schedstat("12 34 5\n"), Some((12, 34)));
-        assert_eq!(parse_schedstat("12"), None);
-        assert_eq!(parse_schedstat("a b c"), None);
-    }
 
     #[test]
     fn the_parts_add_up_to_the_wall_time() {

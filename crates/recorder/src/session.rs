@@ -13,10 +13,10 @@ use std::{
 
 use machine::{CpuSet, Source, Topology, profile::Fingerprint, steal::StealWatch};
 use pmu::{
-    LinuxKernel, Pmu,
+    LinuxKernel, Pmu, Scope,
     refusal::Surroundings,
     sampling::{
-        Fields, Jitter, RingActivity, Sampler, SamplerRequest, SamplingFailure, SamplingPace, Sideband, Who,
+        Fields, Jitter, RingActivity, Sampler, SamplerRequest, SamplingFailure, SamplingPace, Sideband,
     },
 };
 use record::{
@@ -31,7 +31,7 @@ use rustix::{
 use super::{
     OnRefusal, RecordError, RecordOutcome, RecordRequest, RecordTarget, RecordTrouble,
     heap::{Barrier, Heap, barrier},
-    loads,
+    loads, procfs,
     recorder::{NEVER, RecordWindow, Recorder},
     schedule::{self, ScheduleWatch},
 };
@@ -133,13 +133,13 @@ fn nanos(duration: Duration) -> u64 {
 }
 
 /// The clock, sampled so often. Whatever is recorded is recorded with this.
-pub(super) fn clock(rate_hz: u32, call_chain: Option<u16>, who: Who, cpus: CpuSet) -> SamplerRequest {
+pub(super) fn clock(rate_hz: u32, call_chain: Option<u16>, scope: Scope, cpus: CpuSet) -> SamplerRequest {
     SamplerRequest {
         pace: SamplingPace::Period(PERIOD_STRETCH * 1_000_000_000 / (100 * u64::from(rate_hz).max(1))),
         jitter: Some(Jitter { share: 0.05, seed: 0x5eed }),
         sideband: Sideband { switches: true, ..Sideband::for_symbols() },
         fields: Fields { call_chain, period: false, ..Fields::clock() },
-        ..SamplerRequest::clock(who, cpus)
+        ..SamplerRequest::clock(scope, cpus)
     }
 }
 
@@ -177,7 +177,8 @@ impl<'k> Begin<'_, 'k> {
         let forked = let_inherit(true).and_then(|()| program.fork_with(signals.mask_before(), &variables));
         let forked = forked.and_then(|child| let_inherit(false).map(|()| child));
         let mut child = forked.map_err(system("start a process"))?;
-        let instrument = self.instrument(Who::Child(child.pid));
+        let scope = Scope::Child(child.pid.cast_unsigned());
+        let instrument = self.instrument(&scope);
         let (instrument, refusal) = match instrument {
             Ok(found) => found,
             Err(error) => {
@@ -199,7 +200,7 @@ impl<'k> Begin<'_, 'k> {
         session.no_heap =
             no_heap.or_else(|| refusal.as_ref().filter(|_| has_heap).map(|_| untold.to_owned()));
         session.refusal = refusal;
-        self.sample_loads(&mut session, Who::Child(child.pid));
+        self.sample_loads(&mut session, &scope);
         if let Err(source) = child.go() {
             call_off(child);
             return Err(RecordError::NotExecutable { program: name(), source });
@@ -214,16 +215,12 @@ impl<'k> Begin<'_, 'k> {
         let arguments = std::fs::read(format!("/proc/{pid}/cmdline")).map_err(|_| gone())?;
         let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).map_err(|_| gone())?;
         let name = name.trim_end();
-        let mut command: Vec<String> = arguments
-            .split(|byte| *byte == 0)
-            .map(|argument| String::from_utf8_lossy(argument).into_owned())
-            .collect();
-        command.truncate(command.len().saturating_sub(1));
+        let mut command = procfs::arguments(&arguments);
         if command.is_empty() {
             command.push(name.to_owned());
         }
         let about = self.about(command, Some(pid));
-        let (instrument, refusal) = self.instrument(Who::Process(number)).map_err(|error| match error {
+        let (instrument, refusal) = self.instrument(&Scope::Process(pid)).map_err(|error| match error {
             RecordError::Refused(_) if !Path::new(&format!("/proc/{pid}")).exists() => gone(),
             error => error,
         })?;
@@ -234,7 +231,7 @@ impl<'k> Begin<'_, 'k> {
         recorder.known(number, None, name, &schedule::threads(number).map_err(|_| gone())?);
         let mut session = self.session(instrument, recorder, signals, about, number, false);
         session.refusal = refusal;
-        self.sample_loads(&mut session, Who::Process(number));
+        self.sample_loads(&mut session, &Scope::Process(pid));
         let words = "it was running already when memwall came";
         session.no_heap = self.request.heap.then(|| words.to_owned());
         session.settle();
@@ -294,9 +291,9 @@ impl<'k> Begin<'_, 'k> {
     }
 
     /// Sampling, or what is left without it and why.
-    fn instrument(&self, who: Who) -> Result<(SessionInstrument<'k>, Option<String>), RecordError> {
+    fn instrument(&self, scope: &Scope) -> Result<(SessionInstrument<'k>, Option<String>), RecordError> {
         let call_chain = self.request.call_chains.then_some(LONGEST_CHAIN);
-        let request = clock(self.request.rate_hz, call_chain, who, self.cpus.clone());
+        let request = clock(self.request.rate_hz, call_chain, scope.clone(), self.cpus.clone());
         match Sampler::open(self.kernel, &request) {
             Ok(sampler) => Ok((SessionInstrument::Sampler(sampler), None)),
             Err(failure) => {
@@ -312,7 +309,7 @@ impl<'k> Begin<'_, 'k> {
     }
 
     /// Has loads sampled beside the clock, if that is asked for; without the clock nobody tells who runs what.
-    fn sample_loads(&self, session: &mut RecordSession<'k>, who: Who) {
+    fn sample_loads(&self, session: &mut RecordSession<'k>, scope: &Scope) {
         if !self.request.precise {
             return;
         }
@@ -321,7 +318,7 @@ impl<'k> Begin<'_, 'k> {
             None => {
                 let pmus = Pmu::list(self.source.root());
                 let explain = |failure: &SamplingFailure| self.refusal(failure);
-                loads::open(self.kernel, &pmus, self.request.rate_hz, who, self.cpus, explain)
+                loads::open(self.kernel, &pmus, self.request.rate_hz, scope, self.cpus, explain)
             }
         };
         match opened {

@@ -4,6 +4,7 @@ use machine::profile::Fingerprint;
 use pmu::sampling::{KernelSample, MappedFile, Mmap, Mode, RingRecord, Stamp};
 use record::{
     file::{Code, Writer, read},
+    ids::ProcessId,
     run::{About, Ending, ModuleKind, Run},
 };
 
@@ -181,7 +182,7 @@ fn threads_have_their_own_time() {
         0,
     );
     assert_eq!(run.threads.len(), 2);
-    assert_eq!((run.threads[1].name.as_str(), run.threads[1].process), ("worker", 0));
+    assert_eq!((run.threads[1].name.as_str(), run.threads[1].process), ("worker", ProcessId(0)));
     assert_eq!((run.threads[1].began_ns, run.threads[1].ended_ns), (100, Some(300)));
     assert_eq!(run.processes[0].ended_ns, Some(320), "with its last thread");
     let spent = |thread: u32| {
@@ -207,7 +208,7 @@ fn a_number_used_again_is_another_process() {
         0,
     );
     assert_eq!(run.processes.len(), 3);
-    assert_eq!(run.thread(run.samples.thread[0]).unwrap().process, 2);
+    assert_eq!(run.thread(run.samples.thread[0]).unwrap().process, ProcessId(2));
     assert_eq!(run.processes[1].ended_ns, Some(2));
     assert_eq!(run.processes[2].ended_ns, None);
 }

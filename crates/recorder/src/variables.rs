@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use record::data::Variable;
+use record::{data::Variable, ids::ProcessId};
 
 use super::{areas::AreaSpan, modules::Modules};
 
@@ -16,14 +16,14 @@ const LINE: u64 = 64;
 #[derive(Debug, Default)]
 pub(super) struct Variables {
     /// By process and first address: the end.
-    known: BTreeMap<(u32, u64), u64>,
+    known: BTreeMap<(ProcessId, u64), u64>,
 }
 
 impl Variables {
     /// The variable at an address of a process, if it has not been found before.
     pub fn touch(
         &mut self,
-        process: u32,
+        process: ProcessId,
         address: u64,
         spans: &[AreaSpan],
         modules: &mut Modules,

@@ -10,7 +10,7 @@ use std::{
 use record::{
     data::{AreaKind, BlockKind},
     file::read,
-    ids::{PlaceId, ThreadId},
+    ids::{PlaceId, ProcessId, ThreadId},
     run::Run,
 };
 use tempfile::TempDir;
@@ -177,7 +177,7 @@ fn forked_processes_inherit() {
     assert_eq!(run.processes.len(), 2);
     let mut logs: Vec<_> = run.data.heap.iter().map(|log| (log.process, log.inherits)).collect();
     logs.sort_unstable();
-    assert_eq!(logs, [(0, None), (1, Some(0))]);
+    assert_eq!(logs, [(ProcessId(0), None), (ProcessId(1), Some(ProcessId(0)))]);
 }
 
 #[test]

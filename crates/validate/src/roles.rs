@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use kernels::{
     KernelCatalogue,
     description::{Amount, Description, IntegerOp, KernelShape, Op, RegisterLife, StreamPattern},
-    parse::KernelFileError,
 };
+use machine::DataFileError;
 
 use crate::claims;
 
@@ -187,7 +187,7 @@ pub struct JudgingKernels {
 
 impl JudgingKernels {
     /// Of a catalogue: those that `claims.toml` names, and all that a user added.
-    pub fn of(kernels: &KernelCatalogue) -> Result<Self, KernelFileError> {
+    pub fn of(kernels: &KernelCatalogue) -> Result<Self, DataFileError> {
         let shipped = KernelCatalogue::builtin()?;
         let shipped: HashSet<&str> = shipped.iter().map(kernels::Kernel::name).collect();
         let named = claims::kernels();

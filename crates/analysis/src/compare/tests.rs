@@ -1,12 +1,18 @@
 use record::{
-    ids::ModuleId,
-    run::{Ending, ModuleKind, Usage},
+    ids::{FunctionId, ModuleId, PlaceId},
+    run::{Ending, Function, LineRange, Module, ModuleKind, Place, Usage},
 };
 
 use super::*;
 use crate::findings::*;
 
-fn run(wall_ns: u64, functions: &[(&str, u64, f64)]) -> Findings {
+/// A run whose functions have no more than names.
+fn run(wall_ns: u64, functions: &[(&str, u64, f64)]) -> ComparedRun {
+    let findings = findings(wall_ns, functions);
+    ComparedRun::of(&crate::timer::tests::run(&[0xc3], &[]), findings)
+}
+
+fn findings(wall_ns: u64, functions: &[(&str, u64, f64)]) -> Findings {
     let split = |samples: u64, loads: f64| Split {
         samples,
         loads,
@@ -137,4 +143,111 @@ fn without_samples_only_clocks_are_compared() {
     let work = row(&result.functions, "work");
     assert_eq!((work.before_ns, work.change), (None, None));
     assert!(result.remarks.iter().any(|remark| remark.contains("no samples")));
+}
+
+/// A build of a program with functions called `work`: where each begins, in which source file, how many samples it has.
+struct BuiltProgram {
+    path: &'static str,
+    build: &'static str,
+    works: Vec<(u64, Option<&'static str>, u64)>,
+}
+
+impl BuiltProgram {
+    fn run(&self) -> ComparedRun {
+        let mut run = crate::timer::tests::run(&[0x90, 0xc3], &[]);
+        let build_id = Some(self.build.to_owned());
+        run.modules = vec![Module { path: self.path.to_owned(), build_id, ..run.modules[0].clone() }];
+        let first = run.functions[0].clone();
+        (run.functions, run.places) = (Vec::new(), Vec::new());
+        (run.lines, run.files) = (Vec::new(), Vec::new());
+        for (index, &(start, file, samples)) in self.works.iter().enumerate() {
+            run.functions.push(Function { start, end: start + 2, name: "work".into(), ..first.clone() });
+            let function = Some(FunctionId::of(index));
+            run.places.push(Place { module: ModuleId(0), address: start + 1, function });
+            if file.is_some() {
+                let range =
+                    LineRange { module: ModuleId(0), start, end: start + 2, file: index as u32, line: 1 };
+                run.lines.push(range);
+            }
+            run.files.push(file.unwrap_or("none").to_owned());
+            for _ in 0..samples {
+                run.samples.time_ns.push(run.samples.time_ns.len() as u64 * 1_000_000);
+                run.samples.thread.push(record::ids::ThreadId(0));
+                run.samples.cpu.push(0);
+                run.samples.place.push(PlaceId::of(index));
+                run.samples.address.push(None);
+            }
+        }
+        run.functions.iter_mut().for_each(|function| function.symbol = Some("work".into()));
+        let findings = crate::timer::analyse(&run, None, &crate::timer::TimerOptions::default());
+        ComparedRun::of(&run, findings)
+    }
+}
+
+/// Samples before and after of each row, the largest change first.
+fn samples(result: &Comparison) -> Vec<(f64, f64)> {
+    let samples = |ns: Option<f64>| (ns.unwrap() / 1e6).round();
+    result.functions.iter().map(|row| (samples(row.before_ns), samples(row.after_ns))).collect()
+}
+
+fn compared(before: BuiltProgram, after: BuiltProgram) -> Comparison {
+    compare(&[before.run()], &[after.run()])
+}
+
+#[test]
+fn two_static_functions_of_one_name_in_two_files_are_two_rows() {
+    let works = |a, b| vec![(0x1000, Some("/s/a.c"), a), (0x2000, Some("/s/b.c"), b)];
+    let before = BuiltProgram { path: "/p", build: "01", works: works(100, 500) };
+    let moved = vec![(0x1800, Some("/s/a.c"), 400), (0x2800, Some("/s/b.c"), 490)];
+    let after = BuiltProgram { path: "/p", build: "02", works: moved };
+    let result = compared(before, after);
+    assert_eq!(samples(&result), [(100.0, 400.0), (500.0, 490.0)]);
+    let file = |row: &CompareRow| row.function.as_ref().unwrap().file.clone().unwrap();
+    assert_eq!(result.functions.iter().map(file).collect::<Vec<_>>(), ["/s/a.c", "/s/b.c"]);
+}
+
+#[test]
+fn a_function_of_another_file_is_not_the_one_that_is_gone() {
+    let one =
+        |build, file, samples| BuiltProgram { path: "/p", build, works: vec![(0x1000, Some(file), samples)] };
+    let result = compared(one("01", "/s/a.c", 300), one("02", "/s/b.c", 200));
+    assert_eq!(samples(&result), [(300.0, 0.0), (0.0, 200.0)]);
+}
+
+#[test]
+fn in_one_build_the_address_tells_functions_of_one_file_apart() {
+    let build = |a, b| BuiltProgram {
+        path: "/p",
+        build: "01",
+        works: vec![(0x1000, Some("/s/inline.h"), a), (0x2000, Some("/s/inline.h"), b)],
+    };
+    let result = compared(build(100, 500), build(400, 500));
+    assert_eq!(samples(&result), [(100.0, 400.0), (500.0, 500.0)]);
+    assert_eq!(result.functions[0].function.as_ref().unwrap().address, Some(0x1000));
+    assert!(!result.remarks.iter().any(|remark| remark.contains("together")), "{:?}", result.remarks);
+}
+
+#[test]
+fn what_two_builds_do_not_tell_apart_is_taken_together_and_said() {
+    let build =
+        |build, a, b| BuiltProgram { path: "/p", build, works: vec![(0x1000, None, a), (0x2000, None, b)] };
+    let result = compared(build("01", 100, 500), build("02", 400, 500));
+    assert_eq!(samples(&result), [(600.0, 900.0)]);
+    assert!(result.remarks.iter().any(|remark| remark.contains("together")), "{:?}", result.remarks);
+}
+
+#[test]
+fn a_program_built_in_another_folder_is_the_same_program() {
+    let works = |a, b| vec![(0x1000, Some("/old/a.c"), a), (0x2000, Some("/old/b.c"), b)];
+    let before = BuiltProgram { path: "/old/app", build: "01", works: works(100, 500) };
+    let moved = vec![(0x1800, Some("/new/a.c"), 400), (0x2800, Some("/new/b.c"), 490)];
+    let after = BuiltProgram { path: "/new/app", build: "02", works: moved };
+    assert_eq!(samples(&compared(before, after)), [(100.0, 400.0), (500.0, 490.0)]);
+}
+
+#[test]
+fn debug_information_on_one_side_alone_makes_no_other_function() {
+    let one = |build, file, samples| BuiltProgram { path: "/p", build, works: vec![(0x1000, file, samples)] };
+    let result = compared(one("01", None, 300), one("02", Some("/s/a.c"), 200));
+    assert_eq!(samples(&result), [(300.0, 200.0)]);
 }

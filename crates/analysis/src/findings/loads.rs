@@ -1,9 +1,12 @@
 //! Findings about loads that the processor sampled itself.
 
-use record::loads::DataOrigin;
+use record::{
+    ids::{FunctionId, ModuleId},
+    loads::DataOrigin,
+};
 use serde::{Deserialize, Serialize};
 
-use super::KnownLimits;
+use super::{KnownLimits, ObjectId};
 
 /// Sampled loads: all of them, by function and by object.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -11,18 +14,33 @@ pub struct LoadFindings {
     /// All together.
     pub all: LoadSummary,
     /// By function, those with most first.
-    pub functions: Vec<LoadsOf>,
+    pub functions: Vec<FunctionLoads>,
     /// By the object they read, those with most first; loads without an address are in none.
-    pub objects: Vec<LoadsOf>,
+    pub objects: Vec<ObjectLoads>,
 }
 
-/// Sampled loads of one function or object.
+/// Sampled loads of one function.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LoadsOf {
-    /// The function or the object, as elsewhere in the findings.
+pub struct FunctionLoads {
+    /// Which function of the recording it is; none of code that belongs to no known function.
+    pub function: Option<FunctionId>,
+    /// The name for people, as elsewhere in the findings.
     pub name: String,
-    /// The module of a function.
+    /// Which module of the recording it is in.
+    pub module_id: ModuleId,
+    /// The module's path, if the recording has it.
     pub module: Option<String>,
+    /// What they say.
+    pub loads: LoadSummary,
+}
+
+/// Sampled loads of one object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ObjectLoads {
+    /// Which one it is in the recording.
+    pub id: ObjectId,
+    /// The name for people, as elsewhere in the findings.
+    pub name: String,
     /// What they say.
     pub loads: LoadSummary,
 }

@@ -38,9 +38,30 @@ pub enum ObjectKind {
     Unknown,
 }
 
+/// Which object it is, by the rows of its recording: names may stand for several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ObjectId {
+    /// A variable, by its index among those of the run.
+    Variable(u32),
+    /// Blocks of one allocation site and one class of sizes.
+    Heap {
+        /// Index of the site.
+        site: u32,
+        /// Blocks of 2ⁿ bytes and more, below twice that.
+        size_class: u32,
+    },
+    /// A stretch of address space, by its index.
+    Area(u32),
+    /// No mapping is known.
+    Unknown,
+}
+
 /// One object, or all blocks of one allocation site and class of sizes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ObjectFinding {
+    /// Which one it is in the recording.
+    pub id: ObjectId,
     /// For people: a variable's name, `block of 64 MiB from build_table`, `stack of thread 17`.
     pub name: String,
     /// What it is.

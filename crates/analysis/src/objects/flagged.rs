@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::SpaceKey;
 use crate::{
-    findings::{Flagged, FlaggedPart, Timeline},
+    findings::{Flagged, FlaggedPart, ObjectId, Timeline},
     statistics,
 };
 
@@ -27,7 +26,7 @@ impl FlaggedSum {
 pub(super) struct FlaggedTally {
     all: FlaggedSum,
     symbols: BTreeMap<usize, FlaggedSum>,
-    objects: HashMap<SpaceKey, FlaggedSum>,
+    objects: HashMap<ObjectId, FlaggedSum>,
 }
 
 impl FlaggedTally {
@@ -40,12 +39,12 @@ impl FlaggedTally {
     }
 
     /// A sample whose data is known.
-    pub fn data(&mut self, key: SpaceKey, loads: f64) {
+    pub fn data(&mut self, key: ObjectId, loads: f64) {
         self.objects.entry(key).or_default().add(loads);
     }
 
     /// What they say; none without a flag.
-    pub fn finding(&self, timeline: &Timeline, ranks: &HashMap<SpaceKey, u32>) -> Option<Flagged> {
+    pub fn finding(&self, timeline: &Timeline, ranks: &HashMap<ObjectId, u32>) -> Option<Flagged> {
         let intervals = timeline.intervals.iter().filter(|interval| interval.flagged).count() as u64;
         (intervals > 0).then(|| Flagged {
             intervals,

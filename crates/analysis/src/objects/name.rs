@@ -6,34 +6,33 @@ use record::{
     run::Run,
 };
 
-use super::SpaceKey;
-use crate::findings::{ObjectKind, ObjectSite, SourceLine};
+use crate::findings::{ObjectId, ObjectKind, ObjectSite, SourceLine};
 
 /// The name for people; of one block where it stands for one of that many bytes.
-pub(crate) fn of(run: &Run, key: &SpaceKey, one_block: Option<u64>) -> String {
+pub(crate) fn of(run: &Run, key: &ObjectId, one_block: Option<u64>) -> String {
     match key {
-        SpaceKey::Variable(index) => {
+        ObjectId::Variable(index) => {
             run.data.variables.get(*index as usize).map_or_else(String::new, |variable| variable.name.clone())
         }
-        SpaceKey::Heap(site, class) => {
+        ObjectId::Heap { site, size_class } => {
             let site = run.data.sites.get(*site as usize);
             if let Some(variable) = site.and_then(|site| site.variable.clone()) {
                 return variable;
             }
             let function = site.map_or("unknown code", |site| site.function.as_str());
-            let what =
-                one_block.map_or_else(|| size_class(*class), |bytes| format!("block of {}", Bytes(bytes)));
+            let several = || size_class_words(*size_class);
+            let what = one_block.map_or_else(several, |bytes| format!("block of {}", Bytes(bytes)));
             format!("{what} from {function}")
         }
-        SpaceKey::Area(index) => {
+        ObjectId::Area(index) => {
             run.data.areas.get(*index as usize).map_or_else(String::new, |area| area_name(run, area))
         }
-        SpaceKey::Unknown => "memory of no known mapping".to_owned(),
+        ObjectId::Unknown => "memory of no known mapping".to_owned(),
     }
 }
 
 /// `blocks of 64 to 128 KiB`.
-fn size_class(class: u32) -> String {
+fn size_class_words(class: u32) -> String {
     let (shift, unit) = match class {
         0..10 => (0, "B"),
         10..20 => (10, "KiB"),
@@ -56,23 +55,23 @@ fn area_name(run: &Run, area: &Area) -> String {
 }
 
 /// What kind of memory it is.
-pub(super) fn kind(run: &Run, key: &SpaceKey) -> ObjectKind {
+pub(super) fn kind(run: &Run, key: &ObjectId) -> ObjectKind {
     match key {
-        SpaceKey::Variable(_) => ObjectKind::Global,
-        SpaceKey::Heap(..) => ObjectKind::Heap,
-        SpaceKey::Area(index) => match run.data.areas.get(*index as usize).map(|area| &area.kind) {
+        ObjectId::Variable(_) => ObjectKind::Global,
+        ObjectId::Heap { .. } => ObjectKind::Heap,
+        ObjectId::Area(index) => match run.data.areas.get(*index as usize).map(|area| &area.kind) {
             Some(AreaKind::Stack(_)) => ObjectKind::Stack,
             Some(AreaKind::File(_)) => ObjectKind::File,
             Some(AreaKind::Heap | AreaKind::Anonymous) => ObjectKind::Anonymous,
             None => ObjectKind::Unknown,
         },
-        SpaceKey::Unknown => ObjectKind::Unknown,
+        ObjectId::Unknown => ObjectKind::Unknown,
     }
 }
 
 /// Where it was allocated.
-pub(super) fn site(run: &Run, key: &SpaceKey) -> Option<ObjectSite> {
-    let SpaceKey::Heap(index, _) = key else { return None };
+pub(super) fn site(run: &Run, key: &ObjectId) -> Option<ObjectSite> {
+    let ObjectId::Heap { site: index, .. } = key else { return None };
     let site = run.data.sites.get(*index as usize)?;
     Some(ObjectSite {
         function: site.function.clone(),
@@ -101,8 +100,7 @@ pub(super) fn remarks(run: &Run, addressed: u64, operands: u64) -> Vec<String> {
     }
     for log in &run.data.heap {
         if let Some(problem) = &log.problem {
-            let name =
-                run.processes.get(log.process as usize).map_or("a process", |process| process.name.as_str());
+            let name = run.process(log.process).map_or("a process", |process| process.name.as_str());
             remarks.push(format!("The allocations of {name} are not whole: {problem}."));
         }
     }

@@ -4,26 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use record::{
     data::{Area, AreaKind, BlockKind, HeapBlock},
+    ids::ProcessId,
     run::Run,
 };
 
-use crate::findings::{KnownLimits, ObjectPages};
+use crate::findings::{KnownLimits, ObjectId, ObjectPages};
 
 /// A block this near to a small one that was written down is most likely of the same site.
 const NEAR_BYTES: u64 = 64 << 10;
-
-/// An object, as samples are counted on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum SpaceKey {
-    /// Index among the variables of the run.
-    Variable(u32),
-    /// Site, and the class of sizes: blocks of 2ⁿ bytes and more, below twice that.
-    Heap(u32, u32),
-    /// Index of the area.
-    Area(u32),
-    /// No mapping is known.
-    Unknown,
-}
 
 /// A block where it lies.
 #[derive(Clone, Copy)]
@@ -36,13 +24,13 @@ struct Lying {
 pub(crate) struct Spaces<'a> {
     run: &'a Run,
     /// By process: first address of each block that is alive.
-    alive: HashMap<u32, BTreeMap<u64, Lying>>,
+    alive: HashMap<ProcessId, BTreeMap<u64, Lying>>,
     /// The next block to come.
     next: usize,
     /// Processes that took over the blocks of their parent.
-    begun: BTreeSet<u32>,
+    begun: BTreeSet<ProcessId>,
     /// Blocks that samples touched, by object.
-    touched: HashMap<SpaceKey, BTreeSet<u32>>,
+    touched: HashMap<ObjectId, BTreeSet<u32>>,
 }
 
 impl<'a> Spaces<'a> {
@@ -51,16 +39,16 @@ impl<'a> Spaces<'a> {
     }
 
     /// What lies there. Moments must not go back by more than a little.
-    pub fn find(&mut self, process: u32, address: u64, time_ns: u64) -> SpaceKey {
+    pub fn find(&mut self, process: ProcessId, address: u64, time_ns: u64) -> ObjectId {
         self.advance(time_ns);
         if let Some((key, block)) = self.block(process, address) {
             self.touched.entry(key).or_default().insert(block);
             return key;
         }
         if let Some(variable) = self.variable(process, address) {
-            return SpaceKey::Variable(variable);
+            return ObjectId::Variable(variable);
         }
-        self.area(process, address).map_or(SpaceKey::Unknown, SpaceKey::Area)
+        self.area(process, address).map_or(ObjectId::Unknown, ObjectId::Area)
     }
 
     /// Lets blocks come up to a moment.
@@ -73,7 +61,7 @@ impl<'a> Spaces<'a> {
     }
 
     /// A forked process begins with what its parent had.
-    fn begin(&mut self, process: u32) {
+    fn begin(&mut self, process: ProcessId) {
         if !self.begun.insert(process) {
             return;
         }
@@ -100,7 +88,7 @@ impl<'a> Spaces<'a> {
     }
 
     /// The block at an address, or a small one beside it.
-    fn block(&mut self, process: u32, address: u64) -> Option<(SpaceKey, u32)> {
+    fn block(&mut self, process: ProcessId, address: u64) -> Option<(ObjectId, u32)> {
         self.begin(process);
         let blocks = self.alive.get(&process)?;
         let below = blocks.range(..=address).next_back();
@@ -124,12 +112,12 @@ impl<'a> Spaces<'a> {
         is_heap.then(|| self.key(nearest).map(|key| (key, nearest))).flatten()
     }
 
-    fn key(&self, block: u32) -> Option<SpaceKey> {
+    fn key(&self, block: u32) -> Option<ObjectId> {
         let block = self.run.data.blocks.get(block as usize)?;
-        Some(SpaceKey::Heap(block.site?, block.size_bytes.max(1).ilog2()))
+        Some(ObjectId::Heap { site: block.site?, size_class: block.size_bytes.max(1).ilog2() })
     }
 
-    fn variable(&self, process: u32, address: u64) -> Option<u32> {
+    fn variable(&self, process: ProcessId, address: u64) -> Option<u32> {
         let variables = &self.run.data.variables;
         let found = variables.iter().position(|variable| {
             variable.process == process && (variable.start..variable.end).contains(&address)
@@ -137,7 +125,7 @@ impl<'a> Spaces<'a> {
         u32::try_from(found).ok()
     }
 
-    fn area(&self, process: u32, address: u64) -> Option<u32> {
+    fn area(&self, process: ProcessId, address: u64) -> Option<u32> {
         let areas = &self.run.data.areas;
         let after = areas.partition_point(|area| (area.process, area.start) <= (process, address));
         let found = after.checked_sub(1)?;
@@ -146,13 +134,13 @@ impl<'a> Spaces<'a> {
     }
 
     /// Bytes of an object, as far as known.
-    pub fn size(&self, key: &SpaceKey) -> KnownLimits<u64> {
+    pub fn size(&self, key: &ObjectId) -> KnownLimits<u64> {
         match key {
-            SpaceKey::Variable(index) => self.run.data.variables.get(*index as usize).map_or_else(
+            ObjectId::Variable(index) => self.run.data.variables.get(*index as usize).map_or_else(
                 || KnownLimits::Missing("no such variable".to_owned()),
                 |found| KnownLimits::Value(found.end - found.start),
             ),
-            SpaceKey::Heap(..) => {
+            ObjectId::Heap { .. } => {
                 let blocks = self.touched.get(key).into_iter().flatten();
                 let blocks = blocks.filter_map(|&block| self.run.data.blocks.get(block as usize));
                 let (mut bytes, mut small) = (0, false);
@@ -167,34 +155,34 @@ impl<'a> Spaces<'a> {
                     }
                 }
             }
-            SpaceKey::Area(index) => self.run.data.areas.get(*index as usize).map_or_else(
+            ObjectId::Area(index) => self.run.data.areas.get(*index as usize).map_or_else(
                 || KnownLimits::Missing("no such area".to_owned()),
                 |area| KnownLimits::Value(area.end - area.start),
             ),
-            SpaceKey::Unknown => KnownLimits::Missing("no mapping is known there".to_owned()),
+            ObjectId::Unknown => KnownLimits::Missing("no mapping is known there".to_owned()),
         }
     }
 
     /// Blocks of an object that samples touched, or came near to.
-    pub fn blocks(&self, key: &SpaceKey) -> u64 {
+    pub fn blocks(&self, key: &ObjectId) -> u64 {
         self.touched.get(key).map_or(1, |blocks| blocks.len() as u64)
     }
 
     /// Pages of the areas that an object lies in.
-    pub fn pages(&self, key: &SpaceKey) -> KnownLimits<ObjectPages> {
-        let area_of = |process: u32, address: u64| self.area(process, address);
+    pub fn pages(&self, key: &ObjectId) -> KnownLimits<ObjectPages> {
+        let area_of = |process: ProcessId, address: u64| self.area(process, address);
         let areas: BTreeSet<u32> = match key {
-            SpaceKey::Area(index) => [*index].into(),
-            SpaceKey::Heap(..) => {
+            ObjectId::Area(index) => [*index].into(),
+            ObjectId::Heap { .. } => {
                 let blocks = self.touched.get(key).into_iter().flatten();
                 let blocks = blocks.filter_map(|&block| self.run.data.blocks.get(block as usize));
                 blocks.filter_map(|block| area_of(block.process, block.address)).collect()
             }
-            SpaceKey::Variable(index) => {
+            ObjectId::Variable(index) => {
                 let variable = self.run.data.variables.get(*index as usize);
                 variable.and_then(|found| area_of(found.process, found.start)).into_iter().collect()
             }
-            SpaceKey::Unknown => BTreeSet::new(),
+            ObjectId::Unknown => BTreeSet::new(),
         };
         let mut pages = ObjectPages::default();
         for area in areas.iter().filter_map(|&area| self.run.data.areas.get(area as usize)) {

@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use code::blame::AddressBehind;
-use record::ids::ThreadId;
+use record::ids::{ProcessId, ThreadId};
 
-use super::SpaceKey;
 use crate::{
-    findings::Pattern,
+    findings::{ObjectId, Pattern},
     timer::{AccessKind, BlamedWaits},
 };
 
@@ -20,7 +19,7 @@ const MOST_LINES: usize = 1 << 20;
 /// One sample on data.
 #[derive(Clone, Copy)]
 pub(super) struct ObjectTouch {
-    pub process: u32,
+    pub process: ProcessId,
     pub thread: ThreadId,
     pub address: u64,
     pub access: AccessKind,
@@ -64,7 +63,7 @@ pub(super) struct At {
 /// Samples on one line.
 #[derive(Clone, Default)]
 pub(super) struct LineSum {
-    pub key: Option<SpaceKey>,
+    pub key: Option<ObjectId>,
     pub waiting: f64,
     pub uses: BTreeMap<At, u64>,
 }
@@ -76,9 +75,9 @@ pub(super) struct ObjectTally {
     pub loads: f64,
     /// All waiting on stores, atomics and fences.
     pub other: f64,
-    objects: HashMap<SpaceKey, TouchSum>,
+    objects: HashMap<ObjectId, TouchSum>,
     /// By process and line.
-    pub lines: BTreeMap<(u32, u64), LineSum>,
+    pub lines: BTreeMap<(ProcessId, u64), LineSum>,
 }
 
 impl ObjectTally {
@@ -89,7 +88,7 @@ impl ObjectTally {
     }
 
     /// A sample whose address is known.
-    pub fn add(&mut self, key: &SpaceKey, touch: ObjectTouch) {
+    pub fn add(&mut self, key: &ObjectId, touch: ObjectTouch) {
         let sum = self.objects.entry(*key).or_default();
         sum.samples += 1;
         sum.next_address += u64::from(touch.access.behind == AddressBehind::Next);
@@ -124,7 +123,7 @@ impl ObjectTally {
     }
 
     /// Objects with most waiting on loads first; then by samples, then in a fixed order.
-    pub fn ranked(&self) -> Vec<(&SpaceKey, &TouchSum)> {
+    pub fn ranked(&self) -> Vec<(&ObjectId, &TouchSum)> {
         let mut all: Vec<_> = self.objects.iter().collect();
         all.sort_by(|a, b| {
             b.1.loads.total_cmp(&a.1.loads).then(b.1.samples.cmp(&a.1.samples)).then(a.0.cmp(b.0))

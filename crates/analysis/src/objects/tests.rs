@@ -1,6 +1,10 @@
 //! Runs made by hand: samples with addresses, and memory they lie in.
 
-use record::{data::*, ids::ThreadId, run::Run};
+use record::{
+    data::*,
+    ids::{ProcessId, ThreadId},
+    run::Run,
+};
 
 use super::*;
 use crate::{
@@ -37,11 +41,11 @@ fn site(name: &str) -> Site {
 }
 
 fn block(time_ns: u64, address: u64, size_bytes: u64, kind: BlockKind, site: Option<u32>) -> HeapBlock {
-    HeapBlock { process: 0, time_ns, address, size_bytes, kind, tid: 7, site }
+    HeapBlock { process: ProcessId(0), time_ns, address, size_bytes, kind, tid: 7, site }
 }
 
 fn area(start: u64, end: u64, kind: AreaKind) -> Area {
-    Area { process: 0, start, end, kind, pages: None }
+    Area { process: ProcessId(0), start, end, kind, pages: None }
 }
 
 #[test]
@@ -96,7 +100,7 @@ fn what_was_unmapped_is_gone_and_variables_and_stacks_are_named() {
     ];
     let module = "/p".to_owned();
     run.data.variables =
-        vec![Variable { process: 0, start: 0x6000, end: 0x6100, name: "table".into(), module }];
+        vec![Variable { process: ProcessId(0), start: 0x6000, end: 0x6100, name: "table".into(), module }];
     run.data.areas = vec![
         area(0x5000, 0x7000, AreaKind::File("/p".into())),
         area(0x7000, 0x8000, AreaKind::Stack(ThreadId(0))),
@@ -119,10 +123,11 @@ fn a_forked_process_begins_with_its_parents_blocks() {
     let samples: Vec<_> = (0..100).map(|i| (LOADED, Some(0x1000_0000 + i * 64))).collect();
     let mut run = run(&CODE, &samples);
     run.processes.push(run.processes[0].clone());
-    run.threads[0].process = 1;
+    run.threads[0].process = ProcessId(1);
     run.data.sites = vec![site("before")];
     run.data.blocks = vec![block(0, 0x1000_0000, 1 << 20, BlockKind::Large, Some(0))];
-    run.data.heap = vec![HeapLog { process: 1, inherits: Some(0), began_ns: 1, problem: None }];
+    run.data.heap =
+        vec![HeapLog { process: ProcessId(1), inherits: Some(ProcessId(0)), began_ns: 1, problem: None }];
     let (_, objects) = found(&run);
     assert_eq!(objects.objects[0].name, "block of 1 MiB from before");
 }

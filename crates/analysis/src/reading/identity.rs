@@ -28,8 +28,13 @@ fn two_pieces(apart: u64, module: ModuleId) -> Run {
     run.functions.push(Function { module, start, end: start + SECOND.len() as u64, code, ..first });
     run.places.push(Place { module, address: start + LOADED, function: Some(FunctionId(1)) });
     run.samples.place[39..].fill(PlaceId(1));
-    let area =
-        |start| Area { process: 0, start, end: start + 0x1000_0000, kind: AreaKind::Anonymous, pages: None };
+    let area = |start| Area {
+        process: ProcessId(0),
+        start,
+        end: start + 0x1000_0000,
+        kind: AreaKind::Anonymous,
+        pages: None,
+    };
     run.data.areas = vec![area(0x1000_0000), area(0x2000_0000)];
     run
 }

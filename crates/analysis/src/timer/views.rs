@@ -41,7 +41,7 @@ pub(crate) fn threads(run: &Run, tally: &Tally) -> Vec<ThreadFinding> {
         found.push(ThreadFinding {
             id: ThreadId::of(index),
             tid: thread.tid,
-            pid: run.processes.get(thread.process as usize).map_or(thread.tid, |process| process.pid),
+            pid: run.process(thread.process).map_or(thread.tid, |process| process.pid),
             name: thread.name.clone(),
             user_share: *samples as f64 / all,
             split: split(sum, *samples),

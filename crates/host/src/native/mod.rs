@@ -16,12 +16,11 @@ use events::Scope;
 use kernels::{
     Job, KernelCatalogue, PagePolicy, Workload,
     memory::{Buffer, HUGE_PAGE, Placement},
-    parse::KernelFileError,
     scenario::{Plan, truth::Pass},
     workload::{Run, WorkloadError},
 };
 use machine::{
-    Bytes, CpuSet, Source, Topology,
+    Bytes, CpuSet, DataFileError, Source, Topology,
     profile::{Overheads, Timer},
 };
 use record::bench::BackingPages;
@@ -74,7 +73,7 @@ pub struct Native {
 
 impl Native {
     /// The machine we run on, which is also the one at `source`.
-    pub fn new(source: &Source, seed: u64) -> Result<Self, KernelFileError> {
+    pub fn new(source: &Source, seed: u64) -> Result<Self, DataFileError> {
         Ok(Self::with_kernels(source, KernelCatalogue::builtin()?, seed))
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use analysis::findings::Findings;
+use analysis::compare::ComparedRun;
 
 use super::recording;
 use crate::{
@@ -76,9 +76,10 @@ pub fn run(args: &CompareArgs) -> Result<(), Failure> {
     Err(Failure::Measurement(format!("{}, more than {:.1} %", slower.join(" and "), limit * 100.0)))
 }
 
-fn all(paths: &[PathBuf]) -> Result<Vec<Findings>, Failure> {
-    paths
-        .iter()
-        .map(|path: &PathBuf| recording::read(Path::new(path)).map(|read| read.reading.findings))
-        .collect()
+fn all(paths: &[PathBuf]) -> Result<Vec<ComparedRun>, Failure> {
+    let one = |path: &PathBuf| {
+        let read = recording::read(Path::new(path))?;
+        Ok(ComparedRun::of(&read.run, read.reading.findings))
+    };
+    paths.iter().map(one).collect()
 }

@@ -1,6 +1,7 @@
 //! `memwall doctor`: what can be measured here.
 
 use machine::{Source, Topology};
+use record::doctor::{Leftover, LeftoverFate};
 use report::json::DoctorDocument;
 
 use crate::{
@@ -40,7 +41,7 @@ pub fn run(options: &Doctor, machine: &Target) -> Result<(), Failure> {
     };
     let trusted = trust::of(machine);
     let leftovers = match machine {
-        Target::Native => recorder::leftovers(),
+        Target::Native => [recorder::leftovers(), monitoring_groups()].concat(),
         Target::Simulated(_) => Vec::new(),
     };
     let document = DoctorDocument { checkup: &checkup, validation: trusted.basis(), leftovers: &leftovers };
@@ -49,4 +50,10 @@ pub fn run(options: &Doctor, machine: &Target) -> Result<(), Failure> {
         let trust = report::terminal::trust::section(trusted.basis(), trust::now(), columns);
         text + "\n" + &trust + &report::terminal::doctor::leftovers(&leftovers, columns)
     })
+}
+
+/// Monitoring groups of memwalls that were killed.
+fn monitoring_groups() -> Vec<Leftover> {
+    let groups = pmu::counting::abandoned_groups(&Source::live()).into_iter();
+    groups.map(|path| Leftover { path, bytes: 0, fate: LeftoverFate::NextCount }).collect()
 }

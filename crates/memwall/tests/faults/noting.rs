@@ -199,7 +199,7 @@ fn check_family(place: &Place, name: &str, fork_call: &str) -> Tried {
     for line in shown.lines() {
         let (number, pid) = line.split_once(' ').expect("two numbers");
         let block = block_of(&run, 600_000 + number.parse::<u64>().expect("a number"));
-        assert_eq!(run.processes[block.process as usize].pid.to_string(), pid);
+        assert_eq!(run.processes[block.process.index()].pid.to_string(), pid);
         check_site(&run, block, "own");
     }
     Held
@@ -248,7 +248,7 @@ fn pid_namespace() -> Tried {
     let Some(family) = family(&place, "storm", "fork()") else { return Missing("C compiler") };
     let script = format!("{} 3; sleep 0.5; {}", text(&chain), text(&family));
     let (_, run) = recorded(&place, &["unshare", "--pid", "--fork", "sh", "-c", &script]);
-    let executable = |block: &HeapBlock| run.processes[block.process as usize].executable.clone();
+    let executable = |block: &HeapBlock| run.processes[block.process.index()].executable.clone();
     for number in 1..=3 {
         let block = block_of(&run, 700_000 + number);
         check_site(&run, block, "own");
@@ -257,7 +257,8 @@ fn pid_namespace() -> Tried {
     // Forked processes that were gone before they could be asked for their number are left out, and counted.
     let blocks: Vec<&HeapBlock> =
         run.data.blocks.iter().filter(|block| (600_000..600_020).contains(&block.size_bytes)).collect();
-    let processes: std::collections::BTreeSet<u32> = blocks.iter().map(|block| block.process).collect();
+    let processes: std::collections::BTreeSet<record::ids::ProcessId> =
+        blocks.iter().map(|block| block.process).collect();
     assert_eq!(processes.len(), blocks.len());
     assert!(blocks.iter().all(|block| executable(block).as_deref() == Some(text(&family))));
     let is_told = run.remarks.iter().any(|remark| remark.contains("could not be told whose"));

@@ -55,6 +55,11 @@ pub const FAULTS: &[Fault] = &[
         held: half_begun,
     },
     Fault {
+        name: "the disk is full before or while the program runs",
+        must_hold: "its output stays; a recording that is lost is said, exit code 1",
+        held: full_disk,
+    },
+    Fault {
         name: "two thirds of the kernel's records are lost",
         must_hold: "times are the kernel's, what is estimated is marked",
         held: lost_records,
@@ -63,6 +68,11 @@ pub const FAULTS: &[Fault] = &[
         name: "memwall is killed and leaves its folders",
         must_hold: "the next one removes what nobody needs; the doctor shows the rest",
         held: left_behind,
+    },
+    Fault {
+        name: "helpers of the program outlive it",
+        must_hold: "the library stays for them, and goes with a later recording",
+        held: outlived,
     },
     Fault {
         name: "what looks left behind is not, or is somebody else's",
@@ -262,6 +272,50 @@ fn half_begun() -> Tried {
     Held
 }
 
+/// On a disk with so little room; `$memwall run` writes there, as does the program.
+fn on_small_disk(place: &Place, kib: u32, script: &str) -> Option<Output> {
+    fs::create_dir_all(place.path("disk")).expect("made");
+    let mounted = format!("mount -t tmpfs -o size={kib}k none disk && echo mounted >&2 && {{ {script}; }}");
+    let output = place
+        .command("unshare")
+        .args(["--mount", "bash", "-c", &mounted])
+        .env("memwall", memwall())
+        .output()
+        .ok()?;
+    said(&output.stderr).contains("mounted").then_some(output)
+}
+
+fn full_disk() -> Tried {
+    let place = Place::new();
+    // Not even an empty recording has room: the program does not start for a measurement that cannot be.
+    let start = "$memwall run -o disk/a.sqlite -- sh -c 'echo own; exit 3'";
+    let Some(output) = on_small_disk(&place, 64, start) else { return Missing(prerequisites::ROOT) };
+    let heard = said(&output.stderr);
+    assert_eq!((said(&output.stdout).as_str(), output.status.code()), ("", Some(1)), "{heard}");
+    assert!(heard.contains("full") || heard.contains("space"), "{heard}");
+    // The program fills it: what was measured before is kept in the room that was reserved, and its exit code is its own.
+    let fill = "head -c 20000000 /dev/zero > disk/rest 2>/dev/null";
+    let some = format!("$memwall run -o disk/a.sqlite -- bash -c 'echo own; {fill}; {}; exit 3'", busy(3));
+    let output = on_small_disk(&place, 1024, &some).expect("as before");
+    let heard = said(&output.stderr);
+    assert_eq!((said(&output.stdout).as_str(), output.status.code()), ("own\n", Some(3)), "{heard}");
+    // And where the recording is gone as well, the measurement has failed.
+    let gone = format!(
+        "$memwall run -o disk/a.sqlite -- bash -c 'echo own; until rm disk/a.sqlite; do :; done 2>/dev/null; {fill}; {}; exit 3'",
+        busy(2)
+    );
+    let output = on_small_disk(&place, 1024, &gone).expect("as before");
+    let heard = said(&output.stderr);
+    assert_eq!((said(&output.stdout).as_str(), output.status.code()), ("own\n", Some(1)), "{heard}");
+    assert!(heard.contains("nothing is kept in disk/a.sqlite"), "{heard}");
+    // A recording that nobody asked to keep lies among the temporary files.
+    let passing = format!("TMPDIR=$PWD/disk $memwall run -- bash -c 'echo own; {fill}; {}; exit 3'", busy(3));
+    let output = on_small_disk(&place, 1024, &passing).expect("as before");
+    let heard = said(&output.stderr);
+    assert_eq!((said(&output.stdout).as_str(), output.status.code()), ("own\n", Some(3)), "{heard}");
+    Held
+}
+
 fn lost_records() -> Tried {
     let place = Place::new();
     fs::write(place.path("a.sqlite"), include_bytes!("../run/recordings/imbalance.sqlite")).expect("written");
@@ -362,6 +416,32 @@ fn left_behind() -> Tried {
     run();
     assert_eq!(names_in(&temporary), Vec::<String>::new());
     assert_eq!(doctor(), Vec::<Value>::new());
+    Held
+}
+
+fn outlived() -> Tried {
+    let place = Place::new();
+    let temporary = temporary(&place);
+    let run = |script: &str| {
+        let mut memwall = place.memwall(&["run", "--text", "report.txt", "--", "sh", "-c", script]);
+        let output = memwall.env("TMPDIR", &temporary).output().expect("it starts");
+        assert!(output.status.success(), "{}", said(&output.stderr));
+        said(&output.stderr)
+    };
+    // It waits for a word, and starts another program then: that one loads the library.
+    let heard = run("(until [ -e end ]; do sleep 0.1; done; ls end > found 2>&1) >/dev/null 2>&1 & exit 0");
+    let left = names_in(&temporary);
+    assert!(left.len() == 1 && heard.contains(&left[0]), "{left:?}: {heard}");
+    run("true");
+    assert_eq!(names_in(&temporary), left, "somebody needs it");
+    fs::write(place.path("end"), "").expect("written");
+    let found = || fs::read_to_string(place.path("found")).unwrap_or_default();
+    until("the helper ended", || !found().is_empty());
+    assert_eq!(found(), "end\n", "no complaint of the loader");
+    until("nobody needs it", || {
+        run("true");
+        names_in(&temporary).is_empty()
+    });
     Held
 }
 

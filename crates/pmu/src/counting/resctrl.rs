@@ -1,10 +1,11 @@
 //! What resctrl monitoring knows of a program: its memory traffic and the cache it occupies.
 
+mod owner;
+
 use std::{
     fs::{self, OpenOptions},
     io::Write,
     path::{Path, PathBuf},
-    process,
     sync::atomic::{AtomicU32, Ordering},
     time::{Duration, Instant},
 };
@@ -14,9 +15,15 @@ use machine::Source;
 
 use super::{gather::CountedPart, seats};
 use crate::{CounterReading, Errno};
+use owner::GroupOwner;
 
 /// Where resctrl is mounted.
 const MOUNT: &str = "sys/fs/resctrl";
+
+/// Monitoring groups of memwalls that were killed: the next group that is made removes them.
+pub fn abandoned_groups(source: &Source) -> Vec<PathBuf> {
+    owner::abandoned(source)
+}
 
 /// A monitoring group of our own; removed when dropped, which gives its members back to the group they came from.
 #[derive(Debug)]
@@ -41,8 +48,10 @@ impl MonGroup {
                 "resctrl is mounted, and this processor monitors nothing: there is no info/L3_MON".into()
             );
         }
+        // Each takes one of few monitoring ids. One that cannot be removed stays, and the doctor shows it.
+        owner::abandoned(source).iter().for_each(|folder| drop(fs::remove_dir(folder)));
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let folder = mount.join("mon_groups").join(format!("memwall-{}-{number}", process::id()));
+        let folder = mount.join("mon_groups").join(GroupOwner::this(source).group_name(number));
         match fs::create_dir(&folder) {
             Ok(()) => Ok(Self { folder }),
             Err(error) => Err(match Errno::from(error) {
@@ -65,8 +74,8 @@ impl MonGroup {
     pub fn admit(&self, scope: &Scope, source: &Source) -> Result<(), String> {
         match scope {
             Scope::ThisThread => self.write("tasks", rustix::thread::gettid().as_raw_pid()),
-            // What they start is in the group from its first instruction.
-            Scope::Child(pid) => self.write("tasks", pid),
+            // What they start is in the group from its first instruction, whether asked for or not.
+            Scope::Child(id) | Scope::Thread(id) => self.write("tasks", id),
             Scope::Process(pid) => self.admit_threads(*pid, source),
             Scope::Cpus(cpus) => self.write("cpus_list", cpus),
             Scope::Cgroup(..) => {

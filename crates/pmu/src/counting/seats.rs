@@ -89,6 +89,7 @@ pub(super) fn seats(scope: &Scope, source: &Source) -> Result<Vec<Seat>, CountRe
     let failed = |what: String, reason: String| CountRefusal::Failed { what, reason };
     match scope {
         Scope::ThisThread => Ok(vec![Seat::this_thread()]),
+        Scope::Thread(tid) => Ok(vec![Seat { inherits: false, ..Seat::thread(*tid, false) }]),
         Scope::Child(pid) => Ok(vec![Seat::thread(*pid, true)]),
         Scope::Process(pid) => {
             let threads = threads(*pid, source).map_err(|error| {

@@ -69,6 +69,7 @@ fn describe(encoded: &Encoded) -> String {
 pub(super) fn whom(scope: &Scope) -> String {
     match scope {
         Scope::ThisThread => "this thread".into(),
+        Scope::Thread(tid) => format!("thread {tid}"),
         Scope::Child(pid) | Scope::Process(pid) => format!("process {pid}"),
         Scope::Cpus(cpus) => format!("CPUs {cpus}"),
         Scope::Cgroup(path, _) => format!("control group {path}"),

@@ -7,10 +7,11 @@ use std::{
     time::Instant,
 };
 
+use events::Scope;
 use perf_event_open_sys::bindings;
 
 use super::{
-    RecordLayout, RingRecord, Sampler, SamplerRequest, SamplingFailure, SamplingStart, Who,
+    RecordLayout, RingRecord, Sampler, SamplerRequest, SamplingFailure, SamplingStart,
     jitter::Periods,
     ring::Ring,
     sampler::{CpuRing, SamplerMember},
@@ -30,14 +31,19 @@ pub(super) fn open<'k>(
     request: &SamplerRequest,
 ) -> Result<Sampler<'k>, SamplingFailure> {
     let refused = |step, errno| SamplingFailure::new(request.words(), step, errno, request.need());
-    if request.cpus.is_empty() {
+    if request.sampled_cpus().is_empty() {
         let hint = "name at least one CPU that is online and has the event".to_owned();
         return Err(refused(NextStep::Open, Errno(libc::EINVAL)).with_hint(hint));
     }
-    let threads = match request.who {
-        Who::Child(id) | Who::Thread(id) => vec![Some(id)],
-        Who::Process(pid) => scan(pid).map_err(|errno| refused(NextStep::Open, errno))?,
-        Who::Cpus => vec![None],
+    let threads = match &request.scope {
+        Scope::ThisThread => vec![Some(rustix::thread::gettid().as_raw_pid())],
+        Scope::Child(id) | Scope::Thread(id) => vec![Some(id.cast_signed())],
+        Scope::Process(pid) => scan(*pid).map_err(|errno| refused(NextStep::Open, errno))?,
+        Scope::Cpus(_) => vec![None],
+        Scope::Cgroup(..) => {
+            let hint = "control groups can be counted, not sampled: name a process or CPUs".to_owned();
+            return Err(refused(NextStep::Open, Errno(libc::EINVAL)).with_hint(hint));
+        }
     };
     settle(kernel, request, &threads).map_err(|(step, errno)| {
         let failure = refused(step, errno);
@@ -69,7 +75,8 @@ fn settle<'k>(
 
 fn descriptors(request: &SamplerRequest, threads: usize) -> String {
     let each = if request.leader.is_some() { 2 } else { 1 };
-    let (cpus, needed) = (request.cpus.len(), request.cpus.len() * threads * each);
+    let cpus = request.sampled_cpus().len();
+    let needed = cpus * threads * each;
     format!(
         "{threads} threads on {cpus} CPUs take {needed} descriptors: raise the limit with `ulimit -n {}` or name \
          fewer CPUs",
@@ -77,9 +84,9 @@ fn descriptors(request: &SamplerRequest, threads: usize) -> String {
     )
 }
 
-fn scan(pid: i32) -> Result<Vec<Option<i32>>, Errno> {
+fn scan(pid: u32) -> Result<Vec<Option<i32>>, Errno> {
     // No such folder is no such process.
-    let threads = threads_of(Path::new("/"), pid).map_err(|_| Errno(libc::ESRCH))?;
+    let threads = threads_of(Path::new("/"), pid.cast_signed()).map_err(|_| Errno(libc::ESRCH))?;
     Ok(threads.into_iter().map(Some).collect())
 }
 
@@ -130,7 +137,7 @@ impl<'k, 'r> SamplerOpening<'k, 'r> {
         let starts = |event: &KernelEvent| KernelEvent {
             disabled: request.start != SamplingStart::AtOnce,
             enable_on_exec: request.start == SamplingStart::AtExec,
-            inherit: matches!(request.who, Who::Child(_) | Who::Process(_)),
+            inherit: matches!(request.scope, Scope::Child(_) | Scope::Process(_)),
             ..event.clone()
         };
         let leader = request.leader.as_ref().map(starts);
@@ -187,7 +194,7 @@ impl<'k, 'r> SamplerOpening<'k, 'r> {
     /// Threads of a running process that were started meanwhile by one that was not yet followed. Those started by one
     /// that was are inherited and must not be opened twice: the rings have a record of their start.
     fn missed(&mut self, known: &BTreeSet<Option<i32>>) -> Vec<Option<i32>> {
-        let Who::Process(pid) = self.request.who else {
+        let Scope::Process(pid) = self.request.scope else {
             return Vec::new();
         };
         // Without those records nobody can tell.
@@ -209,11 +216,11 @@ impl<'k, 'r> SamplerOpening<'k, 'r> {
 
     /// One thread (or none: everything) on every CPU. A thread that is gone is no failure: others may live.
     fn thread(&mut self, thread: Option<i32>) -> Result<(), SamplerRefused> {
-        for cpu in self.request.cpus.iter() {
+        for cpu in self.request.sampled_cpus().iter() {
             let target = thread.map_or(EventTarget::Cpu(cpu), |tid| EventTarget::ThreadOnCpu { tid, cpu });
             match self.member(target) {
                 Ok(member) => self.add_to_ring(cpu, member)?,
-                Err((_, Errno(libc::ESRCH))) if matches!(self.request.who, Who::Process(_)) => break,
+                Err((_, Errno(libc::ESRCH))) if matches!(self.request.scope, Scope::Process(_)) => break,
                 Err(refused) => return Err(refused),
             }
         }

@@ -1,5 +1,6 @@
 //! What to sample, of whom, how often.
 
+use events::Scope;
 use machine::CpuSet;
 use perf_event_open_sys::bindings;
 
@@ -18,8 +19,8 @@ pub struct SamplerRequest {
     /// What each sample carries.
     pub fields: Fields,
     /// Whom to sample.
-    pub who: Who,
-    /// On which CPUs. A thread is not sampled while it runs on another one.
+    pub scope: Scope,
+    /// On which CPUs, at most. A thread is not sampled while it runs on another one.
     pub cpus: CpuSet,
     /// Pages of each CPU's ring: a power of two. Halved until the kernel allows them.
     pub ring_pages: usize,
@@ -32,19 +33,6 @@ pub struct SamplerRequest {
     /// How far the periods of different events are spread. Not for rates of events that are not clocks: there the
     /// kernel keeps adjusting the period anyway.
     pub jitter: Option<Jitter>,
-}
-
-/// Whom to sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Who {
-    /// A child that has not yet executed its program, and all that it starts.
-    Child(i32),
-    /// A running process: its threads, and all that they start.
-    Process(i32),
-    /// One thread, and nothing that it starts.
-    Thread(i32),
-    /// Everything on the CPUs.
-    Cpus,
 }
 
 /// When sampling begins.
@@ -95,17 +83,21 @@ impl SamplerRequest {
 
     /// The software clock, 1000 times per second that a thread runs in user mode, ±10 %, with the general registers
     /// and all that symbols need. A child begins at its exec, everyone else at once.
-    pub fn clock(who: Who, cpus: CpuSet) -> Self {
+    pub fn clock(scope: Scope, cpus: CpuSet) -> Self {
         Self {
             event: KernelEvent::software(bindings::PERF_COUNT_SW_CPU_CLOCK),
             leader: None,
             precise: 0,
             fields: Fields::clock(),
-            who,
+            start: if matches!(scope, Scope::Child(_)) {
+                SamplingStart::AtExec
+            } else {
+                SamplingStart::AtOnce
+            },
+            scope,
             cpus,
             ring_pages: Self::RING_PAGES,
             sideband: Sideband::for_symbols(),
-            start: if matches!(who, Who::Child(_)) { SamplingStart::AtExec } else { SamplingStart::AtOnce },
             pace: SamplingPace::PerSecond(1000),
             jitter: Some(Jitter { share: 0.1, seed: 0x5eed }),
         }
@@ -113,7 +105,7 @@ impl SamplerRequest {
 
     /// Precise loads as [`precise_loads`](super::precise_loads) found them, one in `period`, on those of `cpus` that
     /// have them.
-    pub fn loads(loads: &LoadSampling, period: u64, who: Who, cpus: &CpuSet) -> Self {
+    pub fn loads(loads: &LoadSampling, period: u64, scope: Scope, cpus: &CpuSet) -> Self {
         let cpus = loads.cpus.as_ref().map_or_else(|| cpus.clone(), |able| able.intersection(cpus));
         Self {
             event: loads.event.clone(),
@@ -121,7 +113,15 @@ impl SamplerRequest {
             precise: loads.precise,
             fields: Fields::loads(),
             pace: SamplingPace::Period(period),
-            ..Self::clock(who, cpus)
+            ..Self::clock(scope, cpus)
+        }
+    }
+
+    /// Where samples are taken.
+    pub(super) fn sampled_cpus(&self) -> CpuSet {
+        match &self.scope {
+            Scope::Cpus(cpus) | Scope::Cgroup(_, cpus) => self.cpus.intersection(cpus),
+            _ => self.cpus.clone(),
         }
     }
 
@@ -144,8 +144,8 @@ impl SamplerRequest {
     }
 
     pub(super) fn need(&self) -> Need {
-        match (self.who, self.event.modes) {
-            (Who::Cpus, _) => Need::WholeCpu,
+        match (&self.scope, self.event.modes) {
+            (Scope::Cpus(_) | Scope::Cgroup(..), _) => Need::WholeCpu,
             (_, Modes::User) => Need::User,
             _ => Need::Kernel,
         }
@@ -153,17 +153,19 @@ impl SamplerRequest {
 
     /// What is asked, as it follows "cannot".
     pub(super) fn words(&self) -> String {
-        let who = match self.who {
-            Who::Child(pid) => format!("child {pid}"),
-            Who::Process(pid) => format!("process {pid}"),
-            Who::Thread(tid) => format!("thread {tid}"),
-            Who::Cpus => "everything".to_owned(),
+        let whom = match &self.scope {
+            Scope::ThisThread => "this thread".to_owned(),
+            Scope::Thread(tid) => format!("thread {tid}"),
+            Scope::Child(pid) => format!("child {pid}"),
+            Scope::Process(pid) => format!("process {pid}"),
+            Scope::Cpus(_) => "everything".to_owned(),
+            Scope::Cgroup(path, _) => format!("control group {path}"),
         };
         let event = if self.is_clock() {
             "the clock".to_owned()
         } else {
             format!("event {:#x} of PMU type {}", self.event.config, self.event.kind)
         };
-        format!("sample {event} of {who} on CPUs {}", self.cpus)
+        format!("sample {event} of {whom} on CPUs {}", self.sampled_cpus())
     }
 }

@@ -5,14 +5,14 @@ use rusqlite::{Connection, Row, params};
 use super::read::{Trouble, maybe_unsigned, rows, unsigned};
 use crate::{
     data::{Area, AreaKind, AreaPages, BlockKind, Data, HeapBlock, HeapLog, Site, Variable},
-    ids::{PlaceId, ThreadId},
+    ids::{PlaceId, ProcessId, ThreadId},
 };
 
 /// What waits to be written.
 #[derive(Default)]
 pub(super) struct PendingData {
     /// By process, the last known.
-    areas: Vec<(u32, Vec<Area>)>,
+    areas: Vec<(ProcessId, Vec<Area>)>,
     pub variables: Vec<Variable>,
     pub sites: Vec<(u32, Site)>,
     pub blocks: Vec<HeapBlock>,
@@ -35,7 +35,7 @@ impl PendingData {
         pending
     }
 
-    pub fn areas(&mut self, process: u32, areas: Vec<Area>) {
+    pub fn areas(&mut self, process: ProcessId, areas: Vec<Area>) {
         self.areas.retain(|(other, _)| *other != process);
         self.areas.push((process, areas));
     }

@@ -321,7 +321,7 @@ fn check(run: &Run) -> Result<(), String> {
     if code_bytes > MOST_CODE_BYTES {
         return Err(format!("it holds {code_bytes} bytes of code, more than is ever recorded"));
     }
-    within("process", run.threads.iter().map(|thread| thread.process).max(), run.processes.len())?;
+    within("process", run.threads.iter().map(|thread| thread.process.0).max(), run.processes.len())?;
     within("thread", run.samples.thread.iter().map(|id| id.0).max(), run.threads.len())?;
     within("thread", run.slices.iter().map(|slice| slice.thread.0).max(), run.threads.len())?;
     within("thread", run.loads.taken().iter().map(|load| load.thread.0).max(), run.threads.len())?;
@@ -343,7 +343,7 @@ fn check(run: &Run) -> Result<(), String> {
     let processes = processes.chain(run.data.blocks.iter().map(|block| block.process));
     let processes = processes.chain(run.data.heap.iter().map(|log| log.process));
     let processes = processes.chain(run.data.heap.iter().filter_map(|log| log.inherits));
-    within("process", processes.max(), run.processes.len())?;
+    within("process", processes.map(|id| id.0).max(), run.processes.len())?;
     within("thread", run.data.areas.iter().filter_map(stack_of).max(), run.threads.len())?;
     within("site", run.data.blocks.iter().filter_map(|block| block.site).max(), run.data.sites.len())
 }

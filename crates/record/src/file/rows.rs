@@ -8,14 +8,14 @@ use super::{
     loads::PendingLoads,
 };
 use crate::{
-    ids::PlaceId,
+    ids::{PlaceId, ProcessId},
     run::{About, Module, Place, Process, RecordedThread, Slice},
 };
 
 /// What was handed over and is not yet committed.
 #[derive(Default)]
 pub(super) struct PendingRows {
-    pub processes: Vec<(u32, Process)>,
+    pub processes: Vec<(ProcessId, Process)>,
     pub threads: Vec<(u32, RecordedThread)>,
     pub modules: Vec<(u32, Module)>,
     pub places: Vec<(u32, Place)>,
@@ -30,9 +30,9 @@ pub(super) struct PendingRows {
 impl PendingRows {
     pub fn write(&self, to: &Connection) -> rusqlite::Result<()> {
         let mut insert = to.prepare("INSERT OR REPLACE INTO process VALUES(?,?,?,?,?,?,?)")?;
-        for (index, p) in &self.processes {
+        for (id, p) in &self.processes {
             let (began, ended) = (p.began_ns.cast_signed(), p.ended_ns.map(u64::cast_signed));
-            insert.execute(params![index, p.pid, p.parent, p.name, p.executable, began, ended])?;
+            insert.execute(params![id, p.pid, p.parent, p.name, p.executable, began, ended])?;
         }
         let mut insert = to.prepare("INSERT OR REPLACE INTO thread VALUES(?,?,?,?,?,?)")?;
         for (index, t) in &self.threads {

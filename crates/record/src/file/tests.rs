@@ -37,10 +37,10 @@ fn about() -> About {
 }
 
 fn data() -> Data {
-    let area = |start, end, kind, pages| Area { process: 0, start, end, kind, pages };
+    let area = |start, end, kind, pages| Area { process: ProcessId(0), start, end, kind, pages };
     let pages = AreaPages { resident_bytes: 8192, huge_bytes: 0, nodes: vec![(0, 4096), (1, 4096)] };
     let block = |time_ns, kind, site| HeapBlock {
-        process: 0,
+        process: ProcessId(0),
         time_ns,
         address: 0x7f00_0000,
         size_bytes: 1 << 20,
@@ -65,7 +65,7 @@ fn data() -> Data {
             area(u64::MAX - 0x1000, u64::MAX, AreaKind::Anonymous, None),
         ],
         variables: vec![Variable {
-            process: 0,
+            process: ProcessId(0),
             start: 0x1000,
             end: 0x1040,
             name: "table".into(),
@@ -79,8 +79,13 @@ fn data() -> Data {
             block(7, BlockKind::Unmapped, None),
         ],
         heap: vec![
-            HeapLog { process: 0, inherits: None, began_ns: 0, problem: None },
-            HeapLog { process: 0, inherits: Some(0), began_ns: 3, problem: Some("cut".into()) },
+            HeapLog { process: ProcessId(0), inherits: None, began_ns: 0, problem: None },
+            HeapLog {
+                process: ProcessId(0),
+                inherits: Some(ProcessId(0)),
+                began_ns: 3,
+                problem: Some("cut".into()),
+            },
         ],
     }
 }
@@ -112,7 +117,13 @@ fn run() -> Run {
             began_ns: 0,
             ended_ns: Some(5_000_000),
         }],
-        threads: vec![RecordedThread { tid: 7, process: 0, name: "app".into(), began_ns: 0, ended_ns: None }],
+        threads: vec![RecordedThread {
+            tid: 7,
+            process: ProcessId(0),
+            name: "app".into(),
+            began_ns: 0,
+            ended_ns: None,
+        }],
         modules: vec![
             Module {
                 path: "/bin/app".into(),
@@ -192,7 +203,7 @@ fn an_unfinished_recording_has_what_was_flushed() {
     assert!(!path.exists());
     writer.settle().unwrap();
     let run = run();
-    writer.process(0, &run.processes[0]);
+    writer.process(ProcessId(0), &run.processes[0]);
     writer.thread(0, &run.threads[0]);
     writer.module(0, &run.modules[0]);
     writer.place(0, &Place { function: None, ..run.places[0].clone() });
@@ -337,13 +348,13 @@ fn the_address_space_last_seen_counts() {
     let path = folder.path().join("a.mw");
     let mut writer = Writer::create(&path, &about()).unwrap();
     writer.settle().unwrap();
-    writer.process(0, &run().processes[0]);
+    writer.process(ProcessId(0), &run().processes[0]);
     let areas = data().areas;
-    writer.areas(0, areas[..2].to_vec());
-    writer.areas(0, areas[1..3].to_vec());
+    writer.areas(ProcessId(0), areas[..2].to_vec());
+    writer.areas(ProcessId(0), areas[1..3].to_vec());
     writer.flush().unwrap();
     assert_eq!(read(&path).unwrap().data.areas, areas[1..3]);
-    writer.areas(0, areas[..1].to_vec());
+    writer.areas(ProcessId(0), areas[..1].to_vec());
     writer.flush().unwrap();
     assert_eq!(read(&path).unwrap().data.areas, areas[..1]);
 }

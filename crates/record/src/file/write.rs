@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     data::{Area, HeapBlock, HeapLog, Site, Variable},
-    ids::{FunctionId, PlaceId, ThreadId},
+    ids::{FunctionId, PlaceId, ProcessId, ThreadId},
     loads::LoadSample,
     run::{About, Function, LineRange, Module, Place, Process, RecordedThread, Run, Slice},
 };
@@ -131,8 +131,8 @@ impl Writer {
     }
 
     /// A new process, or one that changed.
-    pub fn process(&mut self, index: u32, process: &Process) {
-        self.pending.processes.push((index, process.clone()));
+    pub fn process(&mut self, id: ProcessId, process: &Process) {
+        self.pending.processes.push((id, process.clone()));
     }
 
     /// A new thread, or one that changed.
@@ -175,7 +175,7 @@ impl Writer {
     }
 
     /// The address space of a process, in place of what was known of it before.
-    pub fn areas(&mut self, process: u32, areas: Vec<Area>) {
+    pub fn areas(&mut self, process: ProcessId, areas: Vec<Area>) {
         if !self.stopped {
             self.pending.data.areas(process, areas);
         }
@@ -349,7 +349,7 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
 pub fn write(path: &Path, run: &Run) -> Result<(), FileError> {
     let mut writer = Writer::create(path, &run.about)?;
     let numbered = |index: usize| u32::try_from(index).unwrap_or(u32::MAX);
-    run.processes.iter().enumerate().for_each(|(index, item)| writer.process(numbered(index), item));
+    run.processes.iter().enumerate().for_each(|(index, item)| writer.process(ProcessId::of(index), item));
     run.threads.iter().enumerate().for_each(|(index, item)| writer.thread(numbered(index), item));
     run.modules.iter().enumerate().for_each(|(index, item)| writer.module(numbered(index), item));
     run.places.iter().enumerate().for_each(|(index, item)| {

@@ -4,10 +4,13 @@ use std::fs;
 
 use ::heap::NoteFile;
 use pmu::sampling::{MappedFile, Mmap};
-use record::data::HeapLog;
+use record::{data::HeapLog, ids::ProcessId};
 
 use super::{Author, Heap, HeapContext, LiveRing};
-use crate::recorder::{NEVER, RecordWindow};
+use crate::{
+    procfs,
+    recorder::{NEVER, RecordWindow},
+};
 
 /// A program's own clock may lag behind the record of its mapping by what the scheduler took from it.
 const LONGEST_PAUSE_NS: u64 = 10_000_000_000;
@@ -26,12 +29,19 @@ pub(crate) enum Leaving {
 
 impl Heap {
     /// A process begins to execute a program.
-    pub fn executed(&mut self, pid: i32, process: u32, at_ns: u64) {
+    pub fn executed(&mut self, pid: i32, process: ProcessId, at_ns: u64) {
         self.authors.insert(pid, Author::new(process, None, None, at_ns));
     }
 
     /// A process was forked from another: it writes where that one writes.
-    pub fn forked(&mut self, pid: i32, parent: i32, process: u32, parent_process: Option<u32>, at_ns: u64) {
+    pub fn forked(
+        &mut self,
+        pid: i32,
+        parent: i32,
+        process: ProcessId,
+        parent_process: Option<ProcessId>,
+        at_ns: u64,
+    ) {
         let Some(region) = self.authors.get(&parent).map(|parent| parent.region) else { return };
         if let Some(ring) = region.and_then(|region| self.rings.get_mut(&region)) {
             ring.authors += 1;
@@ -152,7 +162,12 @@ impl Heap {
 }
 
 impl Author {
-    fn new(process: u32, region: Option<u64>, parent: Option<Option<u32>>, began_ns: u64) -> Self {
+    fn new(
+        process: ProcessId,
+        region: Option<u64>,
+        parent: Option<Option<ProcessId>>,
+        began_ns: u64,
+    ) -> Self {
         Self { process, region, parent, began_ns, notes: 0, known: Default::default() }
     }
 }
@@ -178,6 +193,5 @@ fn row(author: &Author, live: &LiveRing, window: &RecordWindow) -> HeapLog {
 /// The number that a living process has in its own namespace.
 fn own_number(pid: i32) -> Option<u32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
-    numbers.split_whitespace().next_back()?.parse().ok()
+    procfs::own_number(&status)
 }

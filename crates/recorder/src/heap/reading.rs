@@ -1,7 +1,10 @@
 //! From notes to blocks and sites.
 
 use ::heap::{Note, NoteKind};
-use record::data::{BlockKind, HeapBlock};
+use record::{
+    data::{BlockKind, HeapBlock},
+    ids::ProcessId,
+};
 
 use super::{Heap, HeapContext};
 
@@ -113,7 +116,7 @@ impl Heap {
     }
 }
 
-fn block(note: &Note, process: u32, pid: i32, time_ns: u64, site: Option<u32>) -> HeapBlock {
+fn block(note: &Note, process: ProcessId, pid: i32, time_ns: u64, site: Option<u32>) -> HeapBlock {
     let kind = match note.kind {
         NoteKind::Allocated => BlockKind::Large,
         NoteKind::Sampled { .. } => BlockKind::Small,

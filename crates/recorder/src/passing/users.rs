@@ -2,6 +2,8 @@
 
 use std::{fs, io, os::unix::ffi::OsStrExt as _, path::Path};
 
+use crate::procfs;
+
 /// Numbers of the processes that have something in `folder` mapped, or hand its name on to what they start. Those that we
 /// may not look into count too, if they are ours and began after the folder.
 pub(super) fn of(folder: &Path, since_s: u64) -> Vec<u32> {
@@ -27,17 +29,13 @@ fn uses(pid: u32, name: &[u8], since_s: u64) -> bool {
 
 fn is_ours(pid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
-    let real = users.and_then(|users| users.split_whitespace().next()?.parse().ok());
-    real == Some(rustix::process::getuid().as_raw())
+    procfs::real_user(&status) == Some(rustix::process::getuid().as_raw())
 }
 
 /// Whole seconds since boot.
 fn began_s(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // Behind the name, which may hold anything, the twentieth.
-    let ticks: u64 = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()?;
-    Some(ticks / rustix::param::clock_ticks_per_second().max(1))
+    Some(procfs::began_ticks(&stat)? / rustix::param::clock_ticks_per_second().max(1))
 }
 
 #[cfg(test)]

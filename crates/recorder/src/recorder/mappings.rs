@@ -42,7 +42,7 @@ impl Recorder {
         if process.awaits_executable && kind == ModuleKind::File {
             process.awaits_executable = false;
             process.about.executable = Some(self.modules.get(module).about.path.clone());
-            self.writer.process(process.index, &process.about);
+            self.writer.process(process.id, &process.about);
         }
     }
 
@@ -110,14 +110,14 @@ impl Recorder {
             .map(|span| (span.clone(), self.modules.get(span.module).about.path.clone()))
             .collect();
         let knowledge = Knowledge {
-            process: process.index,
+            process: process.id,
             main_thread: self.population.threads.get(&pid).map(|thread| thread.index),
             stack_pointers: &stack_pointers,
             loaded: &loaded,
             one_node: self.has_one_node,
         };
         if let Some(areas) = areas::look(pid, &knowledge) {
-            self.writer.areas(process.index, areas);
+            self.writer.areas(process.id, areas);
         }
     }
 }

@@ -190,7 +190,7 @@ impl Recorder {
     fn touch(&mut self, pid: i32, address: u64) {
         let Some(spans) = self.spans(pid) else { return };
         let Some(process) = self.population.processes.get(&pid) else { return };
-        let found = self.variables.touch(process.index, address, &spans, &mut self.modules, pid);
+        let found = self.variables.touch(process.id, address, &spans, &mut self.modules, pid);
         if let Some(variable) = found {
             self.writer.variable(variable);
         }

@@ -25,7 +25,7 @@ impl Recorder {
     pub(super) fn ensure_process(&mut self, pid: i32, at_ns: u64) {
         if !self.population.processes.contains_key(&pid) {
             let process = self.population.process(pid, None, at_ns);
-            self.writer.process(process.index, &process.about);
+            self.writer.process(process.id, &process.about);
         }
     }
 
@@ -71,12 +71,12 @@ impl Recorder {
                 process.awaits_executable = true;
                 process.looked_at_ns = None;
                 if let Some(heap) = &mut self.heap {
-                    heap.executed(pid, process.index, stamp.time_ns);
+                    heap.executed(pid, process.id, stamp.time_ns);
                 }
             }
             if (exec || tid == pid) && process.about.name != name {
                 name.clone_into(&mut process.about.name);
-                self.writer.process(process.index, &process.about);
+                self.writer.process(process.id, &process.about);
             }
         }
         self.rename_thread(tid, name);
@@ -86,9 +86,9 @@ impl Recorder {
         let at_ns = self.window.time(stamp.time_ns);
         if pid != parent_pid {
             let process = self.population.process(pid, Some(parent_pid), at_ns);
-            self.writer.process(process.index, &process.about);
+            self.writer.process(process.id, &process.about);
             if let Some(heap) = &mut self.heap {
-                heap.forked(pid, parent_pid, process.index, process.parent, stamp.time_ns);
+                heap.forked(pid, parent_pid, process.id, process.parent, stamp.time_ns);
             }
         }
         self.ensure_process(pid, at_ns);
@@ -106,7 +106,7 @@ impl Recorder {
         self.slices.end(thread.index, at_ns, |slice| writer.slice(slice));
         writer.thread(thread.index, &thread.about);
         if let Some(process) = process {
-            writer.process(process.index, &process.about);
+            writer.process(process.id, &process.about);
             if process.about.pid == self.root.cast_unsigned() {
                 self.root_ended_ns.get_or_insert(stamp.time_ns);
             }

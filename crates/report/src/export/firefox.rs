@@ -65,8 +65,8 @@ fn threads(profile: &mut Profile, run: &Run) -> HashMap<ThreadId, ThreadHandle> 
         })
         .collect();
     let with_process = run.threads.iter().enumerate().filter_map(|(index, thread)| {
-        let number = thread.process as usize;
-        Some((ThreadId::of(index), thread, *processes.get(number)?, run.processes[number].pid))
+        let handle = *processes.get(thread.process.index())?;
+        Some((ThreadId::of(index), thread, handle, run.process(thread.process)?.pid))
     });
     with_process
         .map(|(id, thread, process, pid)| {

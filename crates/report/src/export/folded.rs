@@ -37,7 +37,7 @@ pub fn folded(run: &Run) -> String {
 fn who(run: &Run, thread: ThreadId) -> String {
     let mut text = String::new();
     let Some(thread) = run.thread(thread) else { return "unknown;unknown".to_owned() };
-    if let Some(process) = run.processes.get(thread.process as usize) {
+    if let Some(process) = run.process(thread.process) {
         push_plain(&mut text, &process.name);
         let _ = write!(text, "-{}", process.pid);
     }

@@ -5,7 +5,7 @@ use analysis::timer::{TimerOptions, analyse};
 use machine::profile::Fingerprint;
 use record::{
     data::Data,
-    ids::{FunctionId, ModuleId, PlaceId, ThreadId},
+    ids::{FunctionId, ModuleId, PlaceId, ProcessId, ThreadId},
     run::{About, Ending, Function, Module, ModuleKind, Place, Process, RecordedThread, Run, Samples},
 };
 
@@ -16,7 +16,7 @@ fn function(name: &str, start: u64) -> Function {
 }
 
 fn thread(tid: u32, name: &str) -> RecordedThread {
-    RecordedThread { tid, process: 0, name: name.into(), began_ns: 0, ended_ns: Some(9_000_000) }
+    RecordedThread { tid, process: ProcessId(0), name: name.into(), began_ns: 0, ended_ns: Some(9_000_000) }
 }
 
 /// Two threads; `main` calls `work;er`, and one sample lies in code of which nothing is known.

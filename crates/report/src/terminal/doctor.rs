@@ -54,6 +54,9 @@ pub fn leftovers(all: &[Leftover], columns: usize) -> String {
         let size = machine::Bytes(*bytes);
         let how = match fate {
             LeftoverFate::NextRecording => "the next 'memwall run' or 'record' removes it".to_owned(),
+            LeftoverFate::NextCount => {
+                "the next 'memwall count' of an event of resctrl removes it".to_owned()
+            }
             LeftoverFate::NeededBy(users) => format!(
                 "{} still {} it; the first 'memwall run' or 'record' after that removes it",
                 processes(users),

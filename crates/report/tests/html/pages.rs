@@ -3,8 +3,8 @@
 use analysis::findings::{
     AccessPattern, Account, Confidence, Estimated, FindingSubject, Findings, Flagged, FlaggedPart, HeldBack,
     InstructionFinding, KnownLimits, LevelFindings, LevelLimit, LevelPart, LimitFindings, LineUse, Nature,
-    ObjectFinding, ObjectKind, ObjectPages, ObjectSharing, ObjectSite, ObjectUse, Objects, Pattern, Rate,
-    SCHEMA, SharedLine, SourceLine, Split, StreamLimit, SymbolFinding, ThreadActivity, ThreadFinding,
+    ObjectFinding, ObjectId, ObjectKind, ObjectPages, ObjectSharing, ObjectSite, ObjectUse, Objects, Pattern,
+    Rate, SCHEMA, SharedLine, SourceLine, Split, StreamLimit, SymbolFinding, ThreadActivity, ThreadFinding,
     TimeShare, Timeline, TimelineInterval, Verdict, WaitLevel,
 };
 use analysis::{
@@ -244,6 +244,7 @@ fn limits() -> LimitFindings {
 fn object(name: &str, kind: ObjectKind, size: u64, loads: f64, uses: &[usize]) -> ObjectFinding {
     let heap = kind == ObjectKind::Heap;
     ObjectFinding {
+        id: ObjectId::Unknown,
         name: name.to_owned(),
         kind,
         site: heap.then(|| ObjectSite {

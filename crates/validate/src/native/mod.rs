@@ -39,16 +39,12 @@ pub fn validate(
 ) -> Result<Validation, NativeError> {
     let source = Source::live();
     let topology = Topology::read(&source);
-    let nothing = || Catalogue::parse(NOTHING, "no events").ok();
-    let unknown = Catalogue::for_cpu(&topology.cpu).is_none();
-    let empty = if unknown { nothing() } else { None };
-    let catalogue = Catalogue::for_cpu(&topology.cpu).or(empty.as_ref());
+    let described = Catalogue::for_cpu(&topology.cpu);
+    let nothing = Catalogue::without_events();
+    let catalogue = described.unwrap_or(&nothing);
     let mut bench = NativeBench::new(source, &topology, kernels, clock_hz).ok_or(NativeError::NoCaches)?;
-    let mut validation = match catalogue {
-        Some(catalogue) => super::validate(&mut bench, catalogue, known, request, observer, interrupt),
-        None => return Err(NativeError::NoCaches),
-    };
-    if unknown {
+    let mut validation = super::validate(&mut bench, catalogue, known, request, observer, interrupt);
+    if described.is_none() {
         let missing = "no event file describes this CPU";
         validation.steps.iter_mut().for_each(|step| step.missing = Some(missing.to_owned()));
     }
@@ -68,10 +64,6 @@ pub fn validate(
     validation.indicators.extend(judged.indicators);
     Ok(validation)
 }
-
-/// An event file without events.
-const NOTHING: &str = "name = \"none\"\ntitle = \"none\"\ncpus = []\ngeneral_counters = 0\nfixed_counters = 0\n\
-                       offcore_registers = 0\nsource = \"none\"\n";
 
 fn step(name: &str, experiments: usize) -> ValidationStep {
     ValidationStep { name: name.to_owned(), done: true, experiments, missing: None }

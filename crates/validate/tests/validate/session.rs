@@ -72,6 +72,15 @@ impl Bench for Alone<'_> {
 }
 
 fn run(bench: &mut dyn Bench, model: &Model, keeper: &mut Keeper<'_>) -> Validation {
+    run_with(events::Catalogue::named("haswell-ep").unwrap(), bench, model, keeper)
+}
+
+fn run_with(
+    catalogue: &events::Catalogue,
+    bench: &mut dyn Bench,
+    model: &Model,
+    keeper: &mut Keeper<'_>,
+) -> Validation {
     let request = Request {
         quick: true,
         runs: 1,
@@ -81,7 +90,7 @@ fn run(bench: &mut dyn Bench, model: &Model, keeper: &mut Keeper<'_>) -> Validat
         fingerprint: Fingerprint::of_model(model),
     };
     let interrupt = keeper.interrupt;
-    validate(bench, events::Catalogue::named("haswell-ep").unwrap(), &known(), &request, keeper, interrupt)
+    validate(bench, catalogue, &known(), &request, keeper, interrupt)
 }
 
 #[test]
@@ -112,4 +121,21 @@ fn interrupted_work_goes_on_where_it_stopped_and_every_indicator_gets_a_reasoned
             _ => {}
         }
     }
+}
+
+#[test]
+fn a_machine_that_no_event_file_describes_is_validated_by_what_needs_none() {
+    let model = Model::builtin("tiny").unwrap();
+    let pmu = SimulatedPmu::new(&model, Flaws::Off).unwrap();
+    let kernels = kernels::KernelCatalogue::builtin().unwrap();
+    let mut bench = SimulatedBench::new(&model, pmu, kernels, 1, noisy());
+    let interrupt = AtomicBool::new(false);
+    let mut keeper = Keeper { kept: HashMap::new(), made: 0, stop_after: 3, interrupt: &interrupt };
+    let nothing = events::Catalogue::without_events();
+    let validation = run_with(&nothing, &mut bench, &model, &mut keeper);
+    assert!(keeper.kept.values().all(|made| made.counts.is_empty()), "no event could be counted");
+    assert!(
+        validation.indicators.iter().all(|one| one.events.is_empty() || one.events == ["sampled latency"])
+    );
+    assert!(!validation.steps.is_empty());
 }

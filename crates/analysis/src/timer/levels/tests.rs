@@ -57,7 +57,7 @@ fn chase(bytes: u64, is_huge: bool) -> Run {
     let pages =
         AreaPages { resident_bytes: bytes, huge_bytes: if is_huge { bytes } else { 0 }, nodes: Vec::new() };
     run.data.areas.push(Area {
-        process: 0,
+        process: record::ids::ProcessId(0),
         start: START,
         end: START + bytes,
         kind: AreaKind::Anonymous,

@@ -1,6 +1,6 @@
 //! Loads that the processor sampled itself.
 
-use analysis::findings::{KnownLimits, LoadFindings, LoadSummary, LoadsOf};
+use analysis::findings::{KnownLimits, LoadFindings, LoadSummary};
 
 use crate::{
     layout::figures::percent_text,
@@ -20,12 +20,16 @@ pub(crate) fn sentences(loads: &KnownLimits<LoadFindings>, top: usize) -> Vec<St
     match loads {
         KnownLimits::Missing(reason) => vec![format!("Not sampled: {}.", reason.trim_end_matches('.'))],
         KnownLimits::Value(found) => {
-            let of = |what: &'static str, some: &[LoadsOf]| {
-                let line = |of: &LoadsOf| format!("{what} {}: {}.", visible(&of.name), sentence(&of.loads));
-                some.iter().take(top).map(line).collect::<Vec<_>>()
+            let line = |what: &str, name: &str, loads: &LoadSummary| {
+                format!("{what} {}: {}.", visible(name), sentence(loads))
             };
-            let all = vec![format!("All: {}.", sentence(&found.all))];
-            [all, of("Function", &found.functions), of("Object", &found.objects)].concat()
+            let functions = found.functions.iter().take(top);
+            let objects = found.objects.iter().take(top);
+            [format!("All: {}.", sentence(&found.all))]
+                .into_iter()
+                .chain(functions.map(|of| line("Function", &of.name, &of.loads)))
+                .chain(objects.map(|of| line("Object", &of.name, &of.loads)))
+                .collect()
         }
     }
 }
@@ -56,7 +60,8 @@ fn sentence(loads: &LoadSummary) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use record::loads::DataOrigin;
+    use analysis::findings::{FunctionLoads, ObjectId, ObjectLoads};
+    use record::{ids::ModuleId, loads::DataOrigin};
 
     fn summary(samples: u64, median_cycles: KnownLimits<f64>) -> LoadSummary {
         LoadSummary { samples, median_cycles, origins: vec![(DataOrigin::L1, 1), (DataOrigin::Dram, 2)] }
@@ -64,11 +69,18 @@ mod tests {
 
     #[test]
     fn latency_and_origin_of_functions_and_objects() {
-        let of = |name: &str, loads| LoadsOf { name: name.to_owned(), module: None, loads };
+        let function = |name: &str, loads| FunctionLoads {
+            function: None,
+            name: name.to_owned(),
+            module_id: ModuleId(0),
+            module: None,
+            loads,
+        };
+        let object = |name: &str, loads| ObjectLoads { id: ObjectId::Unknown, name: name.to_owned(), loads };
         let found = LoadFindings {
             all: summary(4, KnownLimits::Value(312.4)),
-            functions: vec![of("walk", summary(3, KnownLimits::Value(400.0)))],
-            objects: vec![of("table", summary(3, KnownLimits::Missing("no".to_owned())))],
+            functions: vec![function("walk", summary(3, KnownLimits::Value(400.0)))],
+            objects: vec![object("table", summary(3, KnownLimits::Missing("no".to_owned())))],
         };
         let text =
             anstream::adapter::strip_str(&text(&KnownLimits::Value(found.clone()), 5, 100)).to_string();

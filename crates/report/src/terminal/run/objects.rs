@@ -190,7 +190,8 @@ fn shared(findings: &Findings, objects: &Objects, line: &SharedLine, columns: us
 #[cfg(test)]
 mod tests {
     use analysis::findings::{
-        Flagged, LineUse, ObjectKind, ObjectPages, ObjectSite, ObjectUse, Pattern, SourceLine, TimeShare,
+        Flagged, LineUse, ObjectId, ObjectKind, ObjectPages, ObjectSite, ObjectUse, Pattern, SourceLine,
+        TimeShare,
     };
 
     use record::ids::ThreadId;
@@ -206,6 +207,7 @@ mod tests {
         let source = Some(SourceLine { file: "/src/join.c".to_owned(), line: 12 });
         let [function, module] = ["make_rows", "/opt/join"].map(str::to_owned);
         ObjectFinding {
+            id: ObjectId::Heap { site: 0, size_class: 26 },
             name: "blocks of 64 to 128 MiB from make_rows".to_owned(),
             kind: ObjectKind::Heap,
             site: Some(ObjectSite { function, module, address: 0x10, source, callers: vec![] }),
