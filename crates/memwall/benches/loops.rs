@@ -91,7 +91,19 @@ fn main() {
             }
         }
         sum_up(set, &cases);
+        if let Some(folder) = &keep {
+            std::fs::write(folder.join(format!("{set}.tsv")), truths(&cases)).expect("a table");
+        }
     }
+}
+
+/// Loop, bytes, both truths and the right levels, for whoever keeps the recordings.
+fn truths(cases: &[LoopCase]) -> String {
+    let row = |case: &LoopCase| {
+        let LoopCase { name, bytes, truths: [first, second], levels, .. } = case;
+        format!("{name}\t{bytes}\t{first:.4}\t{second:.4}\t{}\n", levels.join("/"))
+    };
+    cases.iter().map(row).collect()
 }
 
 fn build(set: &str, folder: &Path) -> PathBuf {

@@ -1,0 +1,128 @@
+//! What memwall says of plain loops that were recorded on machines of two makes, against what their data cost them there.
+//!
+//! Recorded with `cargo bench -p memwall --bench loops -- unseen --keep FOLDER` on loops that no rule was made on, and made
+//! small with `tests/loops/keep`. Each folder holds the machine's profile and validation, the recordings, and `truth.tsv`:
+//! loop, bytes, the two truths, and the levels that are right.
+#![allow(clippy::unwrap_used)]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::Value;
+
+/// One loop at one size.
+struct KeptCase {
+    name: String,
+    truth: f64,
+    levels: Vec<String>,
+    findings: Value,
+}
+
+impl KeptCase {
+    fn memory(&self) -> Option<[f64; 3]> {
+        let memory = &self.findings["verdict"]["memory"];
+        Some([memory["value"].as_f64()?, memory["low"].as_f64()?, memory["high"].as_f64()?])
+    }
+
+    fn error(&self) -> Option<f64> {
+        let is_decided = self.findings["verdict"]["held_back"] != "unknown";
+        self.memory().filter(|_| is_decided).map(|[value, ..]| (value - self.truth).abs())
+    }
+
+    fn is_high(&self) -> bool {
+        self.findings["verdict"]["confidence"] == "high"
+    }
+
+    /// The level named; none if it hardly waits, or none was named.
+    fn is_level_right(&self) -> Option<bool> {
+        let first = &self.findings["levels"]["value"]["parts"][0]["level"];
+        let cache = first["cache"].as_u64().map(|number| format!("L{number}"));
+        let named = cache.or_else(|| first.as_str().map(str::to_owned))?;
+        (self.truth > 0.2 && !self.levels.is_empty()).then(|| self.levels.contains(&named))
+    }
+}
+
+fn folder(machine: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/loops").join(machine)
+}
+
+/// All cases whose truths were steady to three points.
+fn cases(machine: &str) -> Vec<KeptCase> {
+    let folder = folder(machine);
+    let home = tempfile::tempdir().unwrap();
+    for part in ["profiles", "trust"] {
+        let to = home.path().join("memwall").join(part);
+        fs::create_dir_all(&to).unwrap();
+        for file in fs::read_dir(folder.join(part)).unwrap().flatten() {
+            fs::copy(file.path(), to.join(file.file_name())).unwrap();
+        }
+    }
+    let truth = fs::read_to_string(folder.join("truth.tsv")).unwrap();
+    let case = |line: &str| {
+        let words: Vec<&str> = line.split('\t').collect();
+        let [name, bytes, first, second, levels] = words[..] else { panic!("{line}") };
+        let (first, second): (f64, f64) = (first.parse().unwrap(), second.parse().unwrap());
+        if (first - second).abs() > 0.03 {
+            return None;
+        }
+        let name = format!("{name}-{bytes}");
+        let recording = folder.join(&name).with_extension("sqlite");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_memwall"));
+        command.env("XDG_DATA_HOME", home.path()).arg("report").arg(recording).arg("--json");
+        let output = command.output().unwrap();
+        let findings = serde_json::from_slice(&output.stdout).unwrap();
+        let levels = levels.split('/').filter(|level| !level.is_empty()).map(str::to_owned).collect();
+        Some(KeptCase { name, truth: (first + second) / 2.0, levels, findings })
+    };
+    truth.lines().filter_map(case).collect()
+}
+
+fn part(of: usize, all: usize) -> f64 {
+    of as f64 / all.max(1) as f64
+}
+
+/// What the issue of such verdicts is: nothing is called sure that is wrong, bounds hold, and most is decided.
+fn judge(machine: &str) {
+    let cases = cases(machine);
+    assert!(cases.len() >= 20, "{machine}: {} cases", cases.len());
+    let told =
+        |case: &KeptCase| format!("{} true {:.2}: {}", case.name, case.truth, case.findings["verdict"]);
+    let wrong: Vec<String> =
+        cases.iter().filter(|case| case.is_high() && case.error() > Some(0.15)).map(told).collect();
+    assert!(wrong.is_empty(), "{machine}: called high and wrong:\n{}", wrong.join("\n"));
+    let holds = |case: &&KeptCase| {
+        case.memory().is_some_and(|[_, low, high]| low - 0.03 <= case.truth && case.truth <= high + 0.03)
+    };
+    let held = cases.iter().filter(holds).count();
+    assert!(part(held, cases.len()) >= 0.9, "{machine}: {held} of {} intervals hold", cases.len());
+    let mut errors: Vec<f64> = cases.iter().filter_map(KeptCase::error).collect();
+    errors.sort_by(f64::total_cmp);
+    assert!(
+        part(errors.len(), cases.len()) >= LEAST_DECIDED,
+        "{machine}: {} of {}",
+        errors.len(),
+        cases.len()
+    );
+    assert!(errors[errors.len() / 2] <= 0.05, "{machine}: median {}", errors[errors.len() / 2]);
+    let levels: Vec<(&str, bool)> =
+        cases.iter().filter_map(|case| Some((case.name.as_str(), case.is_level_right()?))).collect();
+    let right = levels.iter().filter(|(_, right)| *right).count();
+    let wrong: Vec<&str> = levels.iter().filter(|(_, right)| !right).map(|(name, _)| *name).collect();
+    assert!(part(right, levels.len()) >= 0.9, "{machine}: levels wrong of {wrong:?} of {}", levels.len());
+}
+
+/// Of all cases, from samples alone.
+const LEAST_DECIDED: f64 = 0.6;
+
+#[test]
+fn loops_on_zen_4() {
+    judge("zen4");
+}
+
+#[test]
+fn loops_on_emerald_rapids() {
+    judge("emerald-rapids");
+}
