@@ -5,10 +5,11 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
+    time::{Duration, Instant},
 };
 
 use record::{
-    data::{AreaKind, BlockKind},
+    data::{Area, AreaKind, BlockKind},
     file::read,
     ids::{PlaceId, ProcessId, ThreadId},
     run::Run,
@@ -57,6 +58,7 @@ int main(int argc, char **argv) {
         }
         while (wait(NULL) > 0) {}
     }
+    for (const char *word = getenv("TOUCH_UNTIL"); word && access(word, F_OK) != 0;) usleep(10000);
     printf("%d\n", getenv("LD_PRELOAD") != NULL);
     return 5;
 }"#;
@@ -82,20 +84,43 @@ impl Place {
 
     /// Temporary files of the recorder go to a folder of their own, which must be empty at the end.
     fn record(&self, options: &[&str], command: &[&str]) -> (Output, Run) {
-        let temporary = self.folder.path().join("tmp");
-        fs::create_dir_all(&temporary).unwrap();
-        let file = self.folder.path().join("a.mw");
-        let output = Command::new(recorder())
-            .arg(&file)
-            .args(options)
-            .arg("--")
-            .args(command)
-            .env("TMPDIR", &temporary)
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
-        assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0, "nothing is left behind");
-        (output, read(&file).unwrap())
+        self.finished(self.recorder(options, command).output().unwrap())
+    }
+
+    /// The program goes on until the recording has what is wanted: on a busy machine nobody knows when the recorder gets
+    /// to look at it.
+    fn record_until(&self, command: &[&str], has: impl Fn(&Run) -> bool) -> (Output, Run) {
+        let word = self.folder.path().join("word");
+        let mut recorder = self.recorder(&[], command);
+        let recorder = recorder.env("TOUCH_UNTIL", &word).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let recorder = recorder.spawn().unwrap();
+        let end = Instant::now() + Duration::from_secs(120);
+        while Instant::now() < end && !read(&self.file()).is_ok_and(|run| has(&run)) {
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        fs::write(word, "").unwrap();
+        self.finished(recorder.wait_with_output().unwrap())
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.path().join("a.mw")
+    }
+
+    fn temporary(&self) -> PathBuf {
+        self.folder.path().join("tmp")
+    }
+
+    fn recorder(&self, options: &[&str], command: &[&str]) -> Command {
+        fs::create_dir_all(self.temporary()).unwrap();
+        let mut recorder = Command::new(recorder());
+        recorder.arg(self.file()).args(options).arg("--").args(command);
+        recorder.env("TMPDIR", self.temporary()).stdin(Stdio::null());
+        recorder
+    }
+
+    fn finished(&self, output: Output) -> (Output, Run) {
+        assert_eq!(fs::read_dir(self.temporary()).unwrap().count(), 0, "nothing is left behind");
+        (output, read(&self.file()).unwrap())
     }
 }
 
@@ -116,7 +141,12 @@ fn name_of(run: &Run, place: PlaceId) -> &str {
 fn blocks_variables_areas_and_callers_are_known() {
     let place = Place::new();
     let program = place.build("touch", &[]);
-    let (output, run) = place.record(&[], &[program.to_str().unwrap()]);
+    // The table was filled before its pages were counted.
+    let is_filled = |area: &Area| area.pages.as_ref().is_some_and(|pages| pages.resident_bytes > 1 << 20);
+    let of_program = |area: &Area| matches!(&area.kind, AreaKind::File(path) if path.ends_with("/touch"));
+    let (output, run) = place.record_until(&[program.to_str().unwrap()], |run| {
+        run.data.areas.iter().any(|area| of_program(area) && is_filled(area))
+    });
     assert_eq!((output.status.code(), &output.stdout[..]), (Some(5), &b"1\n"[..]));
     let data = &run.data;
     assert_eq!(data.heap.len(), 1, "{:?}", data.heap);
@@ -143,8 +173,7 @@ fn blocks_variables_areas_and_callers_are_known() {
     let kinds = |wanted: fn(&AreaKind) -> bool| data.areas.iter().filter(|area| wanted(&area.kind)).count();
     assert_eq!(kinds(|kind| matches!(kind, AreaKind::Stack(ThreadId(0)))), 1, "{:?}", data.areas);
     let holder = data.areas.iter().find(|area| (area.start..area.end).contains(&table.start)).unwrap();
-    assert!(matches!(&holder.kind, AreaKind::File(path) if path.ends_with("/touch")), "{holder:?}");
-    assert!(holder.pages.as_ref().is_some_and(|pages| pages.resident_bytes > 1 << 20), "{holder:?}");
+    assert!(of_program(holder) && is_filled(holder), "{holder:?}");
 }
 
 #[test]
