@@ -15,6 +15,7 @@ mod pace;
 mod pattern;
 mod pool;
 mod program;
+mod relief;
 mod remarks;
 mod streams;
 mod tally;
@@ -33,6 +34,7 @@ use crate::{
     loads,
 };
 pub(crate) use advice::advice;
+pub(crate) use facts::writes_memory;
 pub(crate) use tally::{AccessKind, BlamedWaits, SplitTally, Tally};
 pub(crate) use views::Ranks;
 
@@ -111,6 +113,9 @@ pub(crate) fn findings(
     let limits = limits::limits(run, tally, profile);
     let bounds = tally.memory_bounds(run.samples.place.len() as u64);
     let verdict = verdict::verdict(run, overall.as_ref(), bounds, &instructions, &limits, &options.trust);
+    let relief = relief::findings(run, tally);
+    let mut verdict = verdict;
+    relief::weigh(&mut verdict, &relief);
     let mut findings = Findings {
         schema: SCHEMA.to_owned(),
         about: subject(run),
@@ -123,6 +128,7 @@ pub(crate) fn findings(
         timeline,
         limits,
         loads: loads::loads(run),
+        relief,
         advice: Vec::new(),
         remarks: remarks::remarks(run, tally, overall.as_ref(), &options.trust),
     };

@@ -7,6 +7,7 @@ pub(crate) mod code;
 pub(crate) mod limits;
 pub(crate) mod loads;
 pub(crate) mod objects;
+pub(crate) mod relief;
 pub(crate) mod subject;
 pub(crate) mod timeline;
 pub(crate) mod verdict;
@@ -47,6 +48,7 @@ fn everything(findings: &Findings, objects: Option<&Objects>, top: usize, column
     if let Some(objects) = objects {
         parts.push(objects::text(findings, objects, top, columns));
     }
+    parts.push(relief::text(&findings.relief, columns));
     parts.push(loads::text(&findings.loads, top, columns));
     parts.extend(code::by_class(findings, top, columns));
     parts.push(code::instructions(findings, top.max(20), columns));

@@ -6,6 +6,7 @@ use crate::{
     html::markup::{Html, element, list, paragraph, section},
     layout::figures::percent_text,
     terminal::run::{
+        relief::sentences,
         timeline::threshold_from,
         verdict::{ended, look, sentence},
     },
@@ -29,7 +30,14 @@ pub(super) fn html(findings: &Findings) -> Html {
         KnownLimits::Missing(_) => {}
     }
     let verdict_box = element("div").set("class", format!("verdict {class}")).with(said).end();
-    section("verdict", "Verdict", [verdict_box, tiles(findings), confidence(findings), advice(findings)])
+    let parts = [verdict_box, tiles(findings), confidence(findings), relief(findings), advice(findings)];
+    section("verdict", "Verdict", parts)
+}
+
+/// The second way to the same share, if it was taken or would be worth it.
+fn relief(findings: &Findings) -> Html {
+    let all = sentences(&findings.relief);
+    if all.is_empty() { Html::default() } else { list("notes", all.iter()) }
 }
 
 fn interval(share: &TimeShare) -> String {
