@@ -9,6 +9,7 @@ mod levels;
 mod limits;
 mod loads;
 mod objects;
+mod relief;
 mod timeline;
 mod verdict;
 
@@ -27,6 +28,7 @@ pub use objects::{
     LineUse, ObjectFinding, ObjectId, ObjectKind, ObjectPages, ObjectSharing, ObjectSite, ObjectUse, Objects,
     SharedLine,
 };
+pub use relief::{Agreement, ReliefFindings, RelievedFinding};
 pub use timeline::{Timeline, TimelineInterval};
 pub use verdict::{Confidence, HeldBack, Nature, Verdict};
 
@@ -62,6 +64,9 @@ pub struct Findings {
     /// Loads that the processor sampled itself, or why there are none.
     #[serde(default = "no_loads")]
     pub loads: KnownLimits<LoadFindings>,
+    /// What hot loops take with their data in the first cache, beside what samples say.
+    #[serde(default, skip_serializing_if = "ReliefFindings::is_nothing")]
+    pub relief: ReliefFindings,
     /// What to try next, the most promising first, in plain sentences.
     pub advice: Vec<String>,
     /// What spoils or limits these findings, in plain sentences.

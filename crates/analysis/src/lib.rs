@@ -11,5 +11,6 @@ mod loads;
 pub mod marking;
 pub mod objects;
 pub mod reading;
+pub mod relief;
 mod statistics;
 pub mod timer;

@@ -16,6 +16,7 @@ mod pace;
 mod pattern;
 mod pool;
 mod program;
+mod relief;
 mod remarks;
 mod streams;
 mod tally;
@@ -34,6 +35,7 @@ use crate::{
     loads,
 };
 pub(crate) use advice::advice;
+pub(crate) use facts::writes_memory;
 pub(crate) use tally::{AccessKind, BlamedWaits, SplitTally, Tally};
 pub(crate) use views::Ranks;
 
@@ -112,6 +114,9 @@ pub(crate) fn findings(
     let limits = limits::limits(run, tally, profile);
     let bounds = tally.memory_bounds(run.samples.place.len() as u64);
     let verdict = verdict::verdict(run, overall.as_ref(), bounds, &instructions, &limits, &options.trust);
+    let relief = relief::findings(run, tally);
+    let mut verdict = verdict;
+    relief::weigh(&mut verdict, &relief);
     let mut findings = Findings {
         schema: SCHEMA.to_owned(),
         about: subject(run),
@@ -125,6 +130,7 @@ pub(crate) fn findings(
         levels: levels::levels(run, tally, profile),
         limits,
         loads: loads::loads(run),
+        relief,
         advice: Vec::new(),
         remarks: remarks::remarks(run, tally, overall.as_ref(), &options.trust),
     };

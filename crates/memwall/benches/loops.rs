@@ -1,7 +1,8 @@
 //! What `memwall run` says of plain loops, against the time that their data costs them: 1 − T(12 KiB) / T,
 //! with the T of the very run that was recorded.
 //!
-//! `cargo bench -p memwall --bench loops [-- [developed|unseen] [NAME] [--keep FOLDER]]`. Rules were made on the loops of
+//! `cargo bench -p memwall --bench loops [-- [developed|unseen] [NAME] [--relief] [--keep FOLDER]]`. With `--relief` each run
+//! lasts longer, what relief says by itself stands beside the verdict, and what it cost the program below. Rules were made on the loops of
 //! `developed.c`; what the others show is what may be promised. T(12 KiB) is measured before and after; cases whose
 //! truths differ by more than 3 points are listed and left out of the sums. The level is that whose twin, with data of half of
 //! each capacity that the profile has, adds most to T; within half as much again of a capacity either side is right.
@@ -26,6 +27,8 @@ struct LoopCase {
     /// Levels that may be named; none where nothing tells.
     levels: Vec<String>,
     found: LoopAnswer,
+    /// What a turn took with memwall beside it, over what it took alone.
+    slowdown: f64,
 }
 
 /// What memwall answered.
@@ -37,6 +40,42 @@ struct LoopAnswer {
     level: Option<String>,
     /// Names and capacities of the machine's levels, from the first cache to memory.
     machine: Vec<(String, f64)>,
+    relief: Option<ReliefAnswer>,
+}
+
+/// What relief said of the hottest loop, and what it cost.
+struct ReliefAnswer {
+    share: Option<[f64; 3]>,
+    refusal: String,
+    paused_ms: f64,
+    longest_ms: f64,
+    page_faults: f64,
+}
+
+impl ReliefAnswer {
+    fn read(found: &Value) -> Option<Self> {
+        let relief = found.get("relief")?;
+        let first = &relief["loops"][0];
+        let number = |of: &Value| of.as_f64();
+        let share = &first["by_relief"];
+        let parts = [number(&share["value"]), number(&share["low"]), number(&share["high"])];
+        let cost = |key: &str| number(&relief["cost"][key]).unwrap_or(0.0);
+        let refusal = first["refusal"].as_str().or(relief["refusal"].as_str()).unwrap_or("").to_owned();
+        Some(Self {
+            share: parts[0].zip(parts[1]).zip(parts[2]).map(|((value, low), high)| [value, low, high]),
+            refusal,
+            paused_ms: cost("paused_ns") / 1e6,
+            longest_ms: cost("longest_pause_ns") / 1e6,
+            page_faults: cost("page_faults"),
+        })
+    }
+}
+
+/// How a set is run.
+#[derive(Clone, Copy)]
+struct RunForm<'a> {
+    keep: Option<&'a Path>,
+    relief: bool,
 }
 
 impl LoopCase {
@@ -69,6 +108,9 @@ fn main() {
         words.drain(at..(at + 2).min(words.len()));
         PathBuf::from(folder)
     });
+    let relief = words.iter().any(|word| word == "--relief");
+    words.retain(|word| word != "--relief");
+    let form = RunForm { keep: keep.as_deref(), relief };
     let folder = tempfile::tempdir().expect("a folder");
     for set in ["developed", "unseen"] {
         if words.iter().any(|word| ["developed", "unseen"].contains(&word.as_str()) && word != set) {
@@ -85,7 +127,7 @@ fn main() {
         let mut cases = Vec::new();
         for name in names.lines().filter(chosen) {
             for bytes in SIZES_BYTES {
-                let case = measure(&program, set, name, bytes, keep.as_deref());
+                let case = measure(&program, set, name, bytes, form);
                 print(&case);
                 cases.push(case);
             }
@@ -136,12 +178,14 @@ fn turn_ns(said: &[u8]) -> f64 {
     String::from_utf8_lossy(said).trim().parse().expect("a number")
 }
 
-fn measure(program: &Path, set: &str, name: &str, bytes: u64, keep: Option<&Path>) -> LoopCase {
+fn measure(program: &Path, set: &str, name: &str, bytes: u64, form: RunForm<'_>) -> LoopCase {
     let before = quiet_turn_ns(program, name, SMALL_BYTES);
-    let (found, turn_ns) = answer(program, set, name, bytes, keep);
+    let alone = form.relief.then(|| alone_turn_ns(program, name, bytes));
+    let (found, turn_ns) = answer(program, set, name, bytes, form);
+    let slowdown = alone.map_or(1.0, |alone| turn_ns / alone);
     let truths = [before, quiet_turn_ns(program, name, SMALL_BYTES)].map(|small| 1.0 - small / turn_ns);
     let levels = right_levels(program, name, bytes, &found.machine, turn_ns);
-    LoopCase { name: name.to_owned(), bytes, truths, levels, found }
+    LoopCase { name: name.to_owned(), bytes, truths, levels, found, slowdown }
 }
 
 /// The level that adds most to the time of a turn, and its neighbour where the data lies near the capacity between.
@@ -199,17 +243,25 @@ fn machine_levels(found: &Value) -> Vec<(String, f64)> {
     local.filter_map(level).collect()
 }
 
-fn answer(program: &Path, set: &str, name: &str, bytes: u64, keep: Option<&Path>) -> (LoopAnswer, f64) {
+fn alone_turn_ns(program: &Path, name: &str, bytes: u64) -> f64 {
+    let output = Command::new(program).args([name, &bytes.to_string(), "1"]).output().expect("it starts");
+    turn_ns(&output.stdout)
+}
+
+fn answer(program: &Path, set: &str, name: &str, bytes: u64, form: RunForm<'_>) -> (LoopAnswer, f64) {
     let folder = program.parent().expect("a folder");
     let json = folder.join("found.json");
     let file = format!("{set}-{name}-{bytes}.sqlite");
-    let recording = keep.unwrap_or(folder).join(file);
+    let recording = form.keep.unwrap_or(folder).join(file);
     let memwall = std::env::var_os("MEMWALL").unwrap_or_else(|| env!("CARGO_BIN_EXE_memwall").into());
     let mut command = Command::new(memwall);
     command.arg("run").arg(format!("--json={}", json.display())).arg("-o").arg(&recording);
     // What is recorded is the loop alone, not how its data was made.
-    command.args(["--delay", "1", "--seconds", "1.3", "--"]).arg(program);
-    let output = command.args([name, &bytes.to_string(), "2.2"]).output().expect("memwall");
+    // Relief begins after two seconds and takes its time.
+    let (recorded, run) = if form.relief { ("6.0", "7.0") } else { ("1.3", "2.2") };
+    command.args(form.relief.then_some("--relief"));
+    command.args(["--delay", "1", "--seconds", recorded, "--"]).arg(program);
+    let output = command.args([name, &bytes.to_string(), run]).output().expect("memwall");
     let text = std::fs::read_to_string(&json).expect("findings");
     let found: Value = serde_json::from_str(&text).expect("JSON");
     let verdict = &found["verdict"];
@@ -227,12 +279,13 @@ fn answer(program: &Path, set: &str, name: &str, bytes: u64, keep: Option<&Path>
             .zip(number("low"))
             .zip(number("high"))
             .map(|((value, low), high)| [value, low, high]),
+        relief: form.relief.then(|| ReliefAnswer::read(&found)).flatten(),
     };
     (answer, turn_ns(&output.stdout))
 }
 
 fn print(case: &LoopCase) {
-    let LoopCase { name, bytes, truths: [first, second], levels, found } = case;
+    let LoopCase { name, bytes, truths: [first, second], levels, found, .. } = case;
     let truths = format!("{:.0}, {:.0}", first * 100.0, second * 100.0);
     let value = found.memory.map_or("?".to_owned(), |[value, ..]| format!("{:.0}", value * 100.0));
     let interval = found
@@ -249,8 +302,14 @@ fn print(case: &LoopCase) {
         Some(false) => format!("{level} not {}", levels.join("/")),
         _ => level.to_owned(),
     };
+    let relief = found.relief.as_ref().map_or_else(String::new, |relief| match relief.share {
+        Some([value, low, high]) => {
+            format!("relief {:.0} ({:.0}..{:.0}) ", value * 100.0, low * 100.0, high * 100.0)
+        }
+        None => format!("relief: {} ", relief.refusal),
+    });
     println!(
-        "{name:<20}{:>9} {truths:>13} {value:>7} {interval:>11}  {verdict:<18}{level:<18}{mark}",
+        "{name:<20}{:>9} {truths:>13} {value:>7} {interval:>11}  {verdict:<18}{level:<18}{relief}{mark}",
         bytes >> 10
     );
 }
@@ -288,5 +347,39 @@ fn sum_up(set: &str, cases: &[LoopCase]) {
         high.count(),
         points(widths.get(widths.len() / 2)),
         levels.len(),
+    );
+    sum_up_relief(set, &steady);
+}
+
+/// Relief by itself, whatever the verdict made of it, and what it cost.
+fn sum_up_relief(set: &str, steady: &[&LoopCase]) {
+    let told: Vec<(&LoopCase, &ReliefAnswer)> =
+        steady.iter().filter_map(|case| Some((*case, case.found.relief.as_ref()?))).collect();
+    if told.is_empty() {
+        return;
+    }
+    let shares = || told.iter().filter_map(|(case, relief)| Some((case.truth(), relief.share?)));
+    let mut errors: Vec<f64> = shares().map(|(truth, share)| (share[0] - truth.max(0.0)).abs()).collect();
+    errors.sort_by(f64::total_cmp);
+    let at = |part: f64| errors.get((errors.len() as f64 * part) as usize).or(errors.last());
+    let points = |error: Option<&f64>| error.map_or("?".to_owned(), |error| format!("{:.0}", error * 100.0));
+    let held = shares().filter(|(truth, [_, low, high])| low <= truth && truth <= high).count();
+    let most = |of: fn(&ReliefAnswer) -> f64| told.iter().map(|(_, relief)| of(relief)).fold(0.0, f64::max);
+    let mut slowdowns: Vec<f64> = told.iter().map(|(case, _)| case.slowdown).collect();
+    slowdowns.sort_by(f64::total_cmp);
+    println!(
+        "{set}, relief alone: measured {} of {}; error median {} points, 9 of 10 within {}, worst {}; intervals hold the truth \
+         in {held}; pauses at most {:.1} ms in all, {:.1} ms at a time; page faults at most {:.0}; a turn takes {:.3} of what it \
+         takes alone (median; most {:.3})\n",
+        errors.len(),
+        told.len(),
+        points(at(0.5)),
+        points(at(0.9)),
+        points(errors.last()),
+        most(|relief| relief.paused_ms),
+        most(|relief| relief.longest_ms),
+        most(|relief| relief.page_faults),
+        slowdowns.get(slowdowns.len() / 2).copied().unwrap_or(1.0),
+        slowdowns.last().copied().unwrap_or(1.0),
     );
 }

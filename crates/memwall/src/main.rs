@@ -8,6 +8,7 @@ mod harmless;
 mod interrupt;
 mod output;
 mod progress;
+mod relieving;
 mod source_files;
 mod target;
 mod trust;

@@ -13,6 +13,7 @@ mod error;
 mod guard;
 mod loads;
 mod read;
+mod relief;
 mod rows;
 mod schema;
 #[cfg(test)]

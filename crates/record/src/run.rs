@@ -9,6 +9,7 @@ use crate::{
     data::Data,
     ids::{FunctionId, ModuleId, PlaceId, ProcessId, ThreadId},
     loads::LoadSamples,
+    relief::ReliefRecord,
 };
 
 /// A whole recording in memory.
@@ -34,6 +35,9 @@ pub struct Run {
     pub samples: Samples,
     /// Loads that the processor sampled itself, if it was asked to.
     pub loads: LoadSamples,
+    /// What hot loops take with their data in the first cache, if that was asked for.
+    #[serde(default)]
+    pub relief: ReliefRecord,
     /// Call chains, each once: places from the sampled one outwards.
     pub stacks: Vec<Vec<PlaceId>>,
     /// What lay where in memory, and who had allocated it.

@@ -26,6 +26,7 @@ mod known_work;
 mod loads;
 mod memory;
 mod modules;
+mod onlooker;
 mod operand;
 mod passing;
 mod population;
@@ -51,6 +52,7 @@ use record::{
 
 pub use code_store::complete;
 pub use known_work::{GeneratedCode, KnownWork, KnownWorkError};
+pub use onlooker::{CopiesOfProgram, Onlooker, SampledMoment};
 pub use passing::{PassingFolder, PassingUse, clear_leftovers, leftovers};
 
 /// What to record, and how.
@@ -231,8 +233,18 @@ pub fn record(
     kernel: &dyn LinuxKernel,
     source: &Source,
 ) -> Result<RecordOutcome, RecordError> {
+    record_watched(request, kernel, source, None)
+}
+
+/// The same, with somebody who looks at the samples while the program runs.
+pub fn record_watched<'k>(
+    request: &RecordRequest,
+    kernel: &'k dyn LinuxKernel,
+    source: &Source,
+    onlooker: Option<&'k mut dyn Onlooker>,
+) -> Result<RecordOutcome, RecordError> {
     if !(1..=MAX_RATE_HZ).contains(&request.rate_hz) {
         return Err(RecordError::Rate { rate_hz: request.rate_hz });
     }
-    session::record(request, kernel, source)
+    session::record(request, kernel, source, onlooker)
 }

@@ -82,6 +82,11 @@ impl Population {
         self.processes.entry(pid).insert_entry(live).into_mut()
     }
 
+    /// Processes and threads there ever were.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.process_count as usize, self.thread_count as usize)
+    }
+
     /// A thread of a known process begins.
     pub fn thread(&mut self, pid: i32, tid: i32, at_ns: u64) -> Option<&LiveThread> {
         let process = self.processes.get_mut(&pid)?;

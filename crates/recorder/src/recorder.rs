@@ -5,7 +5,7 @@ mod mappings;
 mod samples;
 mod tasks;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use code::blame::WatchedOperand;
 use pmu::sampling::{RingRecord, Sampler};
@@ -18,6 +18,7 @@ use super::{
     known_work::GeneratedCode,
     memory::CodePages,
     modules::Modules,
+    onlooker::{CopiesOfProgram, RecentSamples},
     operand::Operands,
     population::Population,
     schedule::ScheduleWatch,
@@ -63,6 +64,10 @@ pub(super) struct Recorder {
     /// What the program writes down about its allocations, if it does.
     pub heap: Option<Heap>,
     pub counts: RecordCounts,
+    /// Samples that an onlooker has not seen yet, if there is one.
+    pub recent: Option<RecentSamples>,
+    /// Processes of which nothing is recorded.
+    pub copies: Option<CopiesOfProgram>,
     /// When the first process ended.
     pub root_ended_ns: Option<u64>,
     by_place: HashMap<(usize, u64), KnownSpace>,
@@ -119,6 +124,8 @@ impl Recorder {
             generated: Vec::new(),
             heap: None,
             counts: RecordCounts::default(),
+            recent: None,
+            copies: None,
             root_ended_ns: None,
             by_place: HashMap::new(),
             callers: HashMap::new(),
@@ -205,7 +212,9 @@ impl Recorder {
     /// Takes what the rings hold by now.
     pub fn drain(&mut self, clock: &mut Sampler<'_>, loads: &mut [Sampler<'_>]) {
         let now = now_ns();
-        clock.drain(|record| self.take(record));
+        self.beside_copies(|recorder, copies| {
+            clock.drain(|record| recorder.take_unless_copied(record, copies))
+        });
         // What was mapped stands in the other rings, which come first.
         for loads in loads {
             loads.drain(|record| self.take_load(record));
@@ -215,10 +224,39 @@ impl Recorder {
 
     /// Takes all that the rings of samplers hold that were stopped.
     pub fn drain_all(&mut self, clock: &mut Sampler<'_>, loads: &mut [Sampler<'_>]) {
-        clock.drain_all(|record| self.take(record));
+        self.beside_copies(|recorder, copies| {
+            clock.drain_all(|record| recorder.take_unless_copied(record, copies))
+        });
         for loads in loads {
             loads.drain_all(|record| self.take_load(record));
         }
+    }
+
+    /// Does something while no copy can be begun that is not known.
+    fn beside_copies<T>(&mut self, act: impl FnOnce(&mut Self, Option<&HashSet<i32>>) -> T) -> T {
+        let copies = self.copies.clone();
+        let known =
+            copies.as_ref().map(|copies| copies.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+        act(self, known.as_deref())
+    }
+
+    fn take_unless_copied(&mut self, record: RingRecord<'_>, copies: Option<&HashSet<i32>>) {
+        // A copy has one thread, which has its number.
+        let pid = match &record {
+            RingRecord::Sample(sample) => sample.pid,
+            RingRecord::Mmap(mmap) => mmap.pid,
+            RingRecord::Comm { pid, .. } | RingRecord::Fork { pid, .. } => *pid,
+            RingRecord::Exit { tid, .. } => *tid,
+            RingRecord::Switch { stamp, .. } => stamp.tid,
+            _ => 0,
+        };
+        if !Self::is_copy(copies, pid) {
+            self.take(record);
+        }
+    }
+
+    pub fn population(&self) -> &Population {
+        &self.population
     }
 
     /// Takes one record.

@@ -29,7 +29,7 @@ use rustix::{
 };
 
 use super::{
-    OnRefusal, RecordError, RecordOutcome, RecordRequest, RecordTarget, RecordTrouble,
+    OnRefusal, Onlooker, RecordError, RecordOutcome, RecordRequest, RecordTarget, RecordTrouble,
     heap::{Barrier, Heap, barrier},
     loads, procfs,
     recorder::{NEVER, RecordWindow, Recorder},
@@ -53,6 +53,9 @@ const COMMIT_EVERY: Duration = Duration::from_millis(500);
 /// Callers taken along with a sample.
 const LONGEST_CHAIN: u16 = 48;
 
+/// How often an onlooker is shown what was sampled.
+const SHOW_EVERY: Duration = Duration::from_secs(1);
+
 /// How often we ask whether an address space is due to be looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -69,6 +72,8 @@ enum SessionInstrument<'k> {
 }
 
 struct RecordSession<'k> {
+    /// Looks at the samples while the program runs.
+    onlooker: Option<&'k mut dyn Onlooker>,
     instrument: SessionInstrument<'k>,
     /// Sample loads beside it.
     loads: Vec<Sampler<'k>>,
@@ -103,19 +108,25 @@ enum Cause {
     Unwritable,
 }
 
-pub(super) fn record(
+pub(super) fn record<'k>(
     request: &RecordRequest,
-    kernel: &dyn LinuxKernel,
+    kernel: &'k dyn LinuxKernel,
     source: &Source,
+    onlooker: Option<&'k mut dyn Onlooker>,
 ) -> Result<RecordOutcome, RecordError> {
     let topology = Topology::read(source);
     let cpus: CpuSet = topology.cpus.iter().map(|cpu| cpu.id).collect();
     let signals = CaughtSignals::catch().map_err(system("catch signals"))?;
     let begin = Begin { request, kernel, source, topology: &topology, cpus: &cpus };
-    match &request.target {
-        RecordTarget::Launch(command) => begin.launch(command, signals)?.run(),
-        RecordTarget::Attach(pid) => begin.attach(*pid, signals)?.run(),
+    let mut session = match &request.target {
+        RecordTarget::Launch(command) => begin.launch(command, signals)?,
+        RecordTarget::Attach(pid) => begin.attach(*pid, signals)?,
+    };
+    if let Some(onlooker) = onlooker {
+        session.recorder.be_watched(onlooker.copies());
+        session.onlooker = Some(onlooker);
     }
+    session.run()
 }
 
 fn system(what: &'static str) -> impl Fn(io::Error) -> RecordError {
@@ -268,6 +279,7 @@ impl<'k> Begin<'_, 'k> {
         let began = Instant::now();
         let process = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         RecordSession {
+            onlooker: None,
             instrument,
             loads: Vec::new(),
             no_loads: None,

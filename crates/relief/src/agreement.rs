@@ -40,8 +40,12 @@ impl Measured {
         }
     }
 
-    fn times(&self) -> Option<(f64, f64)> {
-        self.stretch.near_ns.zip(self.stretch.turn_ns).filter(|(near, turn)| *near > 0.0 && *turn > 0.0)
+    fn near(&self) -> Option<(f64, f64)> {
+        self.stretch.near_ns.filter(|near| *near > 0.0).map(|near| (near, self.near_open))
+    }
+
+    fn turn(&self) -> Option<(f64, f64)> {
+        self.stretch.turn_ns.filter(|turn| *turn > 0.0).map(|turn| (turn, self.turn_open))
     }
 }
 
@@ -72,6 +76,9 @@ const FEWEST: usize = 2;
 /// Shares further apart disagree.
 const APART: f64 = 0.15;
 
+/// What a time in the program that was found only once leaves open beside what it says itself.
+const LONE: f64 = 0.06;
+
 /// Puts stretches together.
 pub fn agree(all: Vec<Measured>) -> LoopRelief {
     let mut relief = LoopRelief {
@@ -84,31 +91,46 @@ pub fn agree(all: Vec<Measured>) -> LoopRelief {
         has_atomics: all.iter().any(|one| one.has_atomics),
         refusal: None,
     };
-    let told: Vec<&Measured> = all.iter().filter(|one| one.times().is_some()).collect();
-    if told.len() < FEWEST {
+    let nears = without_outlier(all.iter().filter_map(Measured::near).collect());
+    let turns = without_outlier(all.iter().filter_map(Measured::turn).collect());
+    if nears.len() < FEWEST || turns.is_empty() {
         relief.refusal = Some(why_none(&all));
         return relief;
     }
-    let near = bounded(told.iter().filter_map(|one| Some((one.stretch.near_ns?, one.near_open))));
-    let turn = bounded(told.iter().filter_map(|one| Some((one.stretch.turn_ns?, one.turn_open))));
-    (relief.near_ns, relief.turn_ns) = (near, turn);
-    let shares: Vec<f64> =
-        told.iter().filter_map(|one| one.times()).map(|(near, turn)| share(near, turn)).collect();
+    let lone = if turns.len() < FEWEST { LONE } else { 0.0 };
+    let turns: Vec<(f64, f64)> = turns.into_iter().map(|(turn, open)| (turn, open + lone)).collect();
+    (relief.near_ns, relief.turn_ns) = (bounded(&nears), bounded(&turns));
+    let Some((near, turn)) = relief.near_ns.zip(relief.turn_ns) else { return relief };
+    let shares: Vec<f64> = nears
+        .iter()
+        .map(|(found, _)| share(*found, turn.value))
+        .chain(turns.iter().map(|(found, _)| share(near.value, *found)))
+        .collect();
     let (least, most) = (lowest(&shares), highest(&shares));
     if most - least > APART {
         let words = format!("from {:.0} % to {:.0} %", least * 100.0, most * 100.0);
         relief.refusal = Some(ReliefRefusal::new(ReliefBarrier::Disagreement, words));
         return relief;
     }
-    if let Some((near, turn)) = near.zip(turn) {
-        let value = share(near.value, turn.value);
-        relief.share = Some(Bounded {
-            value,
-            low: share(near.high, turn.low).min(least).min(value),
-            high: share(near.low, turn.high).max(most).max(value),
-        });
-    }
+    let value = share(near.value, turn.value);
+    relief.share = Some(Bounded {
+        value,
+        low: share(near.high, turn.low).min(least).min(value),
+        high: share(near.low, turn.high).max(most).max(value),
+    });
     relief
+}
+
+/// Of four or more values the one furthest from the median may be left out.
+fn without_outlier(mut all: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    const ENOUGH: usize = 4;
+    all.sort_by(|a, b| a.0.total_cmp(&b.0));
+    if all.len() >= ENOUGH {
+        let middle = all[all.len() / 2].0;
+        let is_last_further = all[all.len() - 1].0 - middle > middle - all[0].0;
+        all.remove(if is_last_further { all.len() - 1 } else { 0 });
+    }
+    all
 }
 
 fn share(near: f64, turn: f64) -> f64 {
@@ -124,18 +146,15 @@ fn highest(all: &[f64]) -> f64 {
 }
 
 /// The median of values, and bounds that hold each of them with what it leaves open.
-fn bounded(values: impl Iterator<Item = (f64, f64)>) -> Option<Bounded> {
-    let mut all: Vec<(f64, f64)> = values.collect();
-    all.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let middle = all.len() / 2;
-    let value = match all.len() {
+fn bounded(sorted: &[(f64, f64)]) -> Option<Bounded> {
+    let middle = sorted.len() / 2;
+    let value = match sorted.len() {
         0 => return None,
-        count if count.is_multiple_of(2) => (all[middle - 1].0 + all[middle].0) / 2.0,
-        _ => all[middle].0,
+        count if count.is_multiple_of(2) => (sorted[middle - 1].0 + sorted[middle].0) / 2.0,
+        _ => sorted[middle].0,
     };
-    let open = highest(&all.iter().map(|(_, open)| *open).collect::<Vec<_>>());
-    // Two neighbours of the median, and what the layouts and clocks leave open around it.
-    let (low, high) = (all[0].0, all[all.len() - 1].0);
+    let open = highest(&sorted.iter().map(|(_, open)| *open).collect::<Vec<_>>());
+    let (low, high) = (sorted[0].0, sorted[sorted.len() - 1].0);
     Some(Bounded { value, low: low.min(value * (1.0 - open)), high: high.max(value * (1.0 + open)) })
 }
 
@@ -198,6 +217,24 @@ mod tests {
         assert_eq!(relief.share, None);
         assert_eq!(relief.refusal.unwrap().barrier, ReliefBarrier::SystemCall);
         assert_eq!(agree(vec![measured(1.0, 4.0)]).refusal.unwrap().barrier, ReliefBarrier::OutOfTime);
+    }
+
+    #[test]
+    fn one_of_four_may_be_disturbed() {
+        let all = [1.0, 1.02, 3.0, 1.01].map(|near| measured(near, 4.0));
+        let share = agree(all.to_vec()).share.unwrap();
+        assert!((share.value - 0.7475).abs() < 1e-9, "{share:?}");
+        let all = [1.0, 1.02, 3.0, 3.1].map(|near| measured(near, 4.0));
+        assert_eq!(agree(all.to_vec()).share, None, "two are not");
+    }
+
+    #[test]
+    fn a_time_in_the_program_found_once_leaves_more_open() {
+        let mut without = measured(1.0, 4.0);
+        without.stretch.turn_ns = None;
+        let lone = agree(vec![measured(1.0, 4.0), without]).share.unwrap();
+        let both = agree(vec![measured(1.0, 4.0), measured(1.0, 4.0)]).share.unwrap();
+        assert!(lone.low < both.low && lone.high > both.high, "{lone:?} {both:?}");
     }
 
     #[test]

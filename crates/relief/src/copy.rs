@@ -61,8 +61,10 @@ impl ProgramCopy {
         Ok(copy)
     }
 
-    /// Takes away the right to write where others would see it.
+    /// Closes all files, so that one the program closes is closed, and takes away the right to write where others would
+    /// see it.
     pub fn seal(&self) -> Result<(), ReliefRefusal> {
+        self.call(libc::SYS_close_range, [0, u64::from(u32::MAX), 0, 0, 0, 0])?;
         for range in self.maps.iter().filter(|range| range.is_shared && range.is_writable) {
             let length = range.end - range.start;
             let done =

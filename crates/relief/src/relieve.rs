@@ -1,6 +1,12 @@
 //! One loop of a running thread, relieved: stretches at different times, and what they agree on.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use record::relief::{ReliefBarrier, ReliefRefusal, ReliefStretch, TurnTiming};
 
@@ -46,11 +52,18 @@ pub struct ReliefOptions {
     pub numbers: CopyNumbers,
     /// Steps of a stretch.
     pub steps: usize,
+    /// Set from outside to have an attempt end early.
+    pub stop: Arc<AtomicBool>,
 }
 
 impl Default for ReliefOptions {
     fn default() -> Self {
-        Self { cache: FirstCache::default(), numbers: CopyNumbers::default(), steps: 2400 }
+        Self {
+            cache: FirstCache::default(),
+            numbers: CopyNumbers::default(),
+            steps: 2400,
+            stop: Arc::default(),
+        }
     }
 }
 
@@ -135,6 +148,7 @@ impl Attempt<'_> {
             thread: self.thread(),
             before: faults_before,
             most: self.budget.faults_allowed(Instant::now()),
+            stop: Arc::clone(&self.options.stop),
         };
         let done = self.within(&mut copy, &watch, measured);
         drop(copy);
@@ -187,6 +201,7 @@ impl Attempt<'_> {
                     thread: self.thread(),
                     register,
                     ranges: &measured.ranges,
+                    pass_ns,
                     apart: Duration::from_nanos(apart as u64),
                     allowed: self.budget.pauses_left(Instant::now()) / 2,
                 };
@@ -223,8 +238,8 @@ fn choose(
     if let Some(turn_ns) = sampled {
         return Some((turn_ns, 0.1, TurnTiming::Samples));
     }
-    let found = passes.as_ref().ok().filter(|found| found.spread < STEADY)?;
-    Some((found.turn_ns, 0.15 + found.spread / 2.0, TurnTiming::Passes))
+    let found = passes.as_ref().ok()?;
+    Some((found.turn_ns, 0.12 + (found.spread / 3.0).min(0.3), TurnTiming::Passes))
 }
 
 fn note(stretch: &Stretch, measured: &mut Measured) {
@@ -238,6 +253,7 @@ fn note(stretch: &Stretch, measured: &mut Measured) {
 
 /// Ends an attempt that costs the program too much.
 struct FaultWatch {
+    stop: Arc<AtomicBool>,
     thread: ProgramThread,
     before: u64,
     most: u64,
@@ -250,6 +266,7 @@ impl FaultWatch {
 
     fn check(&self) -> Result<(), ReliefRefusal> {
         match self.faults() {
+            _ if self.stop.load(Ordering::Relaxed) => Err(ReliefBarrier::Ended.into()),
             faults if faults > self.most => {
                 Err(ReliefRefusal::new(ReliefBarrier::CopyOnWrite, format!("{faults} pages already")))
             }

@@ -42,6 +42,8 @@ pub(crate) struct StrideRequest<'a> {
     pub register: TurnRegister,
     /// Code of the loop.
     pub ranges: &'a [(u64, u64)],
+    /// What a pass takes, if that is known: beyond it the loop has begun again.
+    pub pass_ns: Option<f64>,
     /// Time between two questions; half of it every other time.
     pub apart: Duration,
     /// The program may stand still for so long in all.
@@ -95,8 +97,9 @@ fn pair(request: &StrideRequest<'_>, apart: Duration) -> Result<PairPoint, Relie
     let TurnRegister { index, step } = request.register;
     let moved = general(&after)[index].wrapping_sub(general(&before)[index]).cast_signed();
     let turns = moved as f64 / step as f64;
-    let is_good = !is_late && is_inside(before.rip) && is_inside(after.rip) && turns > 0.0;
     let spent = ended_ns.saturating_sub(began_ns) as f64;
+    let is_within = request.pass_ns.is_none_or(|pass_ns| spent < 0.7 * pass_ns);
+    let is_good = is_within && !is_late && is_inside(before.rip) && is_inside(after.rip) && turns > 0.0;
     Ok((is_good.then_some((turns, spent)), first + second))
 }
 

@@ -13,6 +13,7 @@ use super::{
     facts::{self, ChainShare, CoreCosts, wait_of},
     pool::{self, SamplePool},
     program::{DecodedProgram, ProgramSite},
+    relief::RelievedBlocks,
     streams::AddressStreams,
 };
 use crate::findings::ThreadActivity;
@@ -137,14 +138,17 @@ pub(crate) fn meanings(
     program: &DecodedProgram,
     streams: &AddressStreams,
     core: &BlameCore,
-) -> (Vec<SampleMeaning>, Vec<WaitBounds>) {
+    relieved: &RelievedBlocks<'_>,
+) -> (Vec<SampleMeaning>, Vec<WaitBounds>, Vec<WaitBounds>) {
     let mut bounds = Vec::with_capacity(program.blocks.len());
+    let mut by_samples = Vec::with_capacity(program.blocks.len());
     let mut meanings = Vec::with_capacity(program.sites.len());
     let mut baselines = vec![0.0; program.blocks.len()];
     let pool = SamplePool::new(program);
     for (id, baseline) in baselines.iter_mut().enumerate() {
         let Some(block) = program.block(id) else {
             bounds.push(WaitBounds::UNKNOWN);
+            by_samples.push(WaitBounds::UNKNOWN);
             continue;
         };
         let judge = Judge::new(program, streams, id, block, core, &pool);
@@ -155,13 +159,40 @@ pub(crate) fn meanings(
         }
         let samples = program.samples_of(id);
         let share = if samples > 0.0 { memory_waiting(&meanings[first..]) / samples } else { 0.0 };
-        let found = of_block(program, streams, core, id, block, share);
+        let own = of_block(program, streams, core, id, block, share);
+        let found = relieved.join(id, own);
+        by_samples.push(own);
         leave_executing(&mut meanings[first..], found.value * samples, judge.chain);
         judge.leave_waiting(&mut meanings[first..], found.value * samples);
+        if relieved.measured(id).is_some() {
+            give_waiting(&mut meanings[first..], found.value * samples);
+        }
         bounds.push(found);
     }
     bubble::find(program, &baselines, &mut meanings);
-    (meanings, bounds)
+    (meanings, bounds, by_samples)
+}
+
+/// Gives to waiting for memory what it still lacks of `least` measured samples: a core that waits for data may show it behind
+/// whatever needs that data.
+fn give_waiting(meanings: &mut [SampleMeaning], least: f64) {
+    let room = |meaning: &SampleMeaning| meaning.executing + meaning.chained;
+    let (missing, rooms) = (least - memory_waiting(meanings), meanings.iter().map(room).sum::<f64>());
+    if missing <= 0.0 || rooms <= 0.0 {
+        return;
+    }
+    let left = 1.0 - (missing / rooms).min(1.0);
+    for meaning in
+        meanings.iter_mut().filter(|meaning| meaning.activity.is_memory() || meaning.waiting <= 0.0)
+    {
+        let moved = room(meaning) * (1.0 - left);
+        if !meaning.activity.is_memory() {
+            meaning.activity = ThreadActivity::Loads;
+        }
+        meaning.waiting += moved;
+        meaning.executing *= left;
+        meaning.chained *= left;
+    }
 }
 
 /// Takes from the waiting for memory of a block what is beyond `most` samples.

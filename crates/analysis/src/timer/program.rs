@@ -6,7 +6,10 @@ use code::{
     Block, Flow, Instruction,
     blame::{Blame, CodeSpot, Routine, WatchedOperand},
 };
-use record::{ids::FunctionId, run::Run};
+use record::{
+    ids::{FunctionId, PlaceId},
+    run::Run,
+};
 
 /// One instruction of a block that samples were blamed on, in it or near it.
 #[derive(Clone, Debug)]
@@ -105,6 +108,15 @@ impl DecodedProgram {
     pub(crate) fn block(&self, block: usize) -> Option<&Block> {
         let at = self.blocks.get(block)?;
         self.functions.get(at.function)?.as_ref()?.blocks().get(at.block)
+    }
+
+    /// The block that samples at a place are blamed on; none if there are several, or it is not known.
+    pub(crate) fn block_of(&self, place: PlaceId) -> Option<usize> {
+        match self.blames.get(place.index())? {
+            BlamedSites::Sites(sites) => Some(self.sites.get(sites.first()?.0)?.block),
+            BlamedSites::Undecided(site) => Some(self.sites.get(*site)?.block),
+            BlamedSites::Unknown => None,
+        }
     }
 
     /// The instruction of a site.

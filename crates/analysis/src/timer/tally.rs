@@ -9,6 +9,7 @@ use super::{
     bounds::WaitBounds,
     pattern::pattern,
     program::{BlamedSites, DecodedProgram},
+    relief::RelievedBlocks,
     streams::AddressStreams,
     views::Ranks,
 };
@@ -25,6 +26,8 @@ pub(crate) struct Tally {
     pub(crate) meanings: Vec<SampleMeaning>,
     /// By block: between which shares its waiting for memory lies.
     bounds: Vec<WaitBounds>,
+    /// By block: what of that samples alone say.
+    by_samples: Vec<WaitBounds>,
     /// By place: what one of its samples means.
     parts: Vec<SplitTally>,
     /// By place: how the instruction blamed for its samples walks through memory.
@@ -60,10 +63,21 @@ impl Tally {
         }
         let program = DecodedProgram::new(run, &counts);
         let streams = AddressStreams::new(run, &program, core);
-        let (meanings, bounds) = meanings(&program, &streams, core);
+        let relieved = RelievedBlocks::new(run, &program);
+        let (meanings, bounds, by_samples) = meanings(&program, &streams, core, &relieved);
         let parts = program.blames.iter().map(|blame| parts_of(blame, &program, &meanings)).collect();
         let patterns = program.blames.iter().map(|blame| pattern_of(blame, &program, &streams)).collect();
-        Self { program, streams, meanings, bounds, parts, patterns }
+        Self { program, streams, meanings, bounds, by_samples, parts, patterns }
+    }
+
+    /// Between which shares of a block waiting for memory lies.
+    pub(crate) fn bounds_of(&self, block: usize) -> (f64, f64) {
+        self.bounds.get(block).map_or((0.0, 1.0), |bounds| (bounds.low, bounds.high))
+    }
+
+    /// What samples alone say of a block.
+    pub(crate) fn by_samples(&self, block: usize) -> WaitBounds {
+        self.by_samples.get(block).copied().unwrap_or(WaitBounds::UNKNOWN)
     }
 
     /// How the instruction blamed for samples at a place touches memory; none if it does not, or is not known.

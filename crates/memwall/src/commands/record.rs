@@ -11,6 +11,9 @@ use crate::{failure::Failure, output};
 pub struct RecordArgs {
     #[command(flatten)]
     recording: Recording,
+    /// Measure in copies of the program what its hot loops would take with their data in the first cache
+    #[arg(long)]
+    relief: bool,
     /// Where to
     #[arg(long, short, value_name = "FILE", default_value = DEFAULT)]
     output: PathBuf,
@@ -29,7 +32,7 @@ Exit code: the program's own; 128 and the signal's number if it was killed; 1 or
 
 /// Records; gives the program's exit code.
 pub fn run(args: &RecordArgs) -> Result<ExitCode, Failure> {
-    let outcome = args.recording.record(&args.output)?;
+    let outcome = args.recording.record(&args.output, args.relief)?;
     recording::warn(&outcome);
     let samples = recording::kept(&outcome, &args.output)?;
     output::say(&format!(

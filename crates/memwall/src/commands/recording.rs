@@ -23,7 +23,7 @@ use recorder::{
 };
 use report::{json::RunDocument, terminal::run::Detail};
 
-use crate::{failure::Failure, output, source_files::Readable, trust};
+use crate::{failure::Failure, output, relieving::Relieving, source_files::Readable, trust};
 
 /// The recording that `record` writes and `report` reads if none is named.
 pub const DEFAULT: &str = "memwall.sqlite";
@@ -68,8 +68,8 @@ impl Recording {
         self.pid.is_none_or(|pid| owner(pid).is_ok_and(|owner| owner == us))
     }
 
-    /// Records into a file.
-    pub fn record(&self, output: &Path) -> Result<RecordOutcome, Failure> {
+    /// Records into a file, and relieves hot loops if asked to.
+    pub fn record(&self, output: &Path, relieving: bool) -> Result<RecordOutcome, Failure> {
         recorder::clear_leftovers();
         let source = Source::live();
         let target = match self.pid {
@@ -87,7 +87,9 @@ impl Recording {
             skid_instructions: skid(&Fingerprint::read(&source)),
             ..RecordRequest::new(target, output)
         };
-        recorder::record(&request, &pmu::Live, &source).map_err(|error| match error {
+        let mut onlooker = relieving.then(|| Relieving::begin(profile_of(&Fingerprint::read(&source))));
+        let onlooker = onlooker.as_mut().map(|onlooker| onlooker as &mut dyn recorder::Onlooker);
+        recorder::record_watched(&request, &pmu::Live, &source, onlooker).map_err(|error| match error {
             RecordError::NoProgram { .. }
             | RecordError::NotExecutable { .. }
             | RecordError::NoProcess { .. }
@@ -152,15 +154,15 @@ impl ReadRecording {
 pub fn read(path: &Path) -> Result<ReadRecording, Failure> {
     let mut run = file::read(path).map_err(Failure::measurement)?;
     recorder::complete(&mut run);
-    let profile = profile_of(&run);
+    let profile = profile_of(&run.about.fingerprint);
     let trusted = trust::of_machine(&run.about.fingerprint, None, None);
     let reading = Reading::of(&run, profile.as_ref(), &TimerOptions::on(&trusted));
     Ok(ReadRecording { run, profile, reading })
 }
 
 /// The profile of the very machine of a recording; none if there is none, or it cannot be read.
-fn profile_of(run: &Run) -> Option<Profile> {
-    match Store::of_user().ok()?.find(&run.about.fingerprint) {
+fn profile_of(fingerprint: &Fingerprint) -> Option<Profile> {
+    match Store::of_user().ok()?.find(fingerprint) {
         Ok(StoredProfile::Same(profile)) => Some(*profile),
         _ => None,
     }

@@ -24,6 +24,9 @@ pub struct RunArgs {
     /// Keep the recording in this file, for 'memwall report' and 'memwall compare'
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Measure in copies of the program what its hot loops would take with their data in the first cache
+    #[arg(long)]
+    relief: bool,
     #[command(flatten)]
     forms: Forms,
     #[command(flatten)]
@@ -43,6 +46,7 @@ Examples:
   memwall run -- ./app --size 1000            is it held back by memory, where, how sure
   memwall run -o before.sqlite -- ./app       keep the recording, for report and compare
   memwall run --pid 4242 --seconds 10         a running process, for ten seconds
+  memwall run --relief -- ./app               a second way to the share of waiting; stops the program up to 1 % of its run
   memwall run --json=app.json -- ./app        for scripts
 
 Works without a PMU. The program's own output, exit code and signals pass through; the report goes to stderr.
@@ -61,7 +65,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
             (Some(folder), path)
         }
     };
-    let outcome = args.recording.record(&path)?;
+    let outcome = args.recording.record(&path, args.relief)?;
     recording::warn(&outcome);
     recording::kept(&outcome, &path)?;
     if let Err(failure) = report(args, &path, &sources) {

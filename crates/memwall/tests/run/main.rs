@@ -8,5 +8,6 @@ mod foreign;
 mod live;
 mod odd;
 mod place;
+mod relief;
 mod same_names;
 mod views;

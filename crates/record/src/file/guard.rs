@@ -18,7 +18,7 @@ use rusqlite::{
 use super::read::Trouble;
 
 /// All tables that are read of any version.
-const TABLES_READ: [&str; 20] = [
+const TABLES_READ: [&str; 22] = [
     "about",
     "argument",
     "process",
@@ -38,6 +38,8 @@ const TABLES_READ: [&str; 20] = [
     "site",
     "block",
     "heap_log",
+    "relief",
+    "relief_state",
     "remark",
 ];
 

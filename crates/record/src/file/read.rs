@@ -6,7 +6,7 @@ use machine::regular;
 use rusqlite::{Connection, OpenFlags, Row, types::Value};
 
 use super::{
-    FileError, about, data, guard, loads,
+    FileError, about, data, guard, loads, relief,
     schema::{APPLICATION_ID, VERSION},
 };
 use crate::{
@@ -139,6 +139,7 @@ fn tables(from: &Connection, version: i64) -> Result<Run, Trouble> {
         places: rows(from, "place", "module, address, function", place)?,
         samples: samples(from, has_data)?,
         loads: if version >= 3 { loads::read(from)? } else { LoadSamples::NotAsked },
+        relief: relief::read(from)?,
         stacks: if has_data { data::read_stacks(from)? } else { Vec::new() },
         data: if has_data { data::read(from)? } else { Data::default() },
         slices: slices(from)?,
@@ -326,6 +327,7 @@ fn check(run: &Run) -> Result<(), String> {
     within("thread", run.slices.iter().map(|slice| slice.thread.0).max(), run.threads.len())?;
     within("thread", run.loads.taken().iter().map(|load| load.thread.0).max(), run.threads.len())?;
     within("place", run.loads.taken().iter().map(|load| load.place.0).max(), run.places.len())?;
+    within("module", run.relief.loops().iter().map(|found| found.module.0).max(), run.modules.len())?;
     within("place", run.samples.place.iter().map(|id| id.0).max(), run.places.len())?;
     let modules = run.places.iter().map(|place| place.module.0);
     let modules = modules.chain(run.functions.iter().map(|function| function.module.0));

@@ -6,9 +6,11 @@ use super::{
     Code, RecordedSample, about,
     data::{PendingData, json},
     loads::PendingLoads,
+    relief,
 };
 use crate::{
     ids::{PlaceId, ProcessId},
+    relief::ReliefRecord,
     run::{About, Module, Place, Process, RecordedThread, Slice},
 };
 
@@ -24,6 +26,7 @@ pub(super) struct PendingRows {
     pub stacks: Vec<(u32, Vec<PlaceId>)>,
     pub data: PendingData,
     pub loads: PendingLoads,
+    pub relief: ReliefRecord,
     pub remarks: Vec<String>,
 }
 
@@ -79,6 +82,7 @@ impl PendingRows {
             insert.execute(params![s.thread, s.slice, running, blocked, preempted])?;
         }
         self.loads.write(to)?;
+        relief::write(to, &self.relief)?;
         let mut insert = to.prepare("INSERT INTO remark(text) VALUES(?)")?;
         self.remarks.iter().try_for_each(|text| insert.execute([text]).map(drop))
     }
@@ -94,6 +98,7 @@ impl PendingRows {
         self.stacks.clear();
         self.data.clear();
         self.loads.clear();
+        self.relief = ReliefRecord::NotAsked;
         self.remarks.clear();
     }
 }

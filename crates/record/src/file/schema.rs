@@ -75,6 +75,11 @@ CREATE TABLE heap_log(
     id INTEGER PRIMARY KEY, process INTEGER NOT NULL REFERENCES process, inherits INTEGER REFERENCES process,
     began_ns INTEGER NOT NULL, problem TEXT
 );
+CREATE TABLE relief(
+    id INTEGER PRIMARY KEY, module INTEGER NOT NULL REFERENCES module, tid INTEGER NOT NULL, share REAL,
+    share_low REAL, share_high REAL, near_ns REAL, turn_ns REAL, document TEXT NOT NULL
+);
+CREATE TABLE relief_state(id INTEGER PRIMARY KEY, refusal TEXT, cost TEXT);
 CREATE TABLE remark(id INTEGER PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE reserve(id INTEGER PRIMARY KEY, room BLOB);
 CREATE VIEW located AS

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use rusqlite::Connection;
 
 use super::*;
-use crate::{data::*, ids::*, loads::*, run::*};
+use crate::{data::*, ids::*, loads::*, relief::*, run::*};
 
 fn about() -> About {
     About {
@@ -161,6 +161,30 @@ fn run() -> Run {
             stack: vec![Some(0), None, Some(1)],
         },
         loads: LoadSamples::Taken(loads()),
+        relief: ReliefRecord::Tried {
+            loops: vec![RelievedLoop {
+                module: ModuleId(0),
+                ranges: vec![(0x1000, 0x1010)],
+                tid: 100,
+                stretches: vec![ReliefStretch {
+                    time_ns: 5,
+                    turns: 40,
+                    lines: 41,
+                    near_ns: Some(0.25),
+                    turn_ns: None,
+                    timing: Some(TurnTiming::Strides),
+                    pause_ns: 7,
+                    refusal: Some(ReliefRefusal::new(ReliefBarrier::NoTurnTime, "why")),
+                }],
+                near_ns: Some(Bounded { value: 0.25, low: 0.2, high: 0.5 }),
+                turn_ns: None,
+                share: None,
+                has_wild_branches: true,
+                has_atomics: false,
+                refusal: Some(ReliefBarrier::OtherEnd.into()),
+            }],
+            cost: ReliefCost { copies: 3, paused_ns: 9, longest_pause_ns: 4, page_faults: 2, copies_ns: 1 },
+        },
         stacks: vec![vec![PlaceId(0), PlaceId(1)], vec![PlaceId(0)]],
         data: data(),
         slices: vec![Slice { thread: ThreadId(0), slice: 0, running_ns: 4, blocked_ns: 5, preempted_ns: 6 }],

@@ -16,6 +16,7 @@ use crate::{
     data::{Area, HeapBlock, HeapLog, Site, Variable},
     ids::{FunctionId, PlaceId, ProcessId, ThreadId},
     loads::LoadSample,
+    relief::ReliefRecord,
     run::{About, Function, LineRange, Module, Place, Process, RecordedThread, Run, Slice},
 };
 
@@ -216,6 +217,11 @@ impl Writer {
         }
     }
 
+    /// What relief found.
+    pub fn relief(&mut self, relief: ReliefRecord) {
+        self.pending.relief = relief;
+    }
+
     /// Something the reader should know.
     pub fn remark(&mut self, text: &str) {
         self.pending.remarks.push(text.to_owned());
@@ -359,6 +365,7 @@ pub fn write(path: &Path, run: &Run) -> Result<(), FileError> {
     run.slices.iter().for_each(|slice| writer.slice(*slice));
     run.stacks.iter().enumerate().for_each(|(index, places)| writer.stack(numbered(index), places));
     writer.pending.data = PendingData::all(&run.data);
+    writer.pending.relief = run.relief.clone();
     writer.pending.loads = PendingLoads::all(&run.loads);
     let samples = &run.samples;
     for index in 0..samples.time_ns.len() {

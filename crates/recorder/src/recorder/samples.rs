@@ -61,14 +61,18 @@ impl Recorder {
             live.stack_pointer = Some(pointer);
         }
         let stack = sample.call_chain.and_then(|chain| self.stack(sample.pid, known.index, chain));
-        self.writer.sample(file::RecordedSample {
+        let recorded = file::RecordedSample {
             time_ns,
             thread: ThreadId(thread),
             cpu: u16::try_from(sample.cpu).unwrap_or(u16::MAX),
             place: PlaceId(known.index),
             address,
             stack,
-        });
+        };
+        if self.recent.is_some() {
+            self.note_recent(&recorded, sample.pid, ip);
+        }
+        self.writer.sample(recorded);
         self.counts.samples += 1;
     }
 

@@ -12,6 +12,10 @@ impl RecordSession<'_> {
         }
         let cause = self.guard(Self::watch).unwrap_or(Cause::Unwritable);
         let end_ns = now_ns();
+        if let Some(onlooker) = self.onlooker.take() {
+            let found = onlooker.finish();
+            self.recorder.writer.relief(found);
+        }
         if cause == Cause::Stopped && matches!(self.instrument, SessionInstrument::Sampler(_)) {
             self.recorder.look_around(end_ns, true);
         }
@@ -73,6 +77,7 @@ impl RecordSession<'_> {
     fn watch(&mut self) -> Cause {
         let mut next_commit = Instant::now() + COMMIT_EVERY;
         let mut next_look = Instant::now() + LOOK_EVERY;
+        let mut next_show = Instant::now() + SHOW_EVERY;
         loop {
             let activity = self.sleep();
             if self.pass_signals_on() {
@@ -96,12 +101,24 @@ impl RecordSession<'_> {
                     return Cause::Unwritable;
                 }
             }
+            if Instant::now() >= next_show {
+                next_show = Instant::now() + SHOW_EVERY;
+                self.show();
+            }
             if let Some(cause) = self.has_ended(activity == RingActivity::Over) {
                 return cause;
             }
             if self.stop_at.is_some_and(|stop_at| Instant::now() >= stop_at) {
                 return Cause::Stopped;
             }
+        }
+    }
+
+    /// Shows the onlooker what was sampled lately, if there is one.
+    fn show(&mut self) {
+        let Some(onlooker) = self.onlooker.as_deref_mut() else { return };
+        if let Some(moment) = self.recorder.moment(&self.about, self.pid, now_ns()) {
+            onlooker.look(moment);
         }
     }
 
@@ -183,7 +200,12 @@ impl RecordSession<'_> {
             let is_alive = Path::new(&format!("/proc/{}/task", self.pid)).exists();
             return (everybody_is_gone || !is_alive).then_some(Cause::Ended(Ending::Unknown, None));
         }
-        match usage::wait(self.pid, everybody_is_gone) {
+        // Whoever traces the program waits for its stops; asking for them here would take those away.
+        let may_be_traced = self.onlooker.is_some();
+        if may_be_traced && self.process.as_ref().is_some_and(|process| !has_exited(process)) {
+            return None;
+        }
+        match usage::wait(self.pid, everybody_is_gone && !may_be_traced) {
             Ok(None) => None,
             Ok(Some((ending, usage))) => Some(Cause::Ended(ending, Some(usage))),
             // Waited for by somebody else, as where SIGCHLD is ignored: it has ended, and nobody knows how.
@@ -218,4 +240,11 @@ impl RecordSession<'_> {
             self.pass_signals_on();
         }
     }
+}
+
+/// Whether the process of a descriptor is gone, or a zombie.
+fn has_exited(process: &OwnedFd) -> bool {
+    let mut asked = [rustix::event::PollFd::new(process, rustix::event::PollFlags::IN)];
+    let now = rustix::time::Timespec { tv_sec: 0, tv_nsec: 0 };
+    rustix::event::poll(&mut asked, Some(&now)).is_ok_and(|ready| ready > 0)
 }

@@ -8,6 +8,7 @@ pub(crate) mod levels;
 pub(crate) mod limits;
 pub(crate) mod loads;
 pub(crate) mod objects;
+pub(crate) mod relief;
 pub(crate) mod subject;
 pub(crate) mod timeline;
 pub(crate) mod verdict;
@@ -48,6 +49,7 @@ fn everything(findings: &Findings, objects: Option<&Objects>, top: usize, column
         parts.push(code::functions(findings, top, columns));
         parts.extend(objects.map(|objects| objects::text(findings, objects, top, columns)));
     }
+    parts.push(relief::text(&findings.relief, columns));
     parts.push(loads::text(&findings.loads, top, columns));
     if findings.has_enough_samples() {
         parts.extend(code::by_class(findings, top, columns));

@@ -8,6 +8,7 @@ use crate::{
     terminal::run::{
         levels,
         limits::giver,
+        relief::sentences,
         timeline::threshold_from,
         verdict::{ended, look, sentence},
     },
@@ -32,7 +33,14 @@ pub(super) fn html(findings: &Findings) -> Html {
     }
     said.extend(levels::sentence(findings).map(|text| paragraph("", &format!("Waits at: {text}"))));
     let verdict_box = element("div").set("class", format!("verdict {class}")).with(said).end();
-    section("verdict", "Verdict", [verdict_box, tiles(findings), confidence(findings), advice(findings)])
+    let parts = [verdict_box, tiles(findings), confidence(findings), relief(findings), advice(findings)];
+    section("verdict", "Verdict", parts)
+}
+
+/// The second way to the same share, if it was taken or would be worth it.
+fn relief(findings: &Findings) -> Html {
+    let all = sentences(&findings.relief);
+    if all.is_empty() { Html::default() } else { list("notes", all.iter()) }
 }
 
 fn interval(share: &TimeShare) -> String {

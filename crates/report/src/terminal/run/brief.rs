@@ -2,7 +2,9 @@
 
 use analysis::findings::{Confidence, Findings, HeldBack, KnownLimits, ObjectFinding, Objects, Verdict};
 
-use super::{account, bars::column, code, levels, limits, loads, objects, subject, timeline, verdict};
+use super::{
+    account, bars::column, code, levels, limits, loads, objects, relief, subject, timeline, verdict,
+};
 use crate::{
     layout::figures::percent_text,
     layout::prose::{clipped, titled, visible, width, wrap, wrap_in},
@@ -88,6 +90,7 @@ fn rest(findings: &Findings, objects: Option<&Objects>, advice: usize, columns: 
     let flagged = objects.and_then(|objects| objects::flagged_names(findings, objects));
     rows.extend(flagged.map(|names| ("Flagged", names)));
     rows.extend(loads::short(&findings.loads).map(|text| ("Loads", text)));
+    rows.extend(relief::short(&findings.relief).map(|text| ("Relief", text)));
     rows.push(("Limits", distance(findings)));
     rows.extend(findings.advice.iter().take(advice).map(|advice| ("Try", advice.clone())));
     rows.extend(remark(findings).map(|text| ("Note", text)));

@@ -213,6 +213,7 @@ pub(crate) fn findings() -> Findings {
             running_threads: KnownLimits::Value(1.9),
         },
         loads: KnownLimits::Missing("nobody asked for them".to_owned()),
+        relief: analysis::findings::ReliefFindings::default(),
         advice: vec![
             "Make the data of probe_table smaller or nearer: its loads land all over it.".to_owned(),
         ],

@@ -1,0 +1,241 @@
+//! Relief beside the samples: where both know a loop, one bounds the other.
+
+use record::{
+    relief::{Bounded, ReliefRecord, RelievedLoop},
+    run::Run,
+};
+
+use super::{bounds::WaitBounds, program::DecodedProgram, tally::Tally};
+use crate::{
+    findings::{Agreement, Confidence, ReliefFindings, RelievedFinding, TimeShare, Verdict},
+    relief::of_tally,
+};
+
+/// Intervals this far apart still meet: neither knows its own to the point.
+const NEAR: f64 = 0.05;
+
+/// An interval is never narrower.
+const NARROWEST: f64 = 0.06;
+
+/// A share that is known no better than this is worth a second way.
+const WIDE: f64 = 0.25;
+
+/// Below this time a program gets no relief.
+const SHORTEST_RUN_NS: u64 = 2_000_000_000;
+
+/// The relieved loop of each block, if there is one.
+pub(crate) struct RelievedBlocks<'a> {
+    of_block: Vec<Option<&'a RelievedLoop>>,
+}
+
+impl<'a> RelievedBlocks<'a> {
+    pub(crate) fn new(run: &'a Run, program: &DecodedProgram) -> Self {
+        let find = |id: usize| {
+            let function = run.functions.get(program.blocks[id].function)?;
+            let address = program.block(id)?.address();
+            let holds = |found: &&RelievedLoop| {
+                found.module == function.module
+                    && found.ranges.iter().any(|range| (range.0..range.1).contains(&address))
+            };
+            run.relief.loops().iter().find(holds)
+        };
+        Self { of_block: (0..program.blocks.len()).map(find).collect() }
+    }
+
+    /// The share of a block, if its loop was measured without a doubt about branches.
+    pub(crate) fn measured(&self, id: usize) -> Option<&Bounded> {
+        let found = self.of_block.get(id).copied().flatten()?;
+        found.share.as_ref().filter(|_| !found.has_wild_branches)
+    }
+
+    /// What samples say of a block, held to what relief says of its loop.
+    pub(crate) fn join(&self, id: usize, by_samples: WaitBounds) -> WaitBounds {
+        let found = self.of_block.get(id).copied().flatten();
+        match found.and_then(|found| found.share.as_ref().map(|share| (found, share))) {
+            Some((found, share)) => joined(by_samples, share, found.has_wild_branches).0,
+            None => by_samples,
+        }
+    }
+}
+
+/// Both ways together, and whether they meet.
+pub(crate) fn joined(
+    by_samples: WaitBounds,
+    share: &Bounded,
+    has_wild_branches: bool,
+) -> (WaitBounds, Agreement) {
+    let WaitBounds { value, low, high } = by_samples;
+    if has_wild_branches {
+        // Waiting for branches is in it as well.
+        let high = high.min(share.high).max(share.low.min(high));
+        let low = low.min(high);
+        return (WaitBounds { value: value.clamp(low, high), low, high }, Agreement::MemoryOrBranches);
+    }
+    let meets = low <= share.high + NEAR && share.low <= high + NEAR;
+    if !meets {
+        let bounds = WaitBounds { value: share.value, low: low.min(share.low), high: high.max(share.high) };
+        return (bounds, Agreement::Disagree);
+    }
+    let (low, high) = (low.max(share.low).min(share.value), high.min(share.high).max(share.value));
+    let missing = ((NARROWEST - (high - low)) / 2.0).max(0.0);
+    let (low, high) = ((low - missing).max(0.0), (high + missing).min(1.0));
+    (WaitBounds { value: share.value.clamp(low, high), low, high }, Agreement::Agree)
+}
+
+/// What relief found, for people.
+pub(crate) fn findings(run: &Run, tally: &Tally) -> ReliefFindings {
+    match &run.relief {
+        ReliefRecord::NotAsked => ReliefFindings { hint: hint(run, tally), ..ReliefFindings::default() },
+        ReliefRecord::Refused(refusal) => {
+            ReliefFindings { refusal: Some(refusal.sentence()), ..ReliefFindings::default() }
+        }
+        ReliefRecord::Tried { loops, cost } => {
+            let mut loops: Vec<RelievedFinding> =
+                loops.iter().map(|found| finding(run, tally, found)).collect();
+            loops.sort_by(|a, b| b.user_share.total_cmp(&a.user_share));
+            ReliefFindings { loops, cost: Some(*cost), ..ReliefFindings::default() }
+        }
+    }
+}
+
+fn finding(run: &Run, tally: &Tally, found: &RelievedLoop) -> RelievedFinding {
+    let program = &tally.program;
+    let relieved = RelievedBlocks::new(run, program);
+    let is_own = |id: &usize| relieved.of_block[*id].is_some_and(|other| std::ptr::eq(other, found));
+    let blocks: Vec<usize> = (0..program.blocks.len()).filter(is_own).collect();
+    let samples: f64 = blocks.iter().map(|id| program.samples_of(*id)).sum();
+    let mean = |of: fn(&WaitBounds) -> f64| {
+        let sum: f64 = blocks.iter().map(|id| of(&tally.by_samples(*id)) * program.samples_of(*id)).sum();
+        if samples > 0.0 { sum / samples } else { 0.0 }
+    };
+    let by_samples =
+        WaitBounds { value: mean(|it| it.value), low: mean(|it| it.low), high: mean(|it| it.high) };
+    let agreement = found
+        .share
+        .as_ref()
+        .map_or(Agreement::NotMeasured, |share| joined(by_samples, share, found.has_wild_branches).1);
+    let start = found.ranges.first().map_or(0, |range| range.0);
+    let is_here = |function: &record::run::Function| {
+        function.module == found.module && (function.start..function.end).contains(&start)
+    };
+    let function = run.functions.iter().position(is_here);
+    let name =
+        function.map_or_else(|| format!("unknown code at {start:#x}"), |at| run.functions[at].name.clone());
+    RelievedFinding {
+        name,
+        function: function.map(record::ids::FunctionId::of),
+        source: run.line_at(found.module, start).map(|(file, line)| format!("{file}:{line}")),
+        user_share: samples / (run.samples.place.len().max(1) as f64),
+        by_samples: TimeShare { value: by_samples.value, low: by_samples.low, high: by_samples.high },
+        by_relief: found.share.map(|share| TimeShare {
+            value: share.value,
+            low: share.low,
+            high: share.high,
+        }),
+        agreement,
+        near_ns: found.near_ns,
+        turn_ns: found.turn_ns,
+        stretches: found.stretches.len() as u64,
+        has_atomics: found.has_atomics,
+        refusal: found.refusal.as_ref().map(record::relief::ReliefRefusal::sentence),
+    }
+}
+
+/// For which loops relief would decide, and what it would cost; none where nothing is open or the run was too short.
+fn hint(run: &Run, tally: &Tally) -> Option<String> {
+    const NAMED: usize = 2;
+    if run.about.elapsed_ns.is_none_or(|elapsed| elapsed < SHORTEST_RUN_NS) {
+        return None;
+    }
+    let open = |bounds: (f64, f64)| bounds.1 - bounds.0 > WIDE;
+    let hot = of_tally(run, tally);
+    let mut names: Vec<&str> = Vec::new();
+    for block in hot.iter().filter(|block| open(block.bounds)) {
+        let name = run.function(block.function).map(|function| function.name.as_str());
+        names.extend(name.filter(|name| !names.contains(name)));
+    }
+    let share: f64 = hot.iter().filter(|block| open(block.bounds)).map(|block| block.user_share).sum();
+    if names.is_empty() {
+        return None;
+    }
+    let more = names.len().saturating_sub(NAMED);
+    let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let names = names.iter().take(NAMED).map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+    let cost = run.about.usage.map_or_else(
+        || "at most a hundredth of the run".to_owned(),
+        |usage| {
+            let pause_ns = 3 * record::relief::pause_ns(usage.peak_resident_bytes);
+            format!(
+                "about {:.0} ms in all, never more than a hundredth of the run",
+                (pause_ns as f64 / 1e6).max(1.0)
+            )
+        },
+    );
+    Some(format!(
+        "Of {names}{rest} ({:.0} % of user time) samples leave much open; 'memwall run --relief' measures what it takes \
+         with its data in the first cache, and stops the program for {cost}.",
+        share * 100.0
+    ))
+}
+
+/// Where two ways disagree nobody is sure.
+pub(crate) fn weigh(verdict: &mut Verdict, relief: &ReliefFindings) {
+    const MUCH: f64 = 0.1;
+    let percent = |share: &TimeShare| format!("{:.0} to {:.0} %", share.low * 100.0, share.high * 100.0);
+    for found in relief.loops.iter().filter(|found| found.user_share >= MUCH) {
+        let Some(by_relief) = &found.by_relief else { continue };
+        match found.agreement {
+            Agreement::Disagree => {
+                verdict.confidence = verdict.confidence.min(Confidence::Medium);
+                verdict.reasons.push(format!(
+                    "Two ways disagree on '{}': samples say {}, relief {}.",
+                    found.name,
+                    percent(&found.by_samples),
+                    percent(by_relief)
+                ));
+            }
+            Agreement::MemoryOrBranches => verdict.reasons.push(format!(
+                "Relief of '{}' takes away {} of its time, of memory or branches: it has branches that look unpredictable.",
+                found.name,
+                percent(by_relief)
+            )),
+            Agreement::Agree | Agreement::NotMeasured => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bounds(value: f64, low: f64, high: f64) -> WaitBounds {
+        WaitBounds { value, low, high }
+    }
+
+    #[test]
+    fn ways_that_meet_narrow_each_other() {
+        let share = Bounded { value: 0.7, low: 0.6, high: 0.8 };
+        let (found, agreement) = joined(bounds(0.5, 0.3, 0.75), &share, false);
+        assert_eq!(agreement, Agreement::Agree);
+        assert_eq!(found, bounds(0.7, 0.6, 0.75));
+        // Never to a point.
+        let (found, _) = joined(bounds(0.5, 0.3, 0.7), &Bounded { value: 0.7, low: 0.7, high: 0.8 }, false);
+        assert!(found.high - found.low >= NARROWEST - 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn ways_that_do_not_meet_leave_all_between_them_open() {
+        let share = Bounded { value: 0.7, low: 0.6, high: 0.8 };
+        let (found, agreement) = joined(bounds(0.1, 0.0, 0.2), &share, false);
+        assert_eq!(agreement, Agreement::Disagree);
+        assert_eq!(found, bounds(0.7, 0.0, 0.8));
+    }
+
+    #[test]
+    fn with_wild_branches_relief_says_only_how_much_it_is_at_most() {
+        let share = Bounded { value: 0.5, low: 0.4, high: 0.6 };
+        let (found, agreement) = joined(bounds(0.1, 0.05, 0.9), &share, true);
+        assert_eq!(agreement, Agreement::MemoryOrBranches);
+        assert_eq!(found, bounds(0.1, 0.05, 0.6));
+    }
+}
