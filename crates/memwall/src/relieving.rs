@@ -118,7 +118,7 @@ fn work(
 fn list(series: &mut ReliefSeries<LoopKey>, moment: &SampledMoment, profile: Option<&Profile>) {
     for hot in hot_blocks(&moment.run, profile) {
         let Some(thread) = moment.run.thread(hot.thread) else { continue };
-        let Some(process) = moment.run.processes.get(thread.process as usize) else { continue };
+        let Some(process) = moment.run.processes.get(thread.process.index()) else { continue };
         let (Ok(pid), Ok(tid)) = (i32::try_from(process.pid), i32::try_from(thread.tid)) else { continue };
         let Some(&bias) = moment.biases.get(&(pid, hot.module)) else { continue };
         let key = LoopKey { module: hot.module, start: hot.start, bias };
