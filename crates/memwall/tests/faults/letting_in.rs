@@ -23,11 +23,13 @@ pub const FAULTS: &[Fault] = &[
 
 fn open_umask() -> Tried {
     let place = Place::new();
+    // By descriptor, at last: the recording takes its name while the program begins.
     let script = "umask 0; $memwall run -o a.sqlite --to a.txt --html a.html -- bash -c '\
                   stat -c \"%a\" $LD_PRELOAD $(dirname $LD_PRELOAD); umask' && \
                   $memwall --on sim:tiny calibrate --quick > /dev/null && \
                   $memwall --on sim:tiny validate --quick > /dev/null && \
-                  $memwall run -- sh -c 'stat -c %a $(readlink /proc/$PPID/fd/* | grep /memwall-)'";
+                  $memwall run -- sh -c 'for file in /proc/$PPID/fd/*; do \
+                  case $(readlink $file) in */memwall-*) stat -L -c %a $file;; esac; done; true'";
     let output = place.shell(script);
     assert!(output.status.success(), "{output:?}");
     let shown = said(&output.stdout);
