@@ -53,7 +53,9 @@ pub(crate) fn of_tally(run: &Run, tally: &Tally) -> Vec<HotBlock> {
         if samples < WORTH * all || samples < FEWEST_SAMPLES {
             continue;
         }
-        let (Some(block), Some(function)) = (tally.program.block(id), run.functions.get(at.function)) else { continue };
+        let (Some(block), Some(function)) = (tally.program.block(id), run.functions.get(at.function)) else {
+            continue;
+        };
         let Some(last) = block.instructions().last() else { continue };
         let Some(&thread) = threads.get(&id) else { continue };
         found.push(HotBlock {

@@ -216,7 +216,10 @@ fn print(case: &LoopCase) {
         }
         None => format!("relief: {} ", relief.refusal),
     });
-    println!("{name:<20}{:>9} {truths:>13} {value:>7} {interval:>11}  {verdict:<18}{relief}{mark}", bytes >> 10);
+    println!(
+        "{name:<20}{:>9} {truths:>13} {value:>7} {interval:>11}  {verdict:<18}{relief}{mark}",
+        bytes >> 10
+    );
 }
 
 fn sum_up(set: &str, cases: &[LoopCase]) {

@@ -128,7 +128,14 @@ fn list(series: &mut ReliefSeries<LoopKey>, moment: &SampledMoment, profile: Opt
         }
         series.list(
             key,
-            ReliefTarget { pid, tid, mark, hot: (mark, end), writes: hot.writes, sampled_turn_ns: hot.turn_ns },
+            ReliefTarget {
+                pid,
+                tid,
+                mark,
+                hot: (mark, end),
+                writes: hot.writes,
+                sampled_turn_ns: hot.turn_ns,
+            },
         );
     }
 }

@@ -12,10 +12,7 @@ use record::{
     run::{About, Process, RecordedThread, Run, Samples},
 };
 
-use crate::{
-    code_store::Collector,
-    recorder::Recorder,
-};
+use crate::{code_store::Collector, recorder::Recorder};
 
 /// Numbers of processes that are copies of the program: nothing of them is recorded. Whoever makes one holds the lock
 /// until its number is in.
@@ -81,7 +78,8 @@ impl Recorder {
         let mut collector = Collector::new(sampled);
         for (index, number) in self.modules.recorded().to_vec().into_iter().enumerate() {
             let image = self.modules.image(number, pid, None);
-            let sources = crate::code_store::Sources { image, pages: Some(&self.pages), ..Default::default() };
+            let sources =
+                crate::code_store::Sources { image, pages: Some(&self.pages), ..Default::default() };
             collector.module(u32::try_from(index).unwrap_or(u32::MAX), &self.places, sources);
         }
         let code = collector.finish();
@@ -89,7 +87,8 @@ impl Recorder {
         for (place, function) in places.iter_mut().zip(&code.function_of_place) {
             place.function = *function;
         }
-        let modules = self.modules.recorded().iter().map(|number| self.modules.get(*number).about.clone()).collect();
+        let modules =
+            self.modules.recorded().iter().map(|number| self.modules.get(*number).about.clone()).collect();
         let (processes, threads) = self.everybody();
         let time_ns = self.window().time(now_ns);
         let run = Run {
@@ -114,8 +113,16 @@ impl Recorder {
 
     /// Processes and threads by their numbers in the recording. Of those that have ended nothing is known any more.
     fn everybody(&self) -> (Vec<Process>, Vec<RecordedThread>) {
-        let gone = Process { pid: 0, parent: None, name: String::new(), executable: None, began_ns: 0, ended_ns: Some(0) };
-        let ended = RecordedThread { tid: 0, process: 0, name: String::new(), began_ns: 0, ended_ns: Some(0) };
+        let gone = Process {
+            pid: 0,
+            parent: None,
+            name: String::new(),
+            executable: None,
+            began_ns: 0,
+            ended_ns: Some(0),
+        };
+        let ended =
+            RecordedThread { tid: 0, process: 0, name: String::new(), began_ns: 0, ended_ns: Some(0) };
         let (process_count, thread_count) = self.population().counts();
         let (mut processes, mut threads) = (vec![gone; process_count], vec![ended; thread_count]);
         for live in self.population().processes.values() {

@@ -212,7 +212,9 @@ impl Recorder {
     /// Takes what the rings hold by now.
     pub fn drain(&mut self, clock: &mut Sampler<'_>, loads: &mut [Sampler<'_>]) {
         let now = now_ns();
-        self.beside_copies(|recorder, copies| clock.drain(|record| recorder.take_unless_copied(record, copies)));
+        self.beside_copies(|recorder, copies| {
+            clock.drain(|record| recorder.take_unless_copied(record, copies))
+        });
         // What was mapped stands in the other rings, which come first.
         for loads in loads {
             loads.drain(|record| self.take_load(record));
@@ -222,7 +224,9 @@ impl Recorder {
 
     /// Takes all that the rings of samplers hold that were stopped.
     pub fn drain_all(&mut self, clock: &mut Sampler<'_>, loads: &mut [Sampler<'_>]) {
-        self.beside_copies(|recorder, copies| clock.drain_all(|record| recorder.take_unless_copied(record, copies)));
+        self.beside_copies(|recorder, copies| {
+            clock.drain_all(|record| recorder.take_unless_copied(record, copies))
+        });
         for loads in loads {
             loads.drain_all(|record| self.take_load(record));
         }

@@ -56,7 +56,10 @@ fn run(command: &mut Command, copies: bool) -> Watched {
                     drop(found);
                 }
                 Err(refused) => assert!(
-                    matches!(refused.barrier, ReliefBarrier::NotThere | ReliefBarrier::Ended | ReliefBarrier::Trouble),
+                    matches!(
+                        refused.barrier,
+                        ReliefBarrier::NotThere | ReliefBarrier::Ended | ReliefBarrier::Trouble
+                    ),
                     "{refused:?}"
                 ),
             }
@@ -159,5 +162,8 @@ fn a_program_that_is_traced_or_filters_its_calls_is_left_alone() {
     // Nobody traces us, and nobody may: a process cannot trace its own threads.
     let thread = ProgramThread { pid: own, tid: own };
     assert_eq!(thread.barrier(), Ok(()));
-    assert_eq!(ProgramThread { pid: i32::MAX, tid: i32::MAX }.barrier().unwrap_err().barrier, ReliefBarrier::Ended);
+    assert_eq!(
+        ProgramThread { pid: i32::MAX, tid: i32::MAX }.barrier().unwrap_err().barrier,
+        ReliefBarrier::Ended
+    );
 }

@@ -58,7 +58,12 @@ pub struct ReliefOptions {
 
 impl Default for ReliefOptions {
     fn default() -> Self {
-        Self { cache: FirstCache::default(), numbers: CopyNumbers::default(), steps: 2400, stop: Arc::default() }
+        Self {
+            cache: FirstCache::default(),
+            numbers: CopyNumbers::default(),
+            steps: 2400,
+            stop: Arc::default(),
+        }
     }
 }
 

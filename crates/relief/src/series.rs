@@ -132,7 +132,9 @@ impl<K: PartialEq + Clone> ReliefSeries<K> {
         let is_over = |barrier| barrier == ReliefBarrier::OutOfTime || barrier == ReliefBarrier::CopyOnWrite;
         let waits = measured.stretch.refusal.as_ref().is_some_and(|refusal| is_over(refusal.barrier));
         if waits && measured.stretch.pause_ns == 0 {
-            listed.measured.retain(|one| one.stretch.pause_ns > 0 || one.stretch.refusal != measured.stretch.refusal);
+            listed
+                .measured
+                .retain(|one| one.stretch.pause_ns > 0 || one.stretch.refusal != measured.stretch.refusal);
         }
         listed.measured.push(measured);
         true

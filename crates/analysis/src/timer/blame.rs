@@ -160,7 +160,9 @@ fn give_waiting(meanings: &mut [SampleMeaning], least: f64) {
         return;
     }
     let left = 1.0 - (missing / rooms).min(1.0);
-    for meaning in meanings.iter_mut().filter(|meaning| meaning.activity.is_memory() || meaning.waiting <= 0.0) {
+    for meaning in
+        meanings.iter_mut().filter(|meaning| meaning.activity.is_memory() || meaning.waiting <= 0.0)
+    {
         let moved = room(meaning) * (1.0 - left);
         if !meaning.activity.is_memory() {
             meaning.activity = ThreadActivity::Loads;

@@ -59,7 +59,11 @@ impl<'a> RelievedBlocks<'a> {
 }
 
 /// Both ways together, and whether they meet.
-pub(crate) fn joined(by_samples: WaitBounds, share: &Bounded, has_wild_branches: bool) -> (WaitBounds, Agreement) {
+pub(crate) fn joined(
+    by_samples: WaitBounds,
+    share: &Bounded,
+    has_wild_branches: bool,
+) -> (WaitBounds, Agreement) {
     let WaitBounds { value, low, high } = by_samples;
     if has_wild_branches {
         // Waiting for branches is in it as well.
@@ -86,7 +90,8 @@ pub(crate) fn findings(run: &Run, tally: &Tally) -> ReliefFindings {
             ReliefFindings { refusal: Some(refusal.sentence()), ..ReliefFindings::default() }
         }
         ReliefRecord::Tried { loops, cost } => {
-            let mut loops: Vec<RelievedFinding> = loops.iter().map(|found| finding(run, tally, found)).collect();
+            let mut loops: Vec<RelievedFinding> =
+                loops.iter().map(|found| finding(run, tally, found)).collect();
             loops.sort_by(|a, b| b.user_share.total_cmp(&a.user_share));
             ReliefFindings { loops, cost: Some(*cost), ..ReliefFindings::default() }
         }
@@ -105,22 +110,28 @@ fn finding(run: &Run, tally: &Tally, found: &RelievedLoop) -> RelievedFinding {
     };
     let by_samples =
         WaitBounds { value: mean(|it| it.value), low: mean(|it| it.low), high: mean(|it| it.high) };
-    let agreement = found.share.as_ref().map_or(Agreement::NotMeasured, |share| {
-        joined(by_samples, share, found.has_wild_branches).1
-    });
+    let agreement = found
+        .share
+        .as_ref()
+        .map_or(Agreement::NotMeasured, |share| joined(by_samples, share, found.has_wild_branches).1);
     let start = found.ranges.first().map_or(0, |range| range.0);
     let is_here = |function: &record::run::Function| {
         function.module == found.module && (function.start..function.end).contains(&start)
     };
     let function = run.functions.iter().position(is_here);
-    let name = function.map_or_else(|| format!("unknown code at {start:#x}"), |at| run.functions[at].name.clone());
+    let name =
+        function.map_or_else(|| format!("unknown code at {start:#x}"), |at| run.functions[at].name.clone());
     RelievedFinding {
         name,
         function: function.map(record::ids::FunctionId::of),
         source: run.line_at(found.module, start).map(|(file, line)| format!("{file}:{line}")),
         user_share: samples / (run.samples.place.len().max(1) as f64),
         by_samples: TimeShare { value: by_samples.value, low: by_samples.low, high: by_samples.high },
-        by_relief: found.share.map(|share| TimeShare { value: share.value, low: share.low, high: share.high }),
+        by_relief: found.share.map(|share| TimeShare {
+            value: share.value,
+            low: share.low,
+            high: share.high,
+        }),
         agreement,
         near_ns: found.near_ns,
         turn_ns: found.turn_ns,
@@ -154,7 +165,10 @@ fn hint(run: &Run, tally: &Tally) -> Option<String> {
         || "at most a hundredth of the run".to_owned(),
         |usage| {
             let pause_ns = 3 * record::relief::pause_ns(usage.peak_resident_bytes);
-            format!("about {:.0} ms in all, never more than a hundredth of the run", (pause_ns as f64 / 1e6).max(1.0))
+            format!(
+                "about {:.0} ms in all, never more than a hundredth of the run",
+                (pause_ns as f64 / 1e6).max(1.0)
+            )
         },
     );
     Some(format!(

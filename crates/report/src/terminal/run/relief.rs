@@ -99,7 +99,12 @@ mod tests {
 
     #[test]
     fn both_ways_are_shown_where_they_disagree() {
-        let cost = ReliefCost { copies: 3, paused_ns: 2_000_000, longest_pause_ns: 900_000, ..ReliefCost::default() };
+        let cost = ReliefCost {
+            copies: 3,
+            paused_ns: 2_000_000,
+            longest_pause_ns: 900_000,
+            ..ReliefCost::default()
+        };
         let relief = ReliefFindings { loops: vec![found()], cost: Some(cost), ..ReliefFindings::default() };
         let all = sentences(&relief);
         assert_eq!(
@@ -119,7 +124,10 @@ mod tests {
             ..found()
         };
         let said = sentence(&refused);
-        assert_eq!(said, "sum (sum.c:12), 91 % of user time: not measured, a turn calls the kernel (syscall)");
+        assert_eq!(
+            said,
+            "sum (sum.c:12), 91 % of user time: not measured, a turn calls the kernel (syscall)"
+        );
         assert_eq!(sentences(&ReliefFindings::default()), Vec::<String>::new());
     }
 }
