@@ -198,7 +198,7 @@ fn answer(program: &Path, set: &str, name: &str, bytes: u64, form: RunForm<'_>) 
 }
 
 fn print(case: &LoopCase) {
-    let LoopCase { name, bytes, truths: [first, second], found } = case;
+    let LoopCase { name, bytes, truths: [first, second], found, .. } = case;
     let truths = format!("{:.0}, {:.0}", first * 100.0, second * 100.0);
     let value = found.memory.map_or("?".to_owned(), |[value, ..]| format!("{:.0}", value * 100.0));
     let interval = found

@@ -248,6 +248,11 @@ impl ProgramThread {
             }
             other => other.map_err(refusal)?,
         };
+        // A signal came first: the kernel would have the call begin again, we look again later.
+        const BEGIN_AGAIN: std::ops::RangeInclusive<i64> = -516..=-512;
+        if BEGIN_AGAIN.contains(&called.value) {
+            return Err(ReliefBarrier::NotThere.into());
+        }
         let Some(number) = called.begun.filter(|_| called.value > 0) else {
             let reason = std::io::Error::from_raw_os_error(i32::try_from(-called.value).unwrap_or(0));
             return Err(ReliefRefusal::new(ReliefBarrier::CopyDenied, reason.to_string()));
