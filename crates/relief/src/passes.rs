@@ -10,7 +10,7 @@ use crate::{
     copy::{ProgramCopy, RunEnd, fault},
     kept::LoopCode,
     operands::general,
-    program::refusal,
+    program::{ProgramThread, refusal},
     ptrace::Registers,
     replay::middle,
     stretch::{Stretch, approach},
@@ -63,7 +63,12 @@ impl Passes<'_> {
         let code = LoopCode::of(stretch)
             .ok_or_else(|| ReliefRefusal::new(ReliefBarrier::NoTurnTime, "its jumps cannot be moved"))?;
         let mark = stretch.start.rip;
-        self.leave_loop(stretch, &code)?;
+        match self.leave_loop(stretch, &code) {
+            Err(refused) if refused.barrier == ReliefBarrier::NoTurnTime => {
+                return self.part_of_pass(stretch, &code);
+            }
+            left => left?,
+        }
         approach(self.copy, mark, LONGEST_WAY)?;
         let start = self.copy.tracee().registers().map_err(refusal)?;
         let vectors = self.copy.tracee().vectors().map_err(refusal)?;
@@ -104,6 +109,28 @@ impl Passes<'_> {
         (registers.rip, registers.orig_rax) = (out, u64::MAX);
         registers.eflags = registers.eflags & !0xcd5 | flags;
         self.copy.tracee().set_registers(&registers).map_err(refusal)
+    }
+
+    /// Of a pass that is not waited for: turns in a while of processor time.
+    fn part_of_pass(&mut self, stretch: &Stretch, code: &LoopCode) -> Result<PassTimes, ReliefRefusal> {
+        const WHILE: Duration = Duration::from_millis(60);
+        let (_, flags) = start_of(&stretch.start);
+        let end = stretch.at_turn.last().copied().unwrap_or_else(|| general(&stretch.start));
+        let vectors = self.copy.tracee().vectors().map_err(refusal)?;
+        let stub = Stub::write(self.copy, self.arenas, &vectors, std::iter::empty())?;
+        let entry = self.arenas.write(self.copy, &code.lay_out(&stub, None, true)?)?;
+        stub.set_start(self.copy, &end, flags)?;
+        stub.arm(self.copy, &stretch.start, entry, 1)?;
+        let number = self.copy.tracee().tid();
+        let clock = ProgramThread { pid: number, tid: number };
+        let began_ns = clock.processor_ns().unwrap_or(0);
+        let ended = self.copy.run(WHILE)?;
+        let (turns, spent) = (stub.count(self.copy), clock.processor_ns().unwrap_or(0).saturating_sub(began_ns));
+        if ended != RunEnd::Late || turns == 0 || spent == 0 {
+            return Err(ReliefRefusal::new(ReliefBarrier::NoTurnTime, "a pass takes long"));
+        }
+        // The pass is at least this long, and what it takes to count is in it.
+        Ok(PassTimes { turns: turns.max(1 << 20), turn_ns: spent as f64 / turns as f64, spread: 0.2 })
     }
 
     fn count(&self, stub: &Stub, start: &Registers, entry: u64) -> Result<u64, ReliefRefusal> {

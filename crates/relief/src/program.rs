@@ -230,7 +230,8 @@ impl ProgramThread {
         let flags = if self.is_our_child() { libc::CLONE_PARENT as u64 } else { 0 };
         let began = Instant::now();
         let (mut held, registers) = self.hold()?;
-        if !is_there(registers.rip) {
+        // Whoever has executed another program since has it elsewhere.
+        if !is_there(registers.rip) || !is_call(self.pid, site) {
             return Err(ReliefBarrier::NotThere.into());
         }
         let mut numbers = numbers.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -240,11 +241,18 @@ impl ProgramThread {
             held.tracee.call(site, libc::SYS_clone as u64, [flags, NO_STACK, 0, 0, 0, 0], LONGEST_STOP);
         let called = match called {
             Err(TraceError::Signal(signal)) => {
-                held.signal = signal;
+                // A fault is of our own making, and none of the program's business.
+                let is_fault = matches!(signal, libc::SIGSEGV | libc::SIGBUS | libc::SIGILL | libc::SIGTRAP);
+                held.signal = if is_fault { 0 } else { signal };
                 return Err(ReliefBarrier::NotThere.into());
             }
             other => other.map_err(refusal)?,
         };
+        // A signal came first: the kernel would have the call begin again, we look again later.
+        const BEGIN_AGAIN: std::ops::RangeInclusive<i64> = -516..=-512;
+        if BEGIN_AGAIN.contains(&called.value) {
+            return Err(ReliefBarrier::NotThere.into());
+        }
         let Some(number) = called.begun.filter(|_| called.value > 0) else {
             let reason = std::io::Error::from_raw_os_error(i32::try_from(-called.value).unwrap_or(0));
             return Err(ReliefRefusal::new(ReliefBarrier::CopyDenied, reason.to_string()));
@@ -257,15 +265,29 @@ impl ProgramThread {
     }
 }
 
+const SYSCALL: [u8; 2] = [0x0f, 0x05];
+
+/// Whether a `syscall` instruction is there in the program that a process executes now.
+fn is_call(pid: i32, site: u64) -> bool {
+    let mut bytes = [0; 2];
+    let memory = fs::File::open(format!("/proc/{pid}/mem"));
+    let read = memory.and_then(|memory| std::os::unix::fs::FileExt::read_exact_at(&memory, &mut bytes, site));
+    read.is_ok() && bytes == SYSCALL
+}
+
 /// The address of a `syscall` instruction of a process.
 fn call_site(pid: i32) -> Result<u64, ReliefRefusal> {
-    const SYSCALL: [u8; 2] = [0x0f, 0x05];
     let ranges = maps(pid);
+    if ranges.is_empty() {
+        return Err(ReliefBarrier::Ended.into());
+    }
     let vdso = ranges.iter().find(|range| range.path == "[vdso]");
     let range = vdso.ok_or_else(|| ReliefRefusal::new(ReliefBarrier::Trouble, "the process has no vDSO"))?;
     let mut bytes = vec![0; usize::try_from(range.end - range.start).unwrap_or(0)];
-    let memory = fs::File::open(format!("/proc/{pid}/mem"))
-        .map_err(|error| ReliefRefusal::new(ReliefBarrier::TracingDenied, error.to_string()))?;
+    let memory = fs::File::open(format!("/proc/{pid}/mem")).map_err(|error| match error.raw_os_error() {
+        Some(libc::ESRCH | libc::ENOENT) => ReliefBarrier::Ended.into(),
+        _ => ReliefRefusal::new(ReliefBarrier::TracingDenied, error.to_string()),
+    })?;
     let count = std::os::unix::fs::FileExt::read_at(&memory, &mut bytes, range.start).unwrap_or(0);
     let found = bytes[..count].windows(2).position(|window| window == SYSCALL);
     let found = found.ok_or_else(|| ReliefRefusal::new(ReliefBarrier::Trouble, "the vDSO calls nobody"))?;

@@ -19,6 +19,9 @@ use crate::{
 /// Rounds, in each of which every length is run.
 const ROUNDS: usize = 11;
 
+/// Rounds lie apart, so that not all of them meet the same disturbance.
+const BETWEEN_ROUNDS: Duration = Duration::from_millis(2);
+
 /// Repetitions of a length in a round, the first of which warm up.
 const REPETITIONS: usize = 160;
 const WARMING: usize = 32;
@@ -193,15 +196,14 @@ impl Replay<'_> {
         all: &[Repetition],
     ) -> Result<f64, ReliefRefusal> {
         let [short, long] = all else { return Err(ReliefBarrier::NoTurns.into()) };
-        let mut slopes = Vec::new();
+        let (mut short_ticks, mut long_ticks) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
-            let short_ticks = self.round(stretch, stub, flags, short)?;
-            let long_ticks = self.round(stretch, stub, flags, long)?;
-            slopes.push((long_ticks - short_ticks) / (long.turns - short.turns) as f64 / self.ticks_per_ns);
+            short_ticks.push(self.round(stretch, stub, flags, short)?);
+            long_ticks.push(self.round(stretch, stub, flags, long)?);
+            std::thread::sleep(BETWEEN_ROUNDS);
         }
-        // Disturbance adds to either length: the middle, a little to the low side.
-        slopes.sort_by(f64::total_cmp);
-        Ok(slopes[slopes.len() * 2 / 5].max(0.0))
+        let ticks = quiet(&mut long_ticks) - quiet(&mut short_ticks);
+        Ok((ticks / (long.turns - short.turns) as f64 / self.ticks_per_ns).max(0.0))
     }
 
     fn round(
@@ -249,6 +251,12 @@ impl Replay<'_> {
     }
 }
 
+/// What a round takes when nobody disturbs it: neighbours only add, and let go now and then.
+fn quiet(rounds: &mut [f64]) -> f64 {
+    rounds.sort_by(f64::total_cmp);
+    rounds.get(rounds.len() / 5).copied().unwrap_or(0.0)
+}
+
 /// The mean of the lower middle: clocks may tick coarsely, so that no single value tells.
 pub(crate) fn middle(times: &[u64]) -> f64 {
     let mut sorted = times.to_vec();
@@ -289,6 +297,11 @@ mod tests {
         assert_eq!(value, 1.0);
         assert!((open - 0.1).abs() < 1e-9, "{open}");
         assert_eq!(NearTimes::default().best(), None);
+    }
+
+    #[test]
+    fn disturbed_rounds_do_not_count() {
+        assert_eq!(quiet(&mut [9.0, 1.0, 1.1, 8.0, 7.0, 1.05, 9.5, 9.1, 8.8, 9.9, 9.3]), 1.1);
     }
 
     #[test]
