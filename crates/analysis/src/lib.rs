@@ -12,4 +12,5 @@ pub mod marking;
 pub mod objects;
 pub mod reading;
 mod statistics;
+pub mod surroundings;
 pub mod timer;

@@ -9,6 +9,7 @@ use crate::{
     data::Data,
     ids::{FunctionId, ModuleId, PlaceId, ThreadId},
     loads::LoadSamples,
+    probe::Probes,
 };
 
 /// A whole recording in memory.
@@ -34,6 +35,9 @@ pub struct Run {
     pub samples: Samples,
     /// Loads that the processor sampled itself, if it was asked to.
     pub loads: LoadSamples,
+    /// How fast cache and memory answered before and after.
+    #[serde(default)]
+    pub probes: Probes,
     /// Call chains, each once: places from the sampled one outwards.
     pub stacks: Vec<Vec<PlaceId>>,
     /// What lay where in memory, and who had allocated it.

@@ -61,6 +61,7 @@ pub(crate) fn run(code: &[u8], samples: &[(u64, Option<u64>)]) -> Run {
         places,
         samples: columns,
         loads: Default::default(),
+        probes: Default::default(),
         stacks: Vec::new(),
         data: record::data::Data::default(),
         slices: Vec::new(),

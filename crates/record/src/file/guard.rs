@@ -18,7 +18,7 @@ use rusqlite::{
 use super::read::Trouble;
 
 /// All tables that are read of any version.
-const TABLES_READ: [&str; 20] = [
+const TABLES_READ: [&str; 21] = [
     "about",
     "argument",
     "process",
@@ -39,6 +39,7 @@ const TABLES_READ: [&str; 20] = [
     "block",
     "heap_log",
     "remark",
+    "probe",
 ];
 
 /// The longest text or code; functions are kept up to a quarter of a MiB.

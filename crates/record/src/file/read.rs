@@ -6,7 +6,7 @@ use machine::regular;
 use rusqlite::{Connection, OpenFlags, Row, types::Value};
 
 use super::{
-    FileError, about, data, guard, loads,
+    FileError, about, data, guard, loads, probes,
     schema::{APPLICATION_ID, VERSION},
 };
 use crate::{
@@ -139,6 +139,7 @@ fn tables(from: &Connection, version: i64) -> Result<Run, Trouble> {
         places: rows(from, "place", "module, address, function", place)?,
         samples: samples(from, has_data)?,
         loads: if version >= 3 { loads::read(from)? } else { LoadSamples::NotAsked },
+        probes: probes::read(from)?,
         stacks: if has_data { data::read_stacks(from)? } else { Vec::new() },
         data: if has_data { data::read(from)? } else { Data::default() },
         slices: slices(from)?,

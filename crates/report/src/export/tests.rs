@@ -71,6 +71,7 @@ fn run() -> Run {
             stack: vec![Some(0), Some(0), Some(0), None, None],
         },
         loads: Default::default(),
+        probes: Default::default(),
         stacks: vec![vec![PlaceId(1), PlaceId(0)]],
         data: Data::default(),
         slices: Vec::new(),
