@@ -13,4 +13,5 @@ pub mod objects;
 pub mod reading;
 pub mod relief;
 mod statistics;
+pub mod surroundings;
 pub mod timer;

@@ -7,6 +7,7 @@ use crate::{
     findings::{Confidence, Findings, HeldBack, Objects, ThreadActivity},
     listing::{self, AnnotatedFunction},
     objects,
+    surroundings::ProgramSurroundings,
     timer::{self, SplitTally, Tally, TimerOptions},
 };
 
@@ -16,6 +17,8 @@ pub struct Reading {
     pub findings: Findings,
     /// What it says about data.
     pub objects: Objects,
+    /// What went on around the program.
+    pub surroundings: ProgramSurroundings,
     /// The object of each sample, if its address is known.
     assigned: Vec<Option<u32>>,
     /// By place: the instructions of the findings that its samples are blamed on, and what each part of one means.
@@ -52,7 +55,8 @@ impl Reading {
         let small = |(instruction, parts): (usize, SplitTally)| (instruction, parts.map(|part| part as f32));
         let parts_of = |place| tally.parts_by_instruction(place, &ranks).into_iter().map(small).collect();
         let parts = (0..run.places.len()).map(|place| parts_of(PlaceId::of(place))).collect();
-        Self { findings, objects, assigned, parts, tally }
+        let surroundings = ProgramSurroundings::of(&run.probes, profile);
+        Self { findings, objects, surroundings, assigned, parts, tally }
     }
 
     /// The samples of the same run one by one, in terms of the findings.

@@ -3,9 +3,9 @@
 use super::{crowd::CrowdedModel, scripted::Scripted, *};
 use machine::profile::{Estimate, LevelName};
 
-struct Quiet;
+struct SilentObserver;
 
-impl Observer for Quiet {
+impl Observer for SilentObserver {
     fn progress(&mut self, _: &str, _: f64) {}
 
     fn keep(&mut self, _: &Profile) -> Result<(), Box<dyn Error + Send + Sync>> {
@@ -15,7 +15,7 @@ impl Observer for Quiet {
 
 /// What was quoted of one quantity over all seeds.
 #[derive(Default)]
-struct Quoted {
+struct QuotedIntervals {
     inside: usize,
     asked: usize,
     /// Upper end over lower end.
@@ -23,7 +23,7 @@ struct Quoted {
     missed: Vec<String>,
 }
 
-impl Quoted {
+impl QuotedIntervals {
     fn add(&mut self, seed: u64, truth: f64, quoted: Option<Estimate>) {
         self.asked += 1;
         let Some(quoted) = quoted else {
@@ -57,7 +57,7 @@ fn calibrated(model: &CrowdedModel, claims: bool, seeds: std::ops::Range<u64>) -
         let request = CalibrateRequest { quick: true, cpus: None, seed, now: 1_700_000_000, simulated: None };
         let fingerprint = Fingerprint::of(&machine, "6.1");
         let never = AtomicBool::new(false);
-        let profile = calibrate(&mut host, &machine, &fingerprint, &request, &mut Quiet, &never);
+        let profile = calibrate(&mut host, &machine, &fingerprint, &request, &mut SilentObserver, &never);
         (seed, profile.expect("a profile"))
     };
     seeds.map(one).collect()
@@ -86,7 +86,7 @@ fn check(
     };
     let mut faults = Vec::new();
     for number in 1..=4 {
-        let (mut capacity, mut latency) = (Quoted::default(), Quoted::default());
+        let (mut capacity, mut latency) = (QuotedIntervals::default(), QuotedIntervals::default());
         let cache = model.caches.get(number - 1);
         let latency_ns = cache.map_or(model.memory_ns, |cache| cache.latency_ns);
         for (seed, profile) in &profiles {

@@ -89,6 +89,10 @@ pub(super) fn latency_curve(session: &mut Session<'_>) {
         session.progress((coarse.len() + refined) as f64 / expected as f64);
     }
     rounds::settle(session);
+    // Nothing will change them any more.
+    if session.request.simulated.is_some() && !session.interrupted() {
+        rounds::disagreements(session).into_iter().for_each(|sentence| session.remark(sentence));
+    }
     let translation = against_curve(&mut session.profile);
     remark_on_pages(session, &translation);
 }

@@ -107,27 +107,40 @@ pub enum CalibrateError {
 struct Step {
     name: &'static str,
     share: f64,
+    /// Of the time on a simulated machine, which has no neighbours and nothing to try again.
+    simulated_share: f64,
     run: fn(&mut Session<'_>),
+}
+
+impl Step {
+    fn share(&self, request: &CalibrateRequest) -> f64 {
+        if request.simulated.is_some() { self.simulated_share } else { self.share }
+    }
 }
 
 /// Capacities and latencies are measured again between the other steps: each time on other pages, and with other
 /// neighbours.
-const AGAIN: Step = Step { name: "capacities again", share: 7.0, run: rounds::again };
+const AGAIN: Step = Step { name: "capacities again", share: 7.0, simulated_share: 0.0, run: rounds::again };
 
 /// The steps in their order: what others build on first, what can be missed most easily last.
 const STEPS: [Step; 13] = [
-    Step { name: "overheads", share: 1.0, run: timing::overheads },
-    Step { name: "clock", share: 2.0, run: timing::clock },
-    Step { name: "operations of the core", share: 2.0, run: operations::operations },
-    Step { name: "where clock samples land", share: 2.0, run: timing::skid },
-    Step { name: "pages", share: 10.0, run: translation::pages },
-    Step { name: "latency curve", share: 23.0, run: curve::latency_curve },
+    Step { name: "overheads", share: 1.0, simulated_share: 1.0, run: timing::overheads },
+    Step { name: "clock", share: 2.0, simulated_share: 2.0, run: timing::clock },
+    Step { name: "operations of the core", share: 2.0, simulated_share: 0.0, run: operations::operations },
+    Step { name: "where clock samples land", share: 2.0, simulated_share: 2.0, run: timing::skid },
+    Step { name: "pages", share: 10.0, simulated_share: 12.0, run: translation::pages },
+    Step { name: "latency curve", share: 23.0, simulated_share: 40.0, run: curve::latency_curve },
     AGAIN,
-    Step { name: "latency and bandwidth of each level", share: 22.0, run: bandwidth::levels },
+    Step {
+        name: "latency and bandwidth of each level",
+        share: 22.0,
+        simulated_share: 27.0,
+        run: bandwidth::levels,
+    },
     AGAIN,
-    Step { name: "core to core", share: 4.0, run: handover::core_to_core },
+    Step { name: "core to core", share: 4.0, simulated_share: 6.0, run: handover::core_to_core },
     AGAIN,
-    Step { name: "latency under load", share: 10.0, run: loaded::loaded_latency },
+    Step { name: "latency under load", share: 10.0, simulated_share: 12.0, run: loaded::loaded_latency },
     AGAIN,
 ];
 
@@ -151,11 +164,14 @@ pub fn calibrate(
     let profile = empty_profile(fingerprint, request, &cores);
     let total_ns = if request.quick { QUICK_NS } else { FULL_NS };
     let mut session = Session::begin(host, machine, cores, profile, request, observer, interrupt, total_ns);
-    let mut shares_left: f64 = STEPS.iter().map(|step| step.share).sum();
+    let mut shares_left: f64 = STEPS.iter().map(|step| step.share(request)).sum();
     for step in &STEPS {
-        session.enter(step.name, step.share, shares_left);
-        (step.run)(&mut session);
-        shares_left -= step.share;
+        let share = step.share(request);
+        if share > 0.0 {
+            session.enter(step.name, share, shares_left);
+            (step.run)(&mut session);
+        }
+        shares_left -= share;
         session.profile.noise = watch.as_ref().map(|watch| noise_so_far(&mut session, watch));
         session.observer.keep(&session.profile).map_err(CalibrateError::Keep)?;
         if interrupt.load(Ordering::Relaxed) {
@@ -219,6 +235,7 @@ fn empty_profile(fingerprint: &Fingerprint, request: &CalibrateRequest, cpus: &C
         loaded_latency: Vec::new(),
         timer: None,
         core_to_core: Vec::new(),
+        probes: Vec::new(),
         remarks: Vec::new(),
         noise: None,
     }

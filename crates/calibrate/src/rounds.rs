@@ -5,6 +5,7 @@
 
 use machine::{
     Bytes,
+    probe::ProbePlan,
     profile::{LevelName, ProfileLevel},
 };
 
@@ -33,6 +34,9 @@ const BEYOND: f64 = 1.25;
 /// Sizes tried where a claimed level was not seen yet.
 const SEARCHED: usize = 2;
 
+/// Rounds that are made however late it is.
+const LEAST_ROUNDS: usize = 2;
+
 /// Of each level so many sizes are tried even when time is up.
 const LEAST_SIZES: usize = 2;
 
@@ -42,9 +46,14 @@ const GOLDEN: f64 = 0.618_033_988_749_895;
 /// A level whose data set should have been this many times larger or smaller is measured anew.
 const MOVED: f64 = 1.5;
 
+/// Short probes taken in one round.
+const PROBES: usize = 2;
+
 /// One round. Nothing on a simulated machine: it would give the same.
 pub(super) fn again(session: &mut Session<'_>) {
-    if session.request.simulated.is_some() || session.tries.is_empty() {
+    // On a machine so busy that all time is gone, two rounds have to do.
+    let is_late = session.rounds >= LEAST_ROUNDS && session.elapsed_ns() > session.total_ns();
+    if session.request.simulated.is_some() || session.tries.is_empty() || is_late {
         return;
     }
     let wanted = wanted_sizes(session);
@@ -67,6 +76,25 @@ pub(super) fn again(session: &mut Session<'_>) {
     for name in &levels {
         answer_again(session, name, total - done);
         done += 1;
+    }
+    probe(session);
+}
+
+/// What a probe beside a program is compared with: how fast cache and memory answer one as short.
+fn probe(session: &mut Session<'_>) {
+    let plan = ProbePlan::of(&session.profile);
+    // Not before memory was measured: all that is to be probed is known then.
+    let has_memory =
+        session.profile.levels.iter().any(|level| matches!(level.name, LevelName::Memory { .. }));
+    if !has_memory || session.interrupted() || plan.needed_bytes() > session.memory().0 {
+        return;
+    }
+    for _ in 0..PROBES {
+        match session.host.probe(&plan) {
+            Some(Ok(reading)) => session.profile.probes.push(reading),
+            Some(Err(error)) => session.remark(format!("{error}.")),
+            None => {}
+        }
     }
 }
 

@@ -83,6 +83,33 @@ fn every_part_of_the_profile_is_filled() {
 }
 
 #[test]
+fn probes_of_one_size_are_kept_to_compare_others_with() {
+    let mut host = Scripted::new(Model::three_levels());
+    let profile =
+        run(&mut host, &imagined::machine(2), &request(true), &mut Seen::default()).expect("a profile");
+    let sizes =
+        |reading: &machine::probe::ProbeReading| reading.chases.iter().map(|c| c.bytes).collect::<Vec<_>>();
+    let first = &profile.probes[0];
+    assert_eq!((profile.probes.len(), first.level, sizes(first).len()), (6, Some(3), 3));
+    assert!(profile.probes.iter().all(|reading| sizes(reading) == sizes(first)));
+    // A profile is kept as JSON, and those made before have none.
+    let text = serde_json::to_value(&profile).expect("JSON");
+    assert_eq!(serde_json::from_value::<Profile>(text.clone()).expect("a profile"), profile);
+    let mut older = text;
+    older.as_object_mut().expect("an object").remove("probes");
+    for level in older["levels"].as_array_mut().expect("levels") {
+        level.as_object_mut().expect("an object").remove("unseen");
+    }
+    for point in older["loaded_latency"].as_array_mut().expect("points") {
+        let point = point.as_object_mut().expect("an object");
+        point.remove("rising_ns");
+        point.remove("contradicts");
+    }
+    let older = serde_json::from_value::<Profile>(older).expect("an older profile");
+    assert!(older.probes.is_empty() && older.levels.len() == profile.levels.len());
+}
+
+#[test]
 fn latency_rises_from_level_to_level() {
     let mut host = Scripted::new(Model::three_levels().with(Replacement::Random));
     let profile =

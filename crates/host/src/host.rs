@@ -9,6 +9,7 @@ use kernels::{
 };
 use machine::{
     Bytes, CpuSet, Topology,
+    probe::{ProbePlan, ProbeReading},
     profile::{Estimate, Overheads, Timer},
 };
 use record::bench::{BackingPages, Work};
@@ -151,6 +152,11 @@ pub trait Host {
 
     /// What measuring itself costs; `None` of a simulated machine, whose clock is read from outside.
     fn overheads(&mut self) -> Option<Overheads> {
+        None
+    }
+
+    /// How fast the last cache and memory answer just now, in some 50 ms; `None` of a machine that nobody else uses.
+    fn probe(&mut self, _plan: &ProbePlan) -> Option<Result<ProbeReading, HostError>> {
         None
     }
 

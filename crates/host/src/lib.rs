@@ -13,6 +13,7 @@ pub mod imagined;
 pub mod meter;
 pub mod native;
 pub mod noise;
+pub mod probing;
 pub mod repeat;
 pub mod request_check;
 pub mod scenario;

@@ -14,6 +14,7 @@ pub mod isa;
 pub mod letters;
 pub mod model;
 pub mod private;
+pub mod probe;
 pub mod profile;
 mod read;
 pub mod regular;

@@ -47,6 +47,9 @@ pub struct Profile {
     /// How the clock's samples lie; absent if the clock cannot be sampled here, or was not yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timer: Option<Timer>,
+    /// Short probes of the last cache and memory, to compare those beside a program with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub probes: Vec<crate::probe::ProbeReading>,
     /// Where claim and measurement disagree, and what was noticed, in plain sentences.
     pub remarks: Vec<String>,
     /// Noise seen during the whole calibration.

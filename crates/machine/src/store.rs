@@ -299,6 +299,7 @@ mod tests {
             loaded_latency: Vec::new(),
             timer: None,
             core_to_core: Vec::new(),
+            probes: Vec::new(),
             remarks: vec!["a remark".to_owned()],
             noise: None,
         }

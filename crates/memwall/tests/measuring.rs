@@ -133,12 +133,41 @@ fn calibrate_keeps_a_profile_that_profile_shows() {
     assert_eq!(profile["validation"]["state"], "missing");
     assert!(profile["changed"].as_array().expect("a list").is_empty());
     memory_is_slower_than_the_first_level(&profile);
+    // A program gets its probes now, of the sizes of the profile's own.
+    assert_eq!(profile["probes"].as_array().map(Vec::len), Some(6));
+    let ran = with_data(&["run", "--json", "--", "true"]).assert().success();
+    let found: Value = serde_json::from_slice(&ran.get_output().stdout).expect("JSON");
+    for moment in ["before", "after"] {
+        let compared = &found["surroundings"][moment]["compared"];
+        assert!(compared["memory_ns"]["now"].as_f64() > Some(0.0), "{}", found["surroundings"]);
+    }
     with_data(&["profile"]).assert().success().stdout(contains("changed since").not());
     pretend_another_kernel(data.path());
     with_data(&["profile"])
         .assert()
         .success()
         .stdout(contains("has changed since").and(contains("kernel was '1.2.3'")));
+}
+
+#[test]
+fn why_there_is_no_probe_is_said() {
+    let data = tempfile::tempdir().expect("a directory");
+    let surroundings = |args: &[&str]| {
+        let ran = memwall(args).env("XDG_DATA_HOME", data.path()).assert().success();
+        let found: Value = serde_json::from_slice(&ran.get_output().stdout).expect("JSON");
+        found["surroundings"]["before"]["missing"].as_str().map(str::to_owned)
+    };
+    let reason = surroundings(&["run", "--json", "--", "true"]);
+    assert!(reason.as_ref().is_some_and(|reason| reason.contains("no profile")), "{reason:?}");
+    assert_eq!(
+        surroundings(&["run", "--no-probe", "--json", "--", "true"]).as_deref(),
+        Some("not asked for")
+    );
+    memwall(&["run", "--verbose", "--", "true"])
+        .env("XDG_DATA_HOME", data.path())
+        .assert()
+        .success()
+        .stderr(contains("Probe before the program").and(contains("no profile")));
 }
 
 /// Memory answers later than the first level. (Levels between may be disturbed while other tests run; that each

@@ -12,6 +12,7 @@ mod data;
 mod error;
 mod guard;
 mod loads;
+mod probes;
 mod read;
 mod relief;
 mod rows;
@@ -22,6 +23,7 @@ mod write;
 
 pub use beside::OlderRecording;
 pub use error::FileError;
+pub use probes::add_probes;
 pub use read::read;
 pub use schema::{APPLICATION_ID, VERSION};
 pub use write::{Code, RecordedSample, Writer, write};

@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod file;
 pub mod ids;
 pub mod loads;
+pub mod probe;
 pub mod relief;
 pub mod run;
 pub mod scenario;

@@ -9,6 +9,7 @@ use crate::{
     data::Data,
     ids::{FunctionId, ModuleId, PlaceId, ProcessId, ThreadId},
     loads::LoadSamples,
+    probe::Probes,
     relief::ReliefRecord,
 };
 
@@ -38,6 +39,9 @@ pub struct Run {
     /// What hot loops take with their data in the first cache, if that was asked for.
     #[serde(default)]
     pub relief: ReliefRecord,
+    /// How fast cache and memory answered before and after.
+    #[serde(default)]
+    pub probes: Probes,
     /// Call chains, each once: places from the sampled one outwards.
     pub stacks: Vec<Vec<PlaceId>>,
     /// What lay where in memory, and who had allocated it.

@@ -92,6 +92,7 @@ impl Recorder {
         let (processes, threads) = self.everybody();
         let time_ns = self.window().time(now_ns);
         let run = Run {
+            probes: Default::default(),
             about: About { elapsed_ns: Some(time_ns), ..about.clone() },
             processes,
             threads,

@@ -125,7 +125,8 @@ impl Passes<'_> {
         let clock = ProgramThread { pid: number, tid: number };
         let began_ns = clock.processor_ns().unwrap_or(0);
         let ended = self.copy.run(WHILE)?;
-        let (turns, spent) = (stub.count(self.copy), clock.processor_ns().unwrap_or(0).saturating_sub(began_ns));
+        let (turns, spent) =
+            (stub.count(self.copy), clock.processor_ns().unwrap_or(0).saturating_sub(began_ns));
         if ended != RunEnd::Late || turns == 0 || spent == 0 {
             return Err(ReliefRefusal::new(ReliefBarrier::NoTurnTime, "a pass takes long"));
         }

@@ -6,4 +6,5 @@ pub mod figures;
 pub mod plot;
 pub mod prose;
 pub mod style;
+pub mod surroundings;
 pub mod table;

@@ -10,6 +10,7 @@ pub mod model;
 pub mod profile;
 pub mod run;
 pub mod scenario;
+pub mod surroundings;
 pub mod topology;
 pub mod trust;
 pub mod validate;

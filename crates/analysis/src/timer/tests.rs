@@ -68,6 +68,7 @@ pub(crate) fn run(code: &[u8], samples: &[(u64, Option<u64>)]) -> Run {
         samples: columns,
         loads: Default::default(),
         relief: record::relief::ReliefRecord::NotAsked,
+        probes: Default::default(),
         stacks: Vec::new(),
         data: record::data::Data::default(),
         slices: Vec::new(),

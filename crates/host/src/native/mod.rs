@@ -4,6 +4,7 @@ mod metered;
 pub mod overheads;
 mod ping_pong;
 mod plan;
+pub mod probe;
 pub mod tsc;
 
 use std::{
@@ -21,6 +22,7 @@ use kernels::{
 };
 use machine::{
     Bytes, CpuSet, DataFileError, Source, Topology,
+    probe::{ProbePlan, ProbeReading},
     profile::{Overheads, Timer},
 };
 use record::bench::BackingPages;
@@ -208,6 +210,14 @@ impl Host for Native {
 
     fn overheads(&mut self) -> Option<Overheads> {
         Some(overheads::measure(self.tsc))
+    }
+
+    fn probe(&mut self, plan: &ProbePlan) -> Option<Result<ProbeReading, HostError>> {
+        self.jobs += 1;
+        Some(
+            probe::measure(plan, self.seed ^ self.jobs)
+                .map_err(|error| HostError::new("a short probe", error)),
+        )
     }
 
     fn tsc_hz(&mut self) -> Option<f64> {

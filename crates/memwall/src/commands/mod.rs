@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod events;
 pub mod kernels;
 pub mod models;
+mod probing;
 pub mod profile;
 pub mod record;
 pub mod recording;

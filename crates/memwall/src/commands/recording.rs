@@ -23,6 +23,7 @@ use recorder::{
 };
 use report::{json::RunDocument, terminal::run::Detail};
 
+use super::probing::Probing;
 use crate::{failure::Failure, output, relieving::Relieving, source_files::Readable, trust};
 
 /// The recording that `record` writes and `report` reads if none is named.
@@ -55,6 +56,9 @@ pub struct Recording {
     /// Sample loads with their latency and where their data came from, where the processor can (PEBS, IBS)
     #[arg(long)]
     precise: bool,
+    /// Do not probe, some 50 ms before and after the program, whether others use cache and memory
+    #[arg(long)]
+    no_probe: bool,
     /// The program and its arguments
     #[arg(last = true, value_name = "PROGRAM", required_unless_present = "pid")]
     program: Vec<OsString>,
@@ -76,6 +80,9 @@ impl Recording {
             Some(pid) => RecordTarget::Attach(pid),
             None => RecordTarget::Launch(self.program.clone()),
         };
+        let fingerprint = Fingerprint::read(&source);
+        let skid_instructions = skid(&fingerprint);
+        let probing = (!self.no_probe).then(|| Probing::begin(&source, &fingerprint, self.pid.is_some()));
         let request = RecordRequest {
             rate_hz: self.rate,
             delay: self.delay.unwrap_or(Duration::ZERO),
@@ -84,18 +91,23 @@ impl Recording {
             call_chains: self.call_graph,
             precise: self.precise,
             on_refusal: if self.need_samples { OnRefusal::Fail } else { OnRefusal::GoOn },
-            skid_instructions: skid(&Fingerprint::read(&source)),
+            skid_instructions,
             ..RecordRequest::new(target, output)
         };
-        let mut onlooker = relieving.then(|| Relieving::begin(profile_of(&Fingerprint::read(&source))));
+        let mut onlooker = relieving.then(|| Relieving::begin(profile_of(&fingerprint)));
         let onlooker = onlooker.as_mut().map(|onlooker| onlooker as &mut dyn recorder::Onlooker);
-        recorder::record_watched(&request, &pmu::Live, &source, onlooker).map_err(|error| match error {
+        let outcome = recorder::record_watched(&request, &pmu::Live, &source, onlooker);
+        let outcome = outcome.map_err(|error| match error {
             RecordError::NoProgram { .. }
             | RecordError::NotExecutable { .. }
             | RecordError::NoProcess { .. }
             | RecordError::Rate { .. } => Failure::usage(error),
             _ => Failure::measurement(error),
-        })
+        })?;
+        if let Some(probing) = probing {
+            probing.end(output, &outcome);
+        }
+        Ok(outcome)
     }
 }
 
@@ -146,7 +158,9 @@ impl ReadRecording {
 
     /// For people.
     pub fn text(&self, detail: Detail, columns: usize) -> String {
-        report::terminal::run::text(&self.reading.findings, Some(&self.reading.objects), detail, columns)
+        let text =
+            report::terminal::run::text(&self.reading.findings, Some(&self.reading.objects), detail, columns);
+        text + &report::terminal::surroundings::text(&self.reading.surroundings, detail.verbose, columns)
     }
 }
 

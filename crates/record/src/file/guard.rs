@@ -18,7 +18,7 @@ use rusqlite::{
 use super::read::Trouble;
 
 /// All tables that are read of any version.
-const TABLES_READ: [&str; 22] = [
+const TABLES_READ: [&str; 23] = [
     "about",
     "argument",
     "process",
@@ -41,6 +41,7 @@ const TABLES_READ: [&str; 22] = [
     "relief",
     "relief_state",
     "remark",
+    "probe",
 ];
 
 /// The longest text or code; functions are kept up to a quarter of a MiB.

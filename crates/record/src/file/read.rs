@@ -6,7 +6,7 @@ use machine::regular;
 use rusqlite::{Connection, OpenFlags, Row, types::Value};
 
 use super::{
-    FileError, about, data, guard, loads, relief,
+    FileError, about, data, guard, loads, probes, relief,
     schema::{APPLICATION_ID, VERSION},
 };
 use crate::{
@@ -140,6 +140,7 @@ fn tables(from: &Connection, version: i64) -> Result<Run, Trouble> {
         samples: samples(from, has_data)?,
         loads: if version >= 3 { loads::read(from)? } else { LoadSamples::NotAsked },
         relief: relief::read(from)?,
+        probes: probes::read(from)?,
         stacks: if has_data { data::read_stacks(from)? } else { Vec::new() },
         data: if has_data { data::read(from)? } else { Data::default() },
         slices: slices(from)?,

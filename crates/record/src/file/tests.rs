@@ -3,12 +3,15 @@
 
 use std::{fs, num::NonZeroU64, path::Path};
 
-use machine::profile::{Fingerprint, Noise};
+use machine::{
+    probe::{ProbeReading, ProbedChase},
+    profile::{Fingerprint, Noise},
+};
 use proptest::prelude::*;
 use rusqlite::Connection;
 
 use super::*;
-use crate::{data::*, ids::*, loads::*, relief::*, run::*};
+use crate::{data::*, ids::*, loads::*, probe::*, relief::*, run::*};
 
 fn about() -> About {
     About {
@@ -185,10 +188,26 @@ fn run() -> Run {
             }],
             cost: ReliefCost { copies: 3, paused_ns: 9, longest_pause_ns: 4, page_faults: 2, copies_ns: 1 },
         },
+        probes: probes(),
         stacks: vec![vec![PlaceId(0), PlaceId(1)], vec![PlaceId(0)]],
         data: data(),
         slices: vec![Slice { thread: ThreadId(0), slice: 0, running_ns: 4, blocked_ns: 5, preempted_ns: 6 }],
         remarks: vec!["Something was lost.".into()],
+    }
+}
+
+fn probes() -> Probes {
+    let chase = |bytes, latency_ns| ProbedChase { bytes, latency_ns };
+    let reading = ProbeReading {
+        level: Some(3),
+        chases: vec![chase(1 << 20, 14.5), chase(2 << 20, 15.25)],
+        memory: chase(64 << 20, 112.0),
+        load_bytes_per_s: 1.25e10,
+        took_ns: 4.5e7,
+    };
+    Probes {
+        before: ProbeOutcome::Reading(reading),
+        after: ProbeOutcome::LeftOut("the program goes on".into()),
     }
 }
 

@@ -9,6 +9,7 @@ use super::{
     beside::RecordingFile,
     data::PendingData,
     loads::PendingLoads,
+    probes::add_probes,
     rows::{PendingRows, write_about, write_code},
     schema::{APPLICATION_ID, RESERVE_BYTES, TABLES, VERSION},
 };
@@ -16,6 +17,7 @@ use crate::{
     data::{Area, HeapBlock, HeapLog, Site, Variable},
     ids::{FunctionId, PlaceId, ProcessId, ThreadId},
     loads::LoadSample,
+    probe::Probes,
     relief::ReliefRecord,
     run::{About, Function, LineRange, Module, Place, Process, RecordedThread, Run, Slice},
 };
@@ -387,5 +389,7 @@ pub fn write(path: &Path, run: &Run) -> Result<(), FileError> {
         lines: run.lines.clone(),
         function_of_place: run.places.iter().map(|place| place.function).collect(),
     };
-    writer.finish(&run.about, &code)
+    writer.finish(&run.about, &code)?;
+    drop(writer);
+    if run.probes == Probes::default() { Ok(()) } else { add_probes(path, &run.probes) }
 }

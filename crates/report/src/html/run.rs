@@ -9,6 +9,7 @@ use analysis::{
     findings::{Findings, KnownLimits, Objects, StreamLimit, WaitLevel},
     listing::AnnotatedFunction,
     reading::Reading,
+    surroundings::ProgramSurroundings,
 };
 use machine::Profile;
 use record::run::Run;
@@ -24,6 +25,7 @@ use super::{
 use crate::{
     layout::age,
     layout::prose::{counted, dotted},
+    layout::surroundings,
     terminal::run::{
         limits::{sentence, stream_sentence},
         loads,
@@ -48,6 +50,8 @@ pub struct RunPage<'a> {
     pub sources: &'a [SourceText],
     /// What there is to say about source that was not.
     pub source_remark: Option<&'a str>,
+    /// What went on around it, if that was probed.
+    pub surroundings: Option<&'a ProgramSurroundings>,
     /// The run over time; without it no range can be selected.
     pub aggregate: Option<&'a Aggregate>,
 }
@@ -83,6 +87,7 @@ pub fn recording(
         functions: &functions,
         sources: &texts,
         source_remark: remark.as_deref(),
+        surroundings: Some(&reading.surroundings),
         aggregate: Some(&Aggregate::collect(&reading.findings, count, reading.samples(run))),
     })
 }
@@ -176,6 +181,7 @@ fn machine(page: &RunPage<'_>) -> Vec<Html> {
     if let (None, KnownLimits::Missing(reason)) = (page.profile, &limits.levels) {
         sentences.push(sentence("This machine's levels", reason));
     }
+    sentences.extend(page.surroundings.and_then(surroundings::difference));
     sentences.extend(page.profile.into_iter().flat_map(|profile| profile.remarks.iter().cloned()));
     let drawing = hierarchy::figure(&levels, &nearness(page));
     vec![

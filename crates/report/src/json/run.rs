@@ -3,20 +3,22 @@
 use analysis::{
     findings::{Findings, Objects},
     reading::Reading,
+    surroundings::ProgramSurroundings,
 };
 use serde::Serialize;
 
-/// Of `memwall run` and `memwall report`: the findings, and what they say about data.
+/// Of `memwall run` and `memwall report`: the findings, what they say about data, and what went on around the program.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct RunDocument<'a> {
     #[serde(flatten)]
     findings: &'a Findings,
     objects: &'a Objects,
+    surroundings: &'a ProgramSurroundings,
 }
 
 impl<'a> RunDocument<'a> {
     /// Of a recording that was read.
     pub fn new(reading: &'a Reading) -> Self {
-        Self { findings: &reading.findings, objects: &reading.objects }
+        Self { findings: &reading.findings, objects: &reading.objects, surroundings: &reading.surroundings }
     }
 }

@@ -119,6 +119,7 @@ pub fn guest() -> Profile {
         loaded_latency: loaded(104.0),
         timer: None,
         core_to_core: vec![CoreToCore { from: 0, to: 1, latency_ns: about(58.3) }],
+        probes: Vec::new(),
         remarks: vec![
             "L3 claims 260 MiB; one core can use about 10 MiB of it: size data to the measured number, other guests \
              share the rest."

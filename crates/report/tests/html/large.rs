@@ -60,6 +60,7 @@ pub fn large() -> String {
         functions: &pages::functions(),
         sources: &pages::sources(),
         source_remark: None,
+        surroundings: None,
         aggregate: Some(&aggregate),
     })
 }

@@ -417,6 +417,7 @@ pub fn join(change: impl FnOnce(&mut Findings, &mut Objects, &mut Vec<AnnotatedF
         functions: &functions,
         sources: &sources(),
         source_remark: None,
+        surroundings: None,
         aggregate: Some(&aggregate),
     })
 }

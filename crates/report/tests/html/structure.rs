@@ -127,6 +127,7 @@ fn a_run_of_which_little_is_known() {
         functions: &[],
         sources: &[],
         source_remark: None,
+        surroundings: None,
         aggregate: None,
     });
     check(&page);

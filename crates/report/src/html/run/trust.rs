@@ -11,6 +11,7 @@ use crate::{
     layout::age,
     layout::conditions::{ConditionsSeen, noise_sentences},
     layout::figures::percent_text,
+    layout::surroundings,
     terminal::run::verdict::range,
 };
 
@@ -30,7 +31,7 @@ pub(super) fn html(page: &RunPage<'_>) -> Html {
     let mut content = vec![
         element("ol").set("class", "method").with(method).end(),
         element("h3").say("What stands behind this report").end(),
-        facts(behind(findings).into_iter().chain(data(page)).chain(machine(page))),
+        facts(behind(findings).into_iter().chain(data(page)).chain(machine(page)).chain(probes(page))),
     ];
     if !findings.remarks.is_empty() {
         content.push(element("h3").say("Keep in mind").end());
@@ -43,6 +44,12 @@ pub(super) fn html(page: &RunPage<'_>) -> Html {
          the instrument can be wrong. A dash stands for what was not measured, never for zero.",
     ));
     section("trust", "How the numbers were obtained, and how far to trust them", content)
+}
+
+/// What probes before and after it found, or why there are none.
+fn probes(page: &RunPage<'_>) -> Vec<(String, String)> {
+    let details = page.surroundings.map(surroundings::details);
+    details.into_iter().flatten().map(|(name, text)| (name.to_owned(), text)).collect()
 }
 
 fn behind(findings: &Findings) -> Vec<(String, String)> {
