@@ -53,7 +53,8 @@ fn in_loops(blocks: &[Block]) -> Vec<&Block> {
         let (mut body, mut open) = (BTreeSet::from([header]), vec![latch.address()]);
         while let Some(address) = open.pop() {
             if body.insert(address) {
-                let leads = |one: &&Block| one.target() == Some(address) || one.fall_through() == Some(address);
+                let leads =
+                    |one: &&Block| one.target() == Some(address) || one.fall_through() == Some(address);
                 open.extend(blocks.iter().filter(leads).map(Block::address));
             }
         }

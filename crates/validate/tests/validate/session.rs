@@ -76,6 +76,7 @@ fn run(bench: &mut dyn Bench, model: &Model, keeper: &mut Keeper<'_>) -> Validat
         quick: true,
         runs: 1,
         all_events: true,
+        random_kernels: 0,
         now: 0,
         simulated: Some(model.name.clone()),
         fingerprint: Fingerprint::of_model(model),
