@@ -30,7 +30,7 @@ pub use objects::{
 };
 pub use relief::{Agreement, ReliefFindings, RelievedFinding};
 pub use timeline::{Timeline, TimelineInterval};
-pub use verdict::{Confidence, HeldBack, Nature, Verdict};
+pub use verdict::{Confidence, ConsultedPart, HeldBack, Nature, Verdict};
 
 /// Name and version of the form in which findings are written as JSON.
 pub const SCHEMA: &str = "memwall.run/1";

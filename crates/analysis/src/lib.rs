@@ -4,6 +4,9 @@
 #![deny(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+/// What the analysis and the decoder behind it are made of: it changes with every change of theirs.
+pub const RULES: &str = env!("MEMWALL_RULES");
+
 pub mod compare;
 pub mod findings;
 pub mod listing;

@@ -228,6 +228,7 @@ mod tests {
 
     fn profile() -> Profile {
         Profile {
+            operations: Vec::new(),
             schema: machine::store::SCHEMA.to_owned(),
             fingerprint: Fingerprint::default(),
             simulated: None,

@@ -9,6 +9,7 @@ mod advice;
 mod blame;
 mod bounds;
 mod bubble;
+mod consult;
 mod facts;
 mod levels;
 mod limits;
@@ -28,13 +29,15 @@ mod views;
 
 use machine::profile::Profile;
 use record::run::Run;
-use trust::{Basis, Indicator, Standing, TrustCatalogue};
+use trust::{Basis, Indicator, OutOfSample, Standing, TrustCatalogue};
 
 use crate::{
     findings::{FindingSubject, Findings, KnownLimits, SCHEMA},
     loads,
 };
 pub(crate) use advice::advice;
+use blame::BlameCore;
+use consult::Consulted;
 pub(crate) use facts::writes_memory;
 pub(crate) use tally::{AccessKind, BlamedWaits, SplitTally, Tally};
 pub(crate) use views::Ranks;
@@ -52,6 +55,9 @@ pub struct TimerOptions {
     pub measured_here: bool,
     /// How far shares of waiting can be believed on that machine, or why that is not known.
     pub trust: KnownLimits<Standing>,
+    /// How right such shares were on random kernels of that machine, class by class and level by level, or why that is not
+    /// known.
+    pub unseen: KnownLimits<OutOfSample>,
     /// Hottest instructions listed with each function.
     pub top: usize,
 }
@@ -66,6 +72,7 @@ impl Default for TimerOptions {
             threshold: 0.4,
             measured_here: false,
             trust: KnownLimits::Missing("no validation was consulted".to_owned()),
+            unseen: KnownLimits::Missing("no validation was consulted".to_owned()),
             top: 5,
         }
     }
@@ -90,8 +97,20 @@ impl TimerOptions {
             threshold: own.map_or(general.threshold, |own| own.value),
             measured_here: own.is_some(),
             trust,
+            unseen: match (catalogue.unseen(), catalogue.basis()) {
+                (Some(unseen), _) => KnownLimits::Value(unseen.clone()),
+                (None, Basis::Missing { reason }) => KnownLimits::Missing(reason.clone()),
+                (None, Basis::Validated { .. }) => KnownLimits::Missing(
+                    "the last validation tried no random kernels; 'memwall validate' does".to_owned(),
+                ),
+            },
             ..general
         }
+    }
+
+    /// As if everything had been tried and nothing were ever off: what an answer is worth by itself.
+    pub fn unlimited() -> Self {
+        Self { unseen: KnownLimits::Value(OutOfSample::flawless()), ..Self::default() }
     }
 }
 
@@ -113,9 +132,12 @@ pub(crate) fn findings(
     let account = account::overall(run);
     let limits = limits::limits(run, tally, profile);
     let bounds = tally.memory_bounds(run.samples.place.len() as u64);
-    let verdict = verdict::verdict(run, overall.as_ref(), bounds, &instructions, &limits, &options.trust);
+    let core = BlameCore::of(profile);
+    let samples = run.samples.place.len() as u64;
+    let consulted = Consulted::of(tally, &core, samples, &options.unseen, &options.trust);
+    let mut verdict =
+        verdict::verdict(run, overall.as_ref(), bounds, &instructions, &limits, (&options.trust, consulted));
     let relief = relief::findings(run, tally);
-    let mut verdict = verdict;
     relief::weigh(&mut verdict, &relief);
     let mut findings = Findings {
         schema: SCHEMA.to_owned(),

@@ -110,7 +110,7 @@ pub fn profile(bytes: &[u8]) -> bool {
     true
 }
 
-/// A validation that was kept, or observations of an unfinished one.
+/// A validation that was kept, observations of an unfinished one, or random kernels that were tried.
 pub fn validation(bytes: &[u8]) -> bool {
     let Ok(folder) = seeds::folder() else { return false };
     let files = keep::Files::beside(&Store::at(folder.path().join("profiles")), "a");
@@ -119,7 +119,13 @@ pub fn validation(bytes: &[u8]) -> bool {
         return false;
     }
     let _ = files.observations();
+    let cases = if write("a.unseen") { files.cases() } else { Vec::new() };
+    let _ = report::terminal::validate::cases(&cases);
+    if !cases.is_empty() {
+        return true;
+    }
     let Ok(Some(validation)) = files.load() else { return false };
     let _ = report::html::validate(&validation);
+    let _ = report::terminal::validate::text(&validation, 100);
     true
 }

@@ -122,11 +122,11 @@ fn gathered(
     }
     (0..uses.len()).filter(is_gathered).for_each(|stream| walked[stream] = TrafficUse::default());
     let mut sum = swept(geometry, &walked, Bytes(0));
-    for stream in 0..uses.len() {
+    for (stream, used) in uses.iter().enumerate() {
         let Some(element) = element(stream) else { continue };
         let table = DrawTable::new(Distribution::Uni, geometry.stream_bytes / element)?;
         let touches = description.ops().filter_map(places).filter(|place| place.stream == stream).count();
-        let lines = drawn(description, geometry, &table, element, capacity, uses[stream]);
+        let lines = drawn(description, geometry, &table, element, capacity, *used);
         sum.inward += lines.inward * touches as f64;
         sum.outward += lines.outward * touches as f64;
     }

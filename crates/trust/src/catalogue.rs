@@ -2,7 +2,7 @@
 
 use events::{Signal, SignalId, names};
 
-use crate::{Basis, Indicator, Judged, Purpose, Standing, Threshold, Trust, Validation};
+use crate::{Basis, Indicator, Judged, OutOfSample, Purpose, Standing, Threshold, Trust, Validation};
 
 /// The trust that the indicators of a machine have earned, by what they count and what they were tried for.
 #[derive(Clone, Debug)]
@@ -87,6 +87,11 @@ impl TrustCatalogue {
             // Parts that are broken alone may be right together.
             part => judged.whole(events).map(standing).or(part),
         }
+    }
+
+    /// How right shares of waiting were on kernels drawn at random; none if none were tried.
+    pub fn unseen(&self) -> Option<&OutOfSample> {
+        self.judged.as_ref()?.validation.unseen.as_ref()
     }
 
     /// The threshold of an indicator, if one was found.

@@ -9,12 +9,14 @@ pub mod catalogue;
 pub mod indicator;
 pub mod quantity;
 pub mod standing;
+pub mod unseen;
 pub mod verdict;
 
 pub use catalogue::{Claimed, TrustCatalogue};
 pub use indicator::Indicator;
 pub use quantity::{MachinePart, Purpose, Quantity};
 pub use standing::{Basis, Standing, Threshold};
+pub use unseen::{AccessClass, ErrorSummary, OutOfSample, PartErrors, PartStanding, TrustPart, UnseenCase};
 pub use verdict::{
     Best, Errors, Evidence, Flaw, Judged, KernelPlace, Ranked, SCHEMA, Sweep, Trust, Validation,
     ValidationStep,

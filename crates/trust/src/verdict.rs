@@ -4,7 +4,7 @@ use events::Signal;
 use machine::{Bytes, profile::Fingerprint};
 use serde::{Deserialize, Serialize};
 
-use crate::{Indicator, Purpose, Threshold};
+use crate::{Indicator, OutOfSample, Purpose, Threshold};
 
 /// The schema of a [`Validation`].
 pub const SCHEMA: &str = "memwall.validate/1";
@@ -325,6 +325,9 @@ pub struct Validation {
     /// Values above which an indicator means something here.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub thresholds: Vec<Threshold>,
+    /// How right clock samples were on kernels drawn at random; none in files of versions that drew none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unseen: Option<OutOfSample>,
     /// Curves over data set sizes; none of a quick validation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sweeps: Vec<Sweep>,

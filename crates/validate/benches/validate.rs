@@ -41,6 +41,7 @@ fn main() -> ExitCode {
         quick: !full,
         runs: 10,
         all_events: false,
+        random_kernels: 0,
         now: 0,
         simulated: Some(name.to_owned()),
         fingerprint: Fingerprint::of_model(&model),

@@ -93,6 +93,7 @@ mod tests {
             best: Vec::new(),
             indicators: Vec::new(),
             thresholds: Vec::new(),
+            unseen: None,
             sweeps: Vec::new(),
         }
     }

@@ -12,7 +12,8 @@ use machine::{
     store::Store,
 };
 use record::validate::Observation;
-use trust::{SCHEMA, Validation};
+use serde::{Serialize, de::DeserializeOwned};
+use trust::{SCHEMA, UnseenCase, Validation};
 
 /// Why something could not be kept or read.
 #[derive(Debug, thiserror::Error)]
@@ -99,21 +100,39 @@ impl Files {
 
     /// Adds one observation to those of an unfinished validation.
     pub fn append(&self, observation: &Observation) -> Result<(), KeepError> {
-        let path = self.path("observations");
-        let unwritable = |source: io::Error| KeepError::Unwritable { path: path.clone(), source };
-        private::create_folders(&self.directory).map_err(unwritable)?;
-        let mut line = serde_json::to_vec(observation).map_err(|error| unwritable(error.into()))?;
-        line.push(b'\n');
-        private::append_to_file(&path).and_then(|mut file| file.write_all(&line)).map_err(unwritable)
+        self.append_line("observations", observation)
     }
 
     /// Observations of an unfinished validation. A line cut short by a crash is left out.
     pub fn observations(&self) -> Vec<Observation> {
-        let text = regular::read_text(&self.path("observations"), LARGEST_RESULT).unwrap_or_default();
+        self.lines("observations")
+    }
+
+    /// Adds one random kernel to those that were tried.
+    pub fn append_case(&self, case: &UnseenCase) -> Result<(), KeepError> {
+        self.append_line("unseen", case)
+    }
+
+    /// Random kernels that were tried on this machine, in all validations. A line cut short by a crash is left out.
+    pub fn cases(&self) -> Vec<UnseenCase> {
+        self.lines("unseen")
+    }
+
+    fn append_line(&self, ending: &str, value: &impl Serialize) -> Result<(), KeepError> {
+        let path = self.path(ending);
+        let unwritable = |source: io::Error| KeepError::Unwritable { path: path.clone(), source };
+        private::create_folders(&self.directory).map_err(unwritable)?;
+        let mut line = serde_json::to_vec(value).map_err(|error| unwritable(error.into()))?;
+        line.push(b'\n');
+        private::append_to_file(&path).and_then(|mut file| file.write_all(&line)).map_err(unwritable)
+    }
+
+    fn lines<T: DeserializeOwned>(&self, ending: &str) -> Vec<T> {
+        let text = regular::read_text(&self.path(ending), LARGEST_RESULT).unwrap_or_default();
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    /// Forgets them: the validation is complete, or starts anew.
+    /// Forgets the observations: the validation is complete, or starts anew. Random kernels stay.
     pub fn forget(&self) -> Result<(), KeepError> {
         let path = self.path("observations");
         match fs::remove_file(&path) {
@@ -122,5 +141,36 @@ impl Files {
             }
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machine::Bytes;
+    use trust::{AccessClass, KernelPlace};
+
+    #[test]
+    fn random_kernels_of_all_validations_stay_and_a_line_cut_short_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = Files::beside(&Store::at(folder.path().join("profiles")), "a");
+        assert!(files.cases().is_empty());
+        let case = |seed: u64| UnseenCase {
+            rules: "r".to_owned(),
+            run: 1,
+            seed,
+            classes: vec![AccessClass::Loads],
+            level: KernelPlace::L2,
+            footprint: Bytes::kib(64),
+            truths: [0.5, 0.5],
+            found: None,
+            decided: false,
+            sure: false,
+            samples: 3,
+        };
+        (0..3).for_each(|seed| files.append_case(&case(seed)).unwrap());
+        files.forget().unwrap();
+        private::append_to_file(&files.path("unseen")).unwrap().write_all(b"{\"rules\":\"r\",\"ru").unwrap();
+        assert_eq!(files.cases(), [case(0), case(1), case(2)]);
     }
 }

@@ -17,13 +17,17 @@ pub mod quantity;
 pub mod roles;
 mod session;
 pub mod simulated;
+pub mod unseen;
 
 use std::{cmp::Ordering, collections::HashMap, sync::atomic::AtomicBool};
 
 use events::{Catalogue, Signal};
 use machine::profile::Fingerprint;
 use record::validate::Observation;
-use trust::{Indicator, Judged, Purpose, Quantity, SCHEMA, Sweep, Trust, Validation, ValidationStep as Done};
+use trust::{
+    Indicator, Judged, Purpose, Quantity, SCHEMA, Sweep, Trust, UnseenCase, Validation,
+    ValidationStep as Done,
+};
 
 use bench::Bench;
 use claims::Candidate;
@@ -42,6 +46,8 @@ pub struct Request {
     pub runs: u32,
     /// Also events that nothing is claimed of.
     pub all_events: bool,
+    /// Random kernels to try; natively only.
+    pub random_kernels: u64,
     /// Seconds since 1970; 0 of a simulated machine.
     pub now: u64,
     /// The model that is simulated.
@@ -58,6 +64,12 @@ pub trait Observer {
     fn keep(&mut self, observation: &Observation);
     /// An experiment that was made before, by its key.
     fn kept(&mut self, key: &str) -> Option<Observation>;
+    /// A random kernel was tried.
+    fn keep_case(&mut self, _case: &UnseenCase) {}
+    /// Random kernels that were tried on this machine before.
+    fn kept_cases(&mut self) -> Vec<UnseenCase> {
+        Vec::new()
+    }
 }
 
 /// Validates by counting. Without a catalogue there are no events, and only what needs none is left.
@@ -108,6 +120,7 @@ pub fn validate(
         best,
         indicators,
         thresholds: judge::latency::thresholds(&formulas, &observations, known),
+        unseen: None,
         sweeps: sweeps(&candidates, &swept),
     }
 }

@@ -55,6 +55,7 @@ fn findings(wall_ns: u64, functions: &[(&str, u64, f64)]) -> Findings {
             largest_share: None,
             nature: KnownLimits::Missing(missing()),
             trust: KnownLimits::Missing(missing()),
+            consulted: Vec::new(),
             confidence: Confidence::Low,
             reasons: Vec::new(),
         },

@@ -1,7 +1,7 @@
 //! The answer in short.
 
 use serde::{Deserialize, Serialize};
-use trust::Standing;
+use trust::{ErrorSummary, PartStanding, Standing, TrustPart};
 
 use super::{KnownLimits, ThreadActivity, TimeShare};
 
@@ -22,6 +22,9 @@ pub struct Verdict {
     pub nature: KnownLimits<Nature>,
     /// What validation found on this machine of the shares it rests on, or why it found nothing.
     pub trust: KnownLimits<Standing>,
+    /// What random kernels showed on this machine of the classes and levels the time is in; none if none were tried.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub consulted: Vec<ConsultedPart>,
     /// How sure.
     pub confidence: Confidence,
     /// Why that sure and no more, in plain sentences.
@@ -31,6 +34,19 @@ pub struct Verdict {
 impl Verdict {
     /// Of fewer samples nothing is said: no share, no table, no advice.
     pub const FEWEST_SAMPLES: u64 = 30;
+}
+
+/// A class or a level that a program's time is in.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ConsultedPart {
+    /// Which.
+    pub part: TrustPart,
+    /// Share of the samples in such code; one loop may be in several classes.
+    pub share: f64,
+    /// What answers about such code are worth on this machine.
+    pub standing: PartStanding,
+    /// The errors behind that.
+    pub errors: ErrorSummary,
 }
 
 /// Held back by memory or not.

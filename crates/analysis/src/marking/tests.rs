@@ -41,6 +41,7 @@ fn catalogue() -> TrustCatalogue {
             volume(BROKEN, Quantity::L2ServedRead, Trust::Broken { flaw, why, shown_by }),
         ],
         thresholds: Vec::new(),
+        unseen: None,
         sweeps: Vec::new(),
     };
     TrustCatalogue::of(validation, Some(haswell()))

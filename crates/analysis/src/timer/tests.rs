@@ -122,7 +122,10 @@ fn a_chase_waits_on_loads() {
         purpose: "shares".to_owned(),
         trust: Trust::Trusted { error: 0.05 },
     };
-    let tried = TimerOptions { trust: KnownLimits::Value(standing), ..TimerOptions::default() };
+    let tuned = TimerOptions { trust: KnownLimits::Value(standing), ..TimerOptions::default() };
+    let confidence = analyse(&run(&CHASE, &samples), None, &tuned).verdict.confidence;
+    assert_eq!(confidence, Confidence::Medium, "kernels that rules were made on make nobody sure");
+    let tried = TimerOptions::unlimited();
     let confidence = analyse(&run(&CHASE, &samples), None, &tried).verdict.confidence;
     assert_eq!(confidence, Confidence::High);
     assert_eq!(findings.verdict.nature.value(), Some(&Nature::Latency));

@@ -1,9 +1,9 @@
 //! The answer in short, and how sure it is.
 
 use record::run::Run;
-use trust::{Standing, Trust};
+use trust::Standing;
 
-use super::account;
+use super::{account, consult::Consulted};
 use crate::{
     findings::{
         Confidence, HeldBack, InstructionFinding, KnownLimits, LimitFindings, Nature, Pattern, Split,
@@ -39,16 +39,15 @@ pub(crate) fn verdict(
     bounds: (f64, f64),
     instructions: &[InstructionFinding],
     limits: &LimitFindings,
-    trust: &KnownLimits<Standing>,
+    (trust, consulted): (&KnownLimits<Standing>, Consulted),
 ) -> Verdict {
     let Some(split) = overall.filter(|split| split.samples >= Verdict::FEWEST_SAMPLES) else {
         return without_samples(overall.map_or(0, |split| split.samples), trust);
     };
     let share = |part: f64| statistics::share(part * split.samples as f64, split.samples as f64);
-    let memory = share(split.memory()).map(|by_chance| widened(by_chance, bounds));
+    let memory = share(split.memory()).map(|by_chance| widened(by_chance, consulted.opened(bounds)));
     let largest = split.largest_wait().filter(|&(_, part)| part >= NOISE);
-    let trust = trust.clone();
-    let (mut confidence, mut reasons) = confidence(run, split, memory, trust.value());
+    let (mut confidence, mut reasons) = confidence(run, split, memory, &consulted);
     if let Some((part, memory)) = drawn(limits)
         .zip(memory)
         .filter(|(part, memory)| *part > ALL_OF_LIMIT && memory.value < HeldBack::YES)
@@ -61,15 +60,15 @@ pub(crate) fn verdict(
             memory.value * 100.0
         ));
     }
-    let is_broken = trust.value().is_some_and(Standing::is_broken);
     Verdict {
-        held_back: if is_broken { HeldBack::Unknown } else { held_back(memory) },
+        held_back: if consulted.is_broken { HeldBack::Unknown } else { held_back(memory) },
         memory,
         loads: share(split.loads),
         largest: largest.map(|(activity, _)| activity),
         largest_share: largest.and_then(|(_, part)| share(part)),
         nature: nature(split, instructions, limits),
-        trust,
+        trust: trust.clone(),
+        consulted: consulted.parts,
         confidence,
         reasons,
     }
@@ -99,6 +98,7 @@ fn without_samples(samples: u64, trust: &KnownLimits<Standing>) -> Verdict {
         largest_share: None,
         nature: KnownLimits::Missing(why),
         trust: trust.clone(),
+        consulted: Vec::new(),
         confidence: Confidence::Low,
         reasons: vec![reason],
     }
@@ -163,42 +163,13 @@ fn nature(split: &Split, instructions: &[InstructionFinding], limits: &LimitFind
     })
 }
 
-/// Whoever never saw an instrument right on a machine cannot be sure of it there.
-fn untried() -> (Confidence, Option<String>) {
-    let reason = "How right such shares are on this machine was not tried; 'memwall validate' does.";
-    (Confidence::Medium, Some(reason.to_owned()))
-}
-
-/// What validation says of the shares, as a limit of the confidence and a reason.
-fn earned(standing: &Standing) -> (Confidence, Option<String>) {
-    match &standing.trust {
-        Trust::Trusted { error } => {
-            let points = error * 100.0;
-            (
-                Confidence::High,
-                Some(format!("On known kernels of this machine shares were right to {points:.0} points.")),
-            )
-        }
-        Trust::Qualitative { misses, .. } => (
-            Confidence::Medium,
-            Some(format!("Validated on this machine, the instrument does not tell {misses}.")),
-        ),
-        Trust::Broken { why, shown_by, .. } => (
-            Confidence::Low,
-            Some(format!("Validation on this machine found that the instrument {why}; shown by {shown_by}.")),
-        ),
-        Trust::Untested { .. } => untried(),
-    }
-}
-
 fn confidence(
     run: &Run,
     split: &Split,
     memory: Option<TimeShare>,
-    trust: Option<&Standing>,
+    consulted: &Consulted,
 ) -> (Confidence, Vec<String>) {
-    let (mut level, reason) = trust.map_or_else(untried, earned);
-    let mut reasons: Vec<String> = reason.into_iter().collect();
+    let (mut level, mut reasons) = (consulted.limit, consulted.reasons.clone());
     let mut lower = |to: Confidence, reason: String| {
         level = level.min(to);
         reasons.push(reason);

@@ -100,8 +100,8 @@ fn measure(kernel: &Kernel, size: Bytes) -> Result<(Split, f64, u64), Box<dyn Er
     let (mut base, base_passes) = prepare(kernel, L1)?;
     let (mut case_samples, mut base_samples, mut stretches) = (0, 0, 0);
     while case_samples < CASE_SAMPLES {
-        case_samples += case.stretch(case_passes)?;
-        base_samples += base.stretch(base_passes)?;
+        case_samples += case.stretch(case_passes)?.samples;
+        base_samples += base.stretch(base_passes)?.samples;
         stretches += 1;
     }
     // Samples are user time, not wall time: another thread may have had the CPU.
@@ -143,7 +143,7 @@ fn weight_of_a_hit() -> Result<f64, Box<dyn Error>> {
     let (mut sampled, passes) = prepare(&kernel(&chase), L1)?;
     let mut samples = 0;
     while samples < CASE_SAMPLES {
-        samples += sampled.stretch(passes)?;
+        samples += sampled.stretch(passes)?.samples;
     }
     let run = sampled.into_run()?;
     let function = run.functions.first().ok_or("no code")?;

@@ -1,10 +1,15 @@
 //! A kernel recorded by the sampler and the recorder that a user's program is recorded by.
 
+use std::sync::atomic::AtomicBool;
+
 use kernels::{Workload, team::TeamError, workload::WorkloadError};
 use pmu::LinuxKernel;
 use record::run::Run;
 use recorder::{GeneratedCode, KnownWork, KnownWorkError};
-use rustix::thread::gettid;
+use rustix::{
+    thread::gettid,
+    time::{ClockId, clock_gettime},
+};
 
 /// Why a kernel could not be sampled.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +33,21 @@ pub enum SampleError {
     /// A thread failed.
     #[error(transparent)]
     Team(#[from] TeamError),
+}
+
+/// What a stretch left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SampledStretch {
+    /// Samples.
+    pub samples: u64,
+    /// Processor time of the thread that was sampled: what others take of its CPU is not in it.
+    pub processor_ns: u64,
+}
+
+/// Processor time of this thread so far.
+fn processor_ns() -> u64 {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// A prepared kernel whose first thread is recorded stretch by stretch.
@@ -63,13 +83,17 @@ impl<'k> RecordedKernel<'k> {
         }
     }
 
-    /// Runs so many passes under the sampler and gives the number of samples they left.
-    pub fn stretch(&mut self, passes: u64) -> Result<u64, SampleError> {
+    /// Runs so many passes under the sampler.
+    pub fn stretch(&mut self, passes: u64) -> Result<SampledStretch, SampleError> {
         self.work.start()?;
-        let ran = self.workload.run(passes);
+        let ran = self.workload.run_threads(&AtomicBool::new(false), |thread| {
+            let before_ns = processor_ns();
+            thread.run_passes(0, passes);
+            processor_ns().saturating_sub(before_ns)
+        });
         let samples = self.work.stop()?;
-        ran?;
-        Ok(samples)
+        let processor_ns = ran?.first().map_or(0, |thread| thread.value);
+        Ok(SampledStretch { samples, processor_ns })
     }
 
     /// The kernel.

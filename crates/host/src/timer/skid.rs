@@ -42,7 +42,7 @@ pub fn measure(kernel: &dyn LinuxKernel, cpu: u32, seed: u64) -> Result<Timer, S
     let passes = sampled.passes_for(STRETCH_NS)?;
     let mut samples = 0;
     for _ in 0..STRETCHES {
-        samples += sampled.stretch(passes)?;
+        samples += sampled.stretch(passes)?.samples;
         if samples >= ENOUGH {
             break;
         }

@@ -88,7 +88,7 @@ fn compiled(compiler: &Path, level: &str) -> BTreeMap<String, String> {
         let blocks = decoded.complete().unwrap();
         let loops = in_loops(&blocks);
         functions += 1;
-        for form in forms(loops.into_iter()) {
+        for form in forms(loops) {
             found.entry(form).or_insert_with(|| symbol.name().unwrap().to_owned());
         }
     }
@@ -104,7 +104,7 @@ fn generated() -> BTreeSet<String> {
         let job = random.twin(0);
         let parts = geometry::divide(&job.kernel, random.width, job.size, 1).unwrap();
         let blocks = assemble(&job.kernel, random.width, &parts[0], 0).unwrap().blocks(0x1000).unwrap();
-        found.extend(forms(in_loops(&blocks).into_iter()));
+        found.extend(forms(in_loops(&blocks)));
     }
     found
 }

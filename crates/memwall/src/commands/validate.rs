@@ -2,25 +2,28 @@
 
 use std::{collections::HashMap, path::PathBuf};
 
-use ::trust::Validation;
+use ::trust::{OutOfSample, UnseenCase, Validation};
 use analysis::{
-    findings::Split,
-    timer::{TimerOptions, analyse},
+    findings::{Confidence, HeldBack, Split},
+    reading::Reading,
+    timer::TimerOptions,
 };
 use indicatif::ProgressBar;
 use kernels::KernelCatalogue;
 use machine::{
+    Topology,
     model::Model,
-    profile::{Clock, Fingerprint},
+    profile::{Fingerprint, Profile},
     store::Store,
 };
-use record::validate::Observation;
+use record::{run::Run, validate::Observation};
 use validate::{
     Observer, Request,
     keep::Files,
-    native::{self, Waiting},
+    native::{self, Analysed, LiveTrial, NativeBasis, Waiting},
     roles::JudgingKernels,
     simulated::SimulatedBench,
+    unseen::{self, Answer, CacheSizes, UnseenRequest},
 };
 
 use crate::{
@@ -56,6 +59,15 @@ pub struct ValidateArgs {
     /// Also judge with the kernels of a file of your own
     #[arg(long, value_name = "FILE")]
     kernel_file: Option<PathBuf>,
+    /// Random kernels to sample: 24 with --quick, else 160
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=100_000))]
+    random_kernels: Option<u64>,
+    /// Sample so many of the random kernels that rules may be made on, print each, and keep nothing
+    #[arg(long, value_name = "N", hide = true)]
+    develop: Option<u64>,
+    /// The first of them
+    #[arg(long, value_name = "SEED", hide = true, default_value_t = 0)]
+    develop_from: u64,
     /// Keep this validation even if the one that is kept tried more
     #[arg(long)]
     replace: bool,
@@ -78,9 +90,15 @@ Examples:
 
 The result is kept beside the profile, under $XDG_DATA_HOME/memwall/trust; count, events, run, report, doctor and profile
 use it. A validation is not given up for one that tried less, unless --replace says so. Ctrl-C keeps the experiments that were made, and what can be said so far; the next call goes on from there.
+Each call draws new random kernels; what clock samples are worth comes from all that were drawn on this machine.
 Exit code: 0 also if indicators are broken or untested, 1 if the result could not be kept, 2 if the question was wrong.
 
 Schema of --json: memwall.validate/1.";
+
+/// Random kernels of a quick validation: a few dozen.
+const FEW: u64 = 24;
+/// And of a whole one, in some minutes.
+const MANY: u64 = 160;
 
 /// Validates, keeps and prints; or explains what was kept.
 pub fn run(args: &ValidateArgs, machine: &Target) -> Result<(), Failure> {
@@ -92,6 +110,9 @@ pub fn run(args: &ValidateArgs, machine: &Target) -> Result<(), Failure> {
     let files = Files::beside(&store, &fingerprint.id);
     if let Some(name) = &args.explain {
         return explain(&files, name, &args.forms);
+    }
+    if let Some(number) = args.develop {
+        return develop(&store, &fingerprint, args.develop_from, number);
     }
     store.check_writable().map_err(Failure::measurement)?;
     args.forms.check(&[&args.page.html])?;
@@ -108,6 +129,7 @@ pub fn run(args: &ValidateArgs, machine: &Target) -> Result<(), Failure> {
         quick: args.quick,
         runs: args.runs,
         all_events: args.all_events,
+        random_kernels: args.random_kernels.unwrap_or(if args.quick { FEW } else { MANY }),
         now: if simulated.is_some() { 0 } else { trust::now() },
         simulated,
         fingerprint,
@@ -176,16 +198,64 @@ fn natively(
     watcher: &mut ValidateWatcher<'_>,
 ) -> Result<Validation, Failure> {
     let interrupt = interrupt::flag()?;
-    let clock_hz = store.load(&request.fingerprint.id).ok().flatten().and_then(|profile| profile.clock);
-    let clock_hz = clock_hz.filter(Clock::agrees).map(|clock| clock.add_hz);
-    let analyse = |run: &record::run::Run| {
-        let split = analyse(run, None, &TimerOptions::default()).overall?;
-        let Split { loads, stores, atomics, divides, chains, first_cache, branches, undecided, .. } = split;
-        let chains = chains + first_cache;
-        Some(Waiting { loads, stores, atomics, divides, chains, branches, undecided })
+    let profile = store.load(&request.fingerprint.id).ok().flatten();
+    let profile = profile.as_ref();
+    let basis = NativeBasis { profile, analyse: &|run| analysed(run, profile), rules: analysis::RULES };
+    native::validate(request, kernels, known, &basis, watcher, &interrupt).map_err(Failure::measurement)
+}
+
+/// What `run` would say of a recording, if everything were trusted.
+fn analysed(run: &Run, profile: Option<&Profile>) -> Option<Analysed> {
+    let findings = Reading::of(run, profile, &TimerOptions::unlimited()).findings;
+    let Split { loads, stores, atomics, divides, chains, first_cache, branches, undecided, .. } =
+        findings.overall?;
+    let chains = chains + first_cache;
+    let verdict = &findings.verdict;
+    let answer = Answer {
+        memory: verdict.memory.map(|share| [share.value, share.low, share.high]),
+        decided: verdict.held_back != HeldBack::Unknown,
+        sure: verdict.confidence == Confidence::High,
     };
-    native::validate(request, kernels, known, clock_hz, &analyse, watcher, &interrupt)
-        .map_err(Failure::measurement)
+    let waiting = Waiting { loads, stores, atomics, divides, chains, branches, undecided };
+    Some(Analysed { waiting, answer })
+}
+
+/// Prints what is found of kernels that rules may be made on.
+fn develop(store: &Store, fingerprint: &Fingerprint, from: u64, number: u64) -> Result<(), Failure> {
+    if !(from..from.saturating_add(number)).all(|seed| unseen::DEVELOPED.contains(&seed)) {
+        let (least, most) = (unseen::DEVELOPED.start, unseen::DEVELOPED.end - 1);
+        return Err(Failure::Usage(format!("kernels that rules are made on have seeds {least} to {most}")));
+    }
+    let interrupt = interrupt::flag()?;
+    let topology = Topology::read(&machine::Source::live());
+    let cpu = topology.usable_cpus().iter().last().unwrap_or(0);
+    let profile = store.load(&fingerprint.id).ok().flatten();
+    let caches = CacheSizes::of(profile.as_ref(), &topology, cpu)
+        .ok_or_else(|| Failure::Measurement("the sizes of the caches are not known here".to_owned()))?;
+    let request =
+        UnseenRequest { number, first_seed: from, run: 0, rules: analysis::RULES.to_owned(), caches };
+    let mut trial = LiveTrial { cpu, analyse: &|run| analysed(run, profile.as_ref()) };
+    let tried = unseen::try_kernels(&mut trial, &request, &mut Silent, &interrupt);
+    if let Some(missing) = &tried.missing {
+        output::note(&format!("{missing}\n"));
+    }
+    let mut text = report::terminal::validate::cases(&tried.cases);
+    text += &report::terminal::validate::unseen_text(
+        OutOfSample::of(&tried.cases, analysis::RULES).as_ref(),
+        120,
+    );
+    output::text(&text)
+}
+
+/// Whoever looks at kernels one by one needs no progress.
+struct Silent;
+
+impl Observer for Silent {
+    fn progress(&mut self, _: &str, _: f64) {}
+    fn keep(&mut self, _: &Observation) {}
+    fn kept(&mut self, _: &str) -> Option<Observation> {
+        None
+    }
 }
 
 fn explain(files: &Files, name: &str, forms: &Forms) -> Result<(), Failure> {
@@ -234,5 +304,15 @@ impl Observer for ValidateWatcher<'_> {
 
     fn kept(&mut self, key: &str) -> Option<Observation> {
         self.known.remove(key)
+    }
+
+    fn keep_case(&mut self, case: &UnseenCase) {
+        if let Err(error) = self.files.append_case(case) {
+            self.failed.get_or_insert(error.to_string());
+        }
+    }
+
+    fn kept_cases(&mut self) -> Vec<UnseenCase> {
+        self.files.cases()
     }
 }

@@ -183,7 +183,8 @@ fn what_was_interrupted_goes_on_where_it_stopped() {
 #[test]
 fn this_machine_is_validated_as_far_as_it_can_be() {
     let home = tempfile::tempdir().unwrap();
-    let validation = &json(home.path(), &["validate", "--quick", "--runs", "1", "--json"]);
+    let arguments = ["validate", "--quick", "--runs", "1", "--json", "--random-kernels", "2"];
+    let validation = &json(home.path(), &arguments);
     for name in
         ["page-faults", "context-switches", "task-clock", "breakpoint (write)", "breakpoint (execute)"]
     {
@@ -198,4 +199,25 @@ fn this_machine_is_validated_as_far_as_it_can_be() {
     for name in ["timer: share of waiting", "timer: waiting on loads", "timer: addresses", "timer: skid"] {
         verdict(validation, name);
     }
+    let steps = validation["steps"].as_array().unwrap();
+    let drawn = steps.iter().find(|step| step["name"] == "random kernels").unwrap();
+    if drawn["experiments"] == 0 {
+        assert!(!drawn["missing"].as_str().unwrap().is_empty(), "{drawn}");
+        return prerequisites::skip(prerequisites::PERF_EVENT, &drawn["missing"]);
+    }
+    let unseen = &validation["unseen"];
+    assert_eq!((&unseen["runs"], &unseen["seeds"][0]), (&1.into(), &1_000_000.into()), "{unseen}");
+    // The next one draws others, and both count.
+    let kept: Vec<String> =
+        files(home.path(), "unseen").iter().map(|path| fs::read_to_string(path).unwrap()).collect();
+    let last: Value = serde_json::from_str(kept[0].lines().last().unwrap()).unwrap();
+    let again = &json(
+        home.path(),
+        &["validate", "--quick", "--runs", "1", "--json", "--random-kernels", "1"],
+    )["unseen"];
+    assert_eq!(again["runs"], 2, "{again}");
+    assert_eq!(again["seeds"][1].as_u64().unwrap(), last["seed"].as_u64().unwrap() + 1, "{again}");
+    let tried =
+        |unseen: &Value| unseen["all"]["kernels"].as_u64().unwrap() + unseen["unsteady"].as_u64().unwrap();
+    assert_eq!(tried(again), tried(unseen) + 1);
 }

@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use machine::{Source, profile::Fingerprint, store::Store};
 use serde_json::Value;
-use trust::{Flaw, Indicator, Judged, Purpose, SCHEMA, Threshold, Trust, Validation};
+use trust::{Flaw, Indicator, Judged, OutOfSample, Purpose, SCHEMA, Threshold, Trust, Validation};
 use validate::keep::Files;
 
 use crate::{json, words};
@@ -41,6 +41,7 @@ fn validation(fingerprint: Fingerprint, indicators: Vec<Judged>) -> Validation {
             means: "half".to_owned(),
             how: "by hand".to_owned(),
         }],
+        unseen: None,
         sweeps: Vec::new(),
     }
 }
@@ -80,12 +81,21 @@ fn a_kernel_event_found_broken_is_withheld_under_any_of_its_names() {
 }
 
 #[test]
-fn a_run_uses_the_threshold_and_the_error_of_this_machine() {
-    let home = validated(vec![judged(SHARES, Trust::Trusted { error: 0.07 })]);
+fn a_run_uses_the_threshold_of_this_machine_and_its_error_on_random_kernels() {
+    let home = validated(vec![judged(SHARES, Trust::Trusted { error: 0.02 })]);
     let found = recorded(home.path());
     assert_eq!(found["timeline"]["threshold"], 0.33);
     assert_eq!(found["timeline"]["measured_here"], true);
     assert_eq!(found["verdict"]["trust"]["value"]["trust"], "trusted");
+    // Files of before say how right shares are on kernels that rules were made on: that makes nobody sure.
+    let reasons = found["verdict"]["reasons"].to_string();
+    assert!(found["overall"].is_null() || reasons.contains("tried no random kernels"), "{reasons}");
+    assert_ne!(found["verdict"]["confidence"], "high");
+    let mut unseen = OutOfSample::flawless();
+    unseen.parts.iter_mut().for_each(|one| one.errors.within = Some(0.07));
+    let kept = Validation { unseen: Some(unseen), ..validation(here(), Vec::new()) };
+    keep(home.path(), &here().id, &kept);
+    let found = recorded(home.path());
     let reasons = found["verdict"]["reasons"].to_string();
     assert!(found["overall"].is_null() || reasons.contains("right to 7 points"), "{reasons}");
 }

@@ -2,10 +2,12 @@
 
 mod explain;
 mod levels;
+mod unseen;
 
 use ::trust::{Judged, MachinePart, Purpose, Threshold, Trust, Validation};
 
 pub use explain::explain;
+pub use unseen::{cases, text as unseen_text};
 
 use crate::{
     layout::figures::percent_text,
@@ -81,6 +83,7 @@ pub fn text(validation: &Validation, columns: usize) -> String {
             out += &section(&here, columns);
         }
     }
+    out += &unseen_text(validation.unseen.as_ref(), columns);
     out += &thresholds(validation, columns);
     out += "\n";
     out += &wrap_in(

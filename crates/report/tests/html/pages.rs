@@ -202,6 +202,7 @@ pub fn findings() -> Findings {
             largest_share: Some(share(0.64)),
             nature: KnownLimits::Value(Nature::Latency),
             trust: KnownLimits::Missing("not validated".to_owned()),
+            consulted: Vec::new(),
             confidence: Confidence::High,
             reasons: vec!["6000 samples, 2 % of them undecided".to_owned()],
         },

@@ -114,6 +114,7 @@ pub fn haswell() -> Validation {
             means: text("memory is saturated"),
             how: text("readers at every pace on one core to all: 0 of 12 experiments on the wrong side"),
         }],
+        unseen: None,
         sweeps: vec![
             sweep("load", "L1D.REPLACEMENT", 32 << 10, 0.5),
             sweep("load", "L2_TRANS.ALL", 32 << 10, 0.5),

@@ -96,6 +96,7 @@ fn with(indicators: Vec<Judged>) -> TrustCatalogue {
         best: Vec::new(),
         indicators,
         thresholds: Vec::new(),
+        unseen: None,
         sweeps: Vec::new(),
     };
     TrustCatalogue::of(validation, events::Catalogue::named("haswell-ep").ok())

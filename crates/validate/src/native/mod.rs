@@ -4,17 +4,23 @@
 mod hardware;
 mod software;
 mod timer;
+mod trial;
 
 use std::sync::atomic::AtomicBool;
 
 use events::Catalogue;
-use machine::{Source, Topology};
-use trust::{Validation, ValidationStep};
+use machine::{Source, Topology, profile::Profile};
+use trust::{OutOfSample, Validation, ValidationStep};
 
 pub use hardware::NativeBench;
-pub use timer::{Analyse, Waiting};
+pub use timer::{Analyse, Analysed, Waiting};
+pub use trial::LiveTrial;
 
-use super::{Observer, Request, roles::JudgingKernels};
+use super::{
+    Observer, Request,
+    roles::JudgingKernels,
+    unseen::{self, CacheSizes, UnseenRequest},
+};
 
 /// Why this machine could not be validated at all.
 #[derive(Debug, thiserror::Error)]
@@ -27,16 +33,28 @@ pub enum NativeError {
     NoCaches,
 }
 
-/// Validates with these kernels. `clock_hz`: the core clock, from the profile; `analyse`: what the timer instrument makes of a recording.
+/// What is known of the machine and of the analysis before it is validated.
+pub struct NativeBasis<'a> {
+    /// What was measured of it.
+    pub profile: Option<&'a Profile>,
+    /// What the timer instrument makes of a recording.
+    pub analyse: &'a Analyse<'a>,
+    /// What that analysis is made of: answers of other rules are not joined with its own.
+    pub rules: &'a str,
+}
+
+/// Validates with these kernels.
 pub fn validate(
     request: &Request,
     kernels: kernels::KernelCatalogue,
     known: &JudgingKernels,
-    clock_hz: Option<f64>,
-    analyse: &Analyse<'_>,
+    basis: &NativeBasis<'_>,
     observer: &mut dyn Observer,
     interrupt: &AtomicBool,
 ) -> Result<Validation, NativeError> {
+    let NativeBasis { profile, analyse, rules } = *basis;
+    let clock_hz = profile.and_then(|profile| profile.clock.as_ref()).filter(|clock| clock.agrees());
+    let clock_hz = clock_hz.map(|clock| clock.add_hz);
     let source = Source::live();
     let topology = Topology::read(&source);
     let described = Catalogue::for_cpu(&topology.cpu);
@@ -62,6 +80,25 @@ pub fn validate(
     validation.complete &= judged.done;
     validation.thresholds.extend(judged.threshold);
     validation.indicators.extend(judged.indicators);
+    if let Some(caches) = CacheSizes::of(profile, &topology, cpu) {
+        let mut all = observer.kept_cases();
+        let request = UnseenRequest {
+            number: request.random_kernels,
+            first_seed: unseen::next_seed(&all),
+            run: request.now,
+            rules: rules.to_owned(),
+            caches,
+        };
+        let tried = unseen::try_kernels(&mut LiveTrial { cpu, analyse }, &request, observer, interrupt);
+        validation.steps.push(ValidationStep {
+            done: tried.done,
+            missing: tried.missing,
+            ..step("random kernels", tried.cases.len())
+        });
+        validation.complete &= tried.done;
+        all.extend(tried.cases);
+        validation.unseen = OutOfSample::of(&all, rules);
+    }
     Ok(validation)
 }
 

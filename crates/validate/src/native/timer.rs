@@ -11,7 +11,7 @@ use trust::{Judged, Threshold, Trust};
 
 use host::timer::skid;
 
-use crate::Observer;
+use crate::{Observer, unseen::Answer};
 
 /// What the timer instrument makes of a recording: shares of the samples.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -39,8 +39,17 @@ impl Waiting {
     }
 }
 
+/// What the analysis makes of a recording.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Analysed {
+    /// Class by class.
+    pub waiting: Waiting,
+    /// In short.
+    pub answer: Answer,
+}
+
 /// The analysis under test.
-pub type Analyse<'a> = dyn Fn(&Run) -> Option<Waiting> + 'a;
+pub type Analyse<'a> = dyn Fn(&Run) -> Option<Analysed> + 'a;
 
 /// What came of it.
 pub struct Outcome {

@@ -103,6 +103,7 @@ pub(crate) fn findings() -> Findings {
             largest_share: Some(share(0.74)),
             nature: KnownLimits::Value(Nature::Latency),
             trust: KnownLimits::Missing("not validated".to_owned()),
+            consulted: Vec::new(),
             confidence: Confidence::High,
             reasons: vec!["2987 samples, 3 % of them undecided".to_owned()],
         },
@@ -329,6 +330,7 @@ fn without_samples_nothing_is_made_up() {
         largest_share: None,
         nature: KnownLimits::Missing("no sample was taken".to_owned()),
         trust: KnownLimits::Missing("not validated".to_owned()),
+        consulted: Vec::new(),
         confidence: Confidence::Low,
         reasons: vec!["perf_event was refused".to_owned()],
     };

@@ -180,7 +180,7 @@ impl Case {
             waits_for: self.waits_for,
             chained: self.muls.is_some(),
             truth,
-            waiting: analyse(&run).ok_or_else(|| "no sample was taken".to_owned())?,
+            waiting: analyse(&run).ok_or_else(|| "no sample was taken".to_owned())?.waiting,
             samples: run.samples.place.len(),
             addresses: self.has_data().then_some(known.len()),
             right,
@@ -206,7 +206,7 @@ impl Stretches {
     }
 
     fn stretch(&mut self) -> Result<(), String> {
-        self.samples += self.sampled.stretch(self.passes).map_err(|error| error.to_string())?;
+        self.samples += self.sampled.stretch(self.passes).map_err(|error| error.to_string())?.samples;
         Ok(())
     }
 

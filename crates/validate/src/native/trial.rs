@@ -1,0 +1,66 @@
+//! Random kernels on this machine, under the sampler and the recorder that programs are recorded with.
+
+use host::timer::recorded::{RecordedKernel, SampledStretch};
+use kernels::{Job, Workload, generate::RandomKernel};
+
+use super::Analyse;
+use crate::unseen::{KernelTrial, TrialOutcome};
+
+/// Samples per second: as many as `memwall run` takes unless told otherwise, since much depends on how far apart they lie.
+const RATE_HZ: u32 = 1_000;
+/// One stretch of a kernel, and of its twin, which needs no samples.
+const STRETCH_NS: f64 = 270e6;
+const TWIN_STRETCH_NS: f64 = 70e6;
+
+/// Runs kernels on one CPU.
+pub struct LiveTrial<'a> {
+    /// Which.
+    pub cpu: u32,
+    /// What is made of their recordings.
+    pub analyse: &'a Analyse<'a>,
+}
+
+impl KernelTrial for LiveTrial<'_> {
+    /// In turn with its twin, so that what disturbs the machine disturbs both; each turn gives a truth.
+    fn try_kernel(&mut self, kernel: &RandomKernel) -> Result<TrialOutcome, String> {
+        let mut full = TimedKernel::prepare(&kernel.job(self.cpu), self.cpu, STRETCH_NS)?;
+        let mut twin = TimedKernel::prepare(&kernel.twin(self.cpu), self.cpu, TWIN_STRETCH_NS)?;
+        let mut samples = 0;
+        let mut round = || {
+            let (stretch, turn_ns) = full.turn_ns()?;
+            samples += stretch.samples;
+            let (_, twin_ns) = twin.turn_ns()?;
+            Ok::<f64, String>((1.0 - twin_ns / turn_ns).clamp(0.0, 1.0))
+        };
+        let truths = [round()?, round()?];
+        let run = full.sampled.into_run().map_err(|error| error.to_string())?;
+        let analysed = (self.analyse)(&run).ok_or_else(|| "no sample was taken".to_owned())?;
+        Ok(TrialOutcome { truths, samples, answer: analysed.answer })
+    }
+}
+
+/// A kernel that is timed stretch by stretch.
+struct TimedKernel {
+    sampled: RecordedKernel<'static>,
+    passes: u64,
+}
+
+impl TimedKernel {
+    fn prepare(job: &Job, cpu: u32, stretch_ns: f64) -> Result<Self, String> {
+        let workload = Workload::prepare(job).map_err(|error| error.to_string())?;
+        let mut sampled =
+            RecordedKernel::open(&pmu::Live, workload, cpu, RATE_HZ).map_err(|error| error.to_string())?;
+        let passes = sampled.passes_for(stretch_ns).map_err(|error| error.to_string())?;
+        Ok(Self { sampled, passes })
+    }
+
+    /// Processor time of one turn of its loop, over a stretch.
+    fn turn_ns(&mut self) -> Result<(SampledStretch, f64), String> {
+        let stretch = self.sampled.stretch(self.passes).map_err(|error| error.to_string())?;
+        let turns = self.sampled.workload().geometry(0).iterations * self.passes;
+        match stretch.processor_ns {
+            0 => Err("the kernel gives no processor time".to_owned()),
+            ns => Ok((stretch, ns as f64 / turns.max(1) as f64)),
+        }
+    }
+}

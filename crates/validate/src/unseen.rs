@@ -1,0 +1,233 @@
+//! Kernels drawn at random under the clock sampler: how right shares of waiting are out of sample.
+//!
+//! Whoever changes rules of the analysis looks at kernels of [`DEVELOPED`] only; what users are told comes from [`REPORTED`], and
+//! every validation draws seeds that none before it drew on this machine.
+
+use std::{
+    ops::Range,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use kernels::{
+    description::{Description, Op, Operand, OperandPlace, RegisterLife, StreamPattern},
+    generate::RandomKernel,
+    geometry::LINE,
+};
+use machine::{
+    Bytes, Isa, Topology,
+    profile::{LevelName, Profile},
+};
+use trust::{AccessClass, KernelPlace, UnseenCase};
+
+use crate::Observer;
+
+/// Seeds of kernels that rules may be made on.
+pub const DEVELOPED: Range<u64> = 0..1_000_000;
+/// Seeds of kernels that nobody looks at while rules are made: what users are told comes from these.
+pub const REPORTED: Range<u64> = 1_000_000..u64::MAX;
+
+/// Kernels in a row that may fail before it is given up.
+const MOST_FAILURES: usize = 3;
+
+/// What the analysis says of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Answer {
+    /// The share of time that waits for memory, and between which shares it lies.
+    pub memory: Option<[f64; 3]>,
+    /// Whether that answers the question.
+    pub decided: bool,
+    /// Whether the answer would be called sure on a machine where everything is trusted.
+    pub sure: bool,
+}
+
+/// What trying a kernel gave.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TrialOutcome {
+    /// The share of its time beyond that of its twin, twice.
+    pub truths: [f64; 2],
+    /// Samples that were taken of it.
+    pub samples: u64,
+    /// What was made of them.
+    pub answer: Answer,
+}
+
+/// Whoever can run a kernel and its twin, and sample them.
+pub trait KernelTrial {
+    /// Tries one.
+    fn try_kernel(&mut self, kernel: &RandomKernel) -> Result<TrialOutcome, String>;
+}
+
+/// Usable bytes of the caches of a core.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheSizes {
+    /// First to third; one that is not there is as large as the one before.
+    pub bytes: [Bytes; 3],
+}
+
+impl CacheSizes {
+    /// As measured, or else as claimed; none if nobody knows the first.
+    pub fn of(profile: Option<&Profile>, topology: &Topology, cpu: u32) -> Option<Self> {
+        let claimed = topology.data_caches_of(cpu);
+        let mut bytes = [Bytes(0); 3];
+        for (level, size) in (1..=3).zip(0..3) {
+            let measured = profile.and_then(|profile| {
+                let named = profile.levels.iter().find(|one| one.name == LevelName::Cache(level))?;
+                named.usable.map(|usable| Bytes(usable.value as u64))
+            });
+            let claim = || claimed.iter().find(|cache| cache.level == level).and_then(|cache| cache.size);
+            let before = if size == 0 { None } else { Some(bytes[size - 1]) };
+            bytes[size] = measured.or_else(claim).or(before)?.max(before.unwrap_or(Bytes(0)));
+        }
+        Some(Self { bytes })
+    }
+
+    /// Where so much data lies.
+    pub fn level(&self, footprint: Bytes) -> KernelPlace {
+        let fits = |level: usize| footprint <= self.bytes[level];
+        match () {
+            () if fits(0) => KernelPlace::L1,
+            () if fits(1) => KernelPlace::L2,
+            () if fits(2) => KernelPlace::L3,
+            () => KernelPlace::Memory,
+        }
+    }
+}
+
+/// Which kernels to try.
+#[derive(Clone, Debug)]
+pub struct UnseenRequest {
+    /// How many.
+    pub number: u64,
+    /// The first seed.
+    pub first_seed: u64,
+    /// Which validation this is: seconds since 1970.
+    pub run: u64,
+    /// What the analysis is made of.
+    pub rules: String,
+    /// Where data lies.
+    pub caches: CacheSizes,
+}
+
+/// The first seed that no kept case has.
+pub fn next_seed(kept: &[UnseenCase]) -> u64 {
+    let reported = kept.iter().map(|case| case.seed).filter(|seed| REPORTED.contains(seed));
+    reported.max().map_or(REPORTED.start, |seed| seed + 1)
+}
+
+/// What came of trying random kernels.
+#[derive(Debug, Default)]
+pub struct UnseenOutcome {
+    /// Those that were tried now.
+    pub cases: Vec<UnseenCase>,
+    /// It ran to its end.
+    pub done: bool,
+    /// What was left out, and why.
+    pub missing: Option<String>,
+}
+
+/// Tries random kernels one by one; each is handed to the observer as it is done.
+pub fn try_kernels(
+    trial: &mut dyn KernelTrial,
+    request: &UnseenRequest,
+    observer: &mut dyn Observer,
+    interrupt: &AtomicBool,
+) -> UnseenOutcome {
+    let mut outcome = UnseenOutcome { done: true, ..UnseenOutcome::default() };
+    let (isa, mut failures) = (Isa::native(), 0);
+    for number in 0..request.number {
+        if interrupt.load(Ordering::Relaxed) {
+            outcome.done = false;
+            outcome.missing = Some("interrupted; those that were tried count".to_owned());
+            break;
+        }
+        let seed = request.first_seed + number;
+        observer.progress(&format!("random kernel {seed}"), number as f64 / request.number.max(1) as f64);
+        let tried = RandomKernel::draw(seed, &isa).map_err(|error| error.to_string());
+        match tried.and_then(|kernel| Ok((trial.try_kernel(&kernel)?, kernel))) {
+            Ok((found, kernel)) => {
+                let case = case(request, &kernel, &found);
+                observer.keep_case(&case);
+                outcome.cases.push(case);
+                failures = 0;
+            }
+            Err(why) => {
+                outcome.missing = Some(format!("random kernel {seed}: {why}"));
+                failures += 1;
+            }
+        }
+        if failures == MOST_FAILURES {
+            break;
+        }
+    }
+    outcome
+}
+
+fn case(request: &UnseenRequest, kernel: &RandomKernel, found: &TrialOutcome) -> UnseenCase {
+    let footprint = kernel.footprint();
+    UnseenCase {
+        rules: request.rules.clone(),
+        run: request.run,
+        seed: kernel.seed,
+        classes: classes(kernel.kernel.description()),
+        level: request.caches.level(footprint),
+        footprint,
+        truths: found.truths,
+        found: found.answer.memory,
+        decided: found.answer.decided,
+        sure: found.answer.sure,
+        samples: found.samples,
+    }
+}
+
+/// What a kernel does with memory, by its description.
+pub fn classes(description: &Description) -> Vec<AccessClass> {
+    let mut found: Vec<AccessClass> = Vec::new();
+    for op in description.ops() {
+        found.extend(access(description, op));
+        let chained = |name: &str| {
+            description.register(name).is_some_and(|register| register.life == RegisterLife::Chain)
+        };
+        match op {
+            Op::Arithmetic { to, .. }
+            | Op::Fma { to, .. }
+            | Op::Integer { to, .. }
+            | Op::IntMax { to, .. }
+                if chained(to) =>
+            {
+                found.push(AccessClass::Chains);
+            }
+            Op::Chain { .. } => found.push(AccessClass::Chains),
+            Op::Branch { .. } => found.push(AccessClass::Branches),
+            _ => {}
+        }
+    }
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// How one operation touches memory.
+fn access(description: &Description, op: &Op) -> Option<AccessClass> {
+    let plain = |place: &OperandPlace, otherwise: AccessClass| match description.streams[place.stream].pattern
+    {
+        StreamPattern::Sequential { stride: Some(stride) } if stride > LINE => AccessClass::Strides,
+        StreamPattern::Gathered { .. } | StreamPattern::Drawn { .. } => AccessClass::Gathers,
+        _ => otherwise,
+    };
+    Some(match op {
+        Op::Deref { .. } => AccessClass::Chases,
+        Op::Rmw { atomic: true, .. } => AccessClass::Atomics,
+        Op::Rmw { place, .. } => plain(place, AccessClass::Updates),
+        Op::Store { to, .. } | Op::IntStore { to, .. } => plain(to, AccessClass::Stores),
+        Op::Load { from, .. } | Op::LoadHalves { from, .. } | Op::IntLoad { from, .. } => {
+            plain(from, AccessClass::Loads)
+        }
+        Op::Arithmetic { right: Operand::Memory(from), .. }
+        | Op::Fma { b: Operand::Memory(from), .. }
+        | Op::Integer { by: Operand::Memory(from), .. } => plain(from, AccessClass::Loads),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests;

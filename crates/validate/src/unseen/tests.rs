@@ -1,0 +1,124 @@
+use std::{collections::BTreeSet, sync::Arc};
+
+use trust::{ErrorSummary, OutOfSample, TrustPart};
+
+use super::*;
+
+/// A machine on which loops with stores are misjudged, and the answers to all others are off by two points.
+struct Scripted {
+    tried: Vec<u64>,
+    refuses: bool,
+}
+
+impl KernelTrial for Scripted {
+    fn try_kernel(&mut self, kernel: &RandomKernel) -> Result<TrialOutcome, String> {
+        self.tried.push(kernel.seed);
+        if self.refuses {
+            return Err("EACCES".to_owned());
+        }
+        let stores = classes(kernel.kernel.description()).contains(&AccessClass::Stores);
+        let found = if stores { 0.1 } else { 0.62 };
+        let answer = Answer { memory: Some([found, found - 0.05, found + 0.05]), decided: true, sure: true };
+        Ok(TrialOutcome { truths: [0.6, 0.6], samples: 500, answer })
+    }
+}
+
+#[derive(Default)]
+struct Keeper {
+    kept: Vec<UnseenCase>,
+    stop_after: Option<usize>,
+    interrupt: Arc<AtomicBool>,
+}
+
+impl Observer for Keeper {
+    fn progress(&mut self, _: &str, _: f64) {}
+    fn keep(&mut self, _: &record::validate::Observation) {}
+    fn kept(&mut self, _: &str) -> Option<record::validate::Observation> {
+        None
+    }
+    fn keep_case(&mut self, case: &UnseenCase) {
+        self.kept.push(case.clone());
+        if Some(self.kept.len()) == self.stop_after {
+            self.interrupt.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+const CACHES: CacheSizes = CacheSizes { bytes: [Bytes::kib(32), Bytes::mib(1), Bytes::mib(16)] };
+
+fn request(first_seed: u64, number: u64) -> UnseenRequest {
+    UnseenRequest { number, first_seed, run: 7, rules: "r".to_owned(), caches: CACHES }
+}
+
+#[test]
+fn a_class_that_is_misjudged_is_told_apart_from_the_others() {
+    let mut trial = Scripted { tried: Vec::new(), refuses: false };
+    let mut keeper = Keeper::default();
+    let outcome = try_kernels(&mut trial, &request(0, 120), &mut keeper, &AtomicBool::new(false));
+    assert!(outcome.done && outcome.missing.is_none());
+    assert_eq!((outcome.cases.len(), &outcome.cases), (120, &keeper.kept));
+    let found = OutOfSample::of(&keeper.kept, "r").unwrap();
+    let stores = found.part(TrustPart::Class(AccessClass::Stores));
+    assert!(stores.standing() == trust::PartStanding::Broken && stores.kernels > 5, "{stores:?}");
+    let chases = found.part(TrustPart::Class(AccessClass::Chases));
+    assert!(chases.standing() == trust::PartStanding::Good && chases.within < Some(ErrorSummary::CLOSE));
+}
+
+#[test]
+fn an_interrupt_keeps_what_was_tried() {
+    let mut trial = Scripted { tried: Vec::new(), refuses: false };
+    let mut keeper = Keeper { stop_after: Some(5), ..Keeper::default() };
+    let interrupt = Arc::clone(&keeper.interrupt);
+    let outcome = try_kernels(&mut trial, &request(REPORTED.start, 9), &mut keeper, &interrupt);
+    assert!(!outcome.done && outcome.missing.unwrap().contains("interrupted"));
+    assert_eq!(keeper.kept.len(), 5);
+    // The next validation goes on behind them, however little it was.
+    assert_eq!(next_seed(&keeper.kept), REPORTED.start + 5);
+    assert_eq!(next_seed(&[]), REPORTED.start);
+}
+
+#[test]
+fn where_nothing_can_be_sampled_it_is_given_up_soon_and_the_reason_stays() {
+    let mut trial = Scripted { tried: Vec::new(), refuses: true };
+    let mut keeper = Keeper::default();
+    let outcome = try_kernels(&mut trial, &request(0, 120), &mut keeper, &AtomicBool::new(false));
+    assert_eq!((trial.tried.len(), keeper.kept.len()), (MOST_FAILURES, 0));
+    assert!(outcome.missing.unwrap().contains("EACCES"));
+}
+
+#[test]
+fn seeds_that_rules_are_made_on_are_never_reported() {
+    const { assert!(DEVELOPED.end <= REPORTED.start) };
+    let developed = UnseenCase { seed: 999_999, ..case_of(999_999) };
+    assert_eq!(next_seed(&[developed]), REPORTED.start);
+}
+
+fn case_of(seed: u64) -> UnseenCase {
+    let kernel = RandomKernel::draw(seed, &Isa::native()).unwrap();
+    let answer = Answer { memory: None, decided: false, sure: false };
+    case(&request(seed, 1), &kernel, &TrialOutcome { truths: [0.0; 2], samples: 0, answer })
+}
+
+#[test]
+fn a_few_dozen_kernels_have_every_class_and_every_level() {
+    let cases: Vec<UnseenCase> = (0..72).map(case_of).collect();
+    let classes: BTreeSet<AccessClass> = cases.iter().flat_map(|case| case.classes.clone()).collect();
+    assert_eq!(classes.len(), AccessClass::ALL.len(), "{classes:?}");
+    let at = |level| cases.iter().filter(|case| case.level == level).count();
+    assert!(trust::unseen::LEVELS.into_iter().all(|level| at(level) >= 5));
+}
+
+#[test]
+fn classes_follow_from_what_a_kernel_does() {
+    use AccessClass::{Atomics, Branches, Chains, Chases, Gathers, Loads, Stores, Updates};
+    let kernels = kernels::KernelCatalogue::builtin().unwrap();
+    let of = |name: &str| classes(kernels.get(name).unwrap().description());
+    assert_eq!(of("sum-chain"), [Loads, Chains]);
+    assert_eq!(of("gather"), [Loads, Chains, Gathers]);
+    assert_eq!(of("copy"), [Loads, Stores]);
+    assert_eq!(of("increment"), [Updates]);
+    assert_eq!(of("atomic-counter"), [Atomics]);
+    assert_eq!(of("chase"), [Chases]);
+    assert_eq!(of("branch-on-data"), [Loads, Branches]);
+    assert_eq!(of("random-uni"), [Chains, Gathers]);
+}
