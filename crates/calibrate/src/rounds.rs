@@ -151,7 +151,7 @@ fn wanted_sizes(session: &mut Session<'_>) -> Vec<Vec<Bytes>> {
             (Some(usable), _) => {
                 outermost = usable.high;
                 // Whether more fits at the best of times takes more tries than whether less does at the worst.
-                let from = if round % 2 == 0 { usable.low / BEYOND } else { usable.value };
+                let from = if round.is_multiple_of(2) { usable.low / BEYOND } else { usable.value };
                 let count = if usable.high <= CHEAP { 3 * count } else { count };
                 ladder(from, (usable.high * BEYOND).min(most), count, round)
             }
