@@ -51,11 +51,12 @@ pub const FAULTS: &[Fault] = &[
 
 const TINY: [&str; 2] = ["--on", "sim:tiny"];
 
-/// The only file of a folder in memwall's data directory.
+/// The only JSON of a folder in memwall's data directory.
 fn only_file(place: &Place, folder: &str) -> PathBuf {
     let folder = place.path("data/memwall").join(folder);
+    let files = fs::read_dir(folder).expect("there").map(|entry| entry.expect("an entry").path());
     let files: Vec<_> =
-        fs::read_dir(folder).expect("there").map(|entry| entry.expect("an entry").path()).collect();
+        files.filter(|file| file.extension().is_some_and(|ending| ending == "json")).collect();
     let [file] = &files[..] else { panic!("{files:?}") };
     file.clone()
 }

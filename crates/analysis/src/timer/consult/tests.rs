@@ -21,7 +21,7 @@ fn chase(unseen: KnownLimits<OutOfSample>, shares: KnownLimits<Standing>) -> Fin
 }
 
 fn nothing<T>() -> KnownLimits<T> {
-    KnownLimits::Missing("not tried".to_owned())
+    KnownLimits::Missing("nobody tried".to_owned())
 }
 
 /// Everything right but one part, of which nine of ten are right to `within`.

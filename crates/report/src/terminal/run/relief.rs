@@ -109,7 +109,7 @@ mod tests {
         let all = sentences(&relief);
         assert_eq!(
             all[0],
-            "sum (sum.c:12), 91 % of user time: a turn takes 0.900 ns, 0.800 ns with its data in L1; it waits 2 % (0 to 5) of \
+            "sum (sum.c:12), 91 % of user time: a turn takes 0.900 ns, 0.800 ns with its data in L1; it waits 2.0 % (0.0 to 5.0) of \
              its time; samples say 50 % (40 to 60): one of the two is wrong."
         );
         assert!(all[1].contains("stood still for 2.0 ms in all (0.9 at most"), "{}", all[1]);
