@@ -177,7 +177,8 @@ pub enum PartStanding {
     Good,
     /// Too many are off by more.
     Off,
-    /// Too many are off by more than [`ErrorSummary::ROUGH`]: it tells nothing.
+    /// More than one in ten is off by more than [`ErrorSummary::ROUGH`], and half by more than [`ErrorSummary::CLOSE`]: it
+    /// tells nothing.
     Broken,
     /// Too few were tried.
     Untried,
@@ -208,7 +209,8 @@ impl ErrorSummary {
     pub fn standing(&self) -> PartStanding {
         match self.within.filter(|_| self.decided >= Self::FEWEST) {
             None => PartStanding::Untried,
-            Some(within) if within > Self::ROUGH => PartStanding::Broken,
+            // A single case that is far off makes a class rough; only if half of them are off does it tell nothing.
+            Some(within) if within > Self::ROUGH && self.median > Some(Self::CLOSE) => PartStanding::Broken,
             Some(within) if within > Self::CLOSE => PartStanding::Off,
             Some(_) => PartStanding::Good,
         }

@@ -115,3 +115,8 @@ const LEAST_RIGHT: f64 = 0.8;
 fn loops_on_emerald_rapids() {
     judge("emerald-rapids");
 }
+
+#[test]
+fn loops_on_zen_4() {
+    judge("zen4");
+}
