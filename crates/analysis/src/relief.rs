@@ -8,13 +8,13 @@ use record::{
     run::Run,
 };
 
-use crate::timer::{Tally, writes_memory};
+use crate::{
+    findings::Verdict,
+    timer::{Tally, writes_memory},
+};
 
 /// Code with a smaller share of the samples is not worth it.
 const WORTH: f64 = 0.1;
-
-/// Fewer samples do not say what is hot.
-const FEWEST_SAMPLES: f64 = 30.0;
 
 /// A block that a thread spends much of its time in, which may be one of a loop.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,7 +50,7 @@ pub(crate) fn of_tally(run: &Run, tally: &Tally) -> Vec<HotBlock> {
     let mut found = Vec::new();
     for (id, at) in tally.program.blocks.iter().enumerate() {
         let samples = tally.program.samples_of(id);
-        if samples < WORTH * all || samples < FEWEST_SAMPLES {
+        if samples < WORTH * all || samples < Verdict::FEWEST_SAMPLES as f64 {
             continue;
         }
         let (Some(block), Some(function)) = (tally.program.block(id), run.functions.get(at.function)) else {

@@ -184,9 +184,8 @@ fn cache(
 mod tests {
     use super::*;
     use machine::{
-        CpuSet,
         probe::ProbedChase,
-        profile::{Bandwidths, Extent, Fingerprint, ProfileLevel},
+        profile::{Bandwidths, ProfileLevel},
     };
 
     const MIB: u64 = 1 << 20;
@@ -228,29 +227,12 @@ mod tests {
 
     fn profile() -> Profile {
         Profile {
-            operations: Vec::new(),
-            schema: machine::store::SCHEMA.to_owned(),
-            fingerprint: Fingerprint::default(),
-            simulated: None,
-            measured_at: 0,
-            memwall: String::new(),
-            extent: Extent { quick: true, complete: true },
-            seed: 1,
-            cpus: CpuSet::default(),
-            clock: None,
-            overheads: None,
             levels: vec![
                 level(LevelName::Cache(3), estimate(20.0, 0.05)),
                 level(LevelName::Memory { node: 0, local: true }, estimate(112.0, 0.15)),
             ],
-            latency_curve: Vec::new(),
-            tlb: None,
-            loaded_latency: Vec::new(),
-            core_to_core: Vec::new(),
-            timer: None,
             probes: [1.0, 1.04, 0.98].map(|slower| scripted(32.0, slower)).to_vec(),
-            remarks: Vec::new(),
-            noise: None,
+            ..Profile::unmeasured()
         }
     }
 

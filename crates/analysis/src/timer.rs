@@ -36,7 +36,6 @@ use crate::{
     loads,
 };
 pub(crate) use advice::advice;
-use blame::BlameCore;
 use consult::Consulted;
 pub(crate) use facts::writes_memory;
 pub(crate) use tally::{AccessKind, BlamedWaits, SplitTally, Tally};
@@ -131,10 +130,9 @@ pub(crate) fn findings(
     let (symbols, instructions, ranks) = views::symbols(run, tally, &timeline, options);
     let account = account::overall(run);
     let limits = limits::limits(run, tally, profile);
-    let bounds = tally.memory_bounds(run.samples.place.len() as u64);
-    let core = BlameCore::of(profile);
     let samples = run.samples.place.len() as u64;
-    let consulted = Consulted::of(tally, &core, samples, &options.unseen, &options.trust);
+    let bounds = tally.memory_bounds(samples);
+    let consulted = Consulted::of(tally, samples, &options.unseen, &options.trust);
     let mut verdict =
         verdict::verdict(run, overall.as_ref(), bounds, &instructions, &limits, (&options.trust, consulted));
     let relief = relief::findings(run, tally);

@@ -218,25 +218,12 @@ fn noise_so_far(session: &mut Session<'_>, watch: &StealWatch) -> Noise {
 
 fn empty_profile(fingerprint: &Fingerprint, request: &CalibrateRequest, cpus: &CpuSet) -> Profile {
     Profile {
-        schema: machine::store::SCHEMA.to_owned(),
         fingerprint: fingerprint.clone(),
         simulated: request.simulated.clone(),
         measured_at: request.now,
-        memwall: env!("CARGO_PKG_VERSION").to_owned(),
         extent: Extent { quick: request.quick, complete: false },
         seed: request.seed,
         cpus: cpus.clone(),
-        clock: None,
-        operations: Vec::new(),
-        overheads: None,
-        levels: Vec::new(),
-        latency_curve: Vec::new(),
-        tlb: None,
-        loaded_latency: Vec::new(),
-        timer: None,
-        core_to_core: Vec::new(),
-        probes: Vec::new(),
-        remarks: Vec::new(),
-        noise: None,
+        ..Profile::unmeasured()
     }
 }

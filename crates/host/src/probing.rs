@@ -73,11 +73,7 @@ pub fn take(plan: &Result<ProbePlan, String>, seed: u64) -> ProbeOutcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use machine::{
-        CpuSet,
-        probe::{ProbeReading, ProbedChase},
-        profile::{Extent, Fingerprint},
-    };
+    use machine::probe::{ProbeReading, ProbedChase};
 
     fn profile(with_probes: bool) -> Profile {
         let chase = |bytes| ProbedChase { bytes, latency_ns: 20.0 };
@@ -88,28 +84,7 @@ mod tests {
             load_bytes_per_s: 1e10,
             took_ns: 4e7,
         };
-        Profile {
-            operations: Vec::new(),
-            schema: machine::store::SCHEMA.to_owned(),
-            fingerprint: Fingerprint::default(),
-            simulated: None,
-            measured_at: 0,
-            memwall: String::new(),
-            extent: Extent { quick: true, complete: true },
-            seed: 1,
-            cpus: CpuSet::default(),
-            clock: None,
-            overheads: None,
-            levels: Vec::new(),
-            latency_curve: Vec::new(),
-            tlb: None,
-            loaded_latency: Vec::new(),
-            core_to_core: Vec::new(),
-            timer: None,
-            probes: if with_probes { vec![reading] } else { Vec::new() },
-            remarks: Vec::new(),
-            noise: None,
-        }
+        Profile { probes: if with_probes { vec![reading] } else { Vec::new() }, ..Profile::unmeasured() }
     }
 
     #[test]

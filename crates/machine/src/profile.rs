@@ -57,6 +57,32 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// Of a machine of which nothing is known yet.
+    pub fn unmeasured() -> Self {
+        Self {
+            schema: crate::store::SCHEMA.to_owned(),
+            fingerprint: Fingerprint::default(),
+            simulated: None,
+            measured_at: 0,
+            memwall: env!("CARGO_PKG_VERSION").to_owned(),
+            extent: Extent { quick: false, complete: false },
+            seed: 0,
+            cpus: CpuSet::default(),
+            clock: None,
+            operations: Vec::new(),
+            overheads: None,
+            levels: Vec::new(),
+            latency_curve: Vec::new(),
+            tlb: None,
+            loaded_latency: Vec::new(),
+            core_to_core: Vec::new(),
+            timer: None,
+            probes: Vec::new(),
+            remarks: Vec::new(),
+            noise: None,
+        }
+    }
+
     /// Whether losing this one for `other` would be a loss: a whole calibration is more than an interrupted one, a thorough
     /// one more than a quick one; of two interrupted ones, the one with more parts.
     pub fn has_more_than(&self, other: &Self) -> bool {

@@ -271,11 +271,10 @@ fn parse(path: &Path, text: &[u8]) -> Result<Profile, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CpuSet, profile::Extent};
+    use crate::profile::Extent;
 
     fn profile(id: &str, measured_at: u64) -> Profile {
         Profile {
-            schema: SCHEMA.to_owned(),
             fingerprint: Fingerprint {
                 id: id.to_owned(),
                 cpu: "Example 9000".to_owned(),
@@ -284,24 +283,11 @@ mod tests {
                 kernel: format!("6.1-{id}"),
                 hypervisor: "none".to_owned(),
             },
-            simulated: None,
             measured_at,
-            memwall: "0.1.0".to_owned(),
             extent: Extent { quick: true, complete: false },
             seed: 1,
-            cpus: CpuSet::default(),
-            clock: None,
-            operations: Vec::new(),
-            overheads: None,
-            levels: Vec::new(),
-            latency_curve: Vec::new(),
-            tlb: None,
-            loaded_latency: Vec::new(),
-            timer: None,
-            core_to_core: Vec::new(),
-            probes: Vec::new(),
             remarks: vec!["a remark".to_owned()],
-            noise: None,
+            ..Profile::unmeasured()
         }
     }
 

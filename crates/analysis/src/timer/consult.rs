@@ -4,7 +4,6 @@ use code::{Block, Instruction, Reg};
 use trust::{AccessClass, ErrorSummary, KernelPlace, OutOfSample, PartStanding, Standing, Trust, TrustPart};
 
 use super::{
-    blame::BlameCore,
     facts::{ChainShare, feeds_itself},
     pattern,
     tally::Tally,
@@ -42,13 +41,12 @@ impl Consulted {
     /// Asks what random kernels showed, or, where none were tried, whether the instrument fails as a whole.
     pub(crate) fn of(
         tally: &Tally,
-        core: &BlameCore,
         samples: u64,
         unseen: &KnownLimits<OutOfSample>,
         shares: &KnownLimits<Standing>,
     ) -> Self {
         match unseen {
-            KnownLimits::Value(unseen) => Self::tried(&blocks(tally, core), samples.max(1) as f64, unseen),
+            KnownLimits::Value(unseen) => Self::tried(&blocks(tally), samples.max(1) as f64, unseen),
             KnownLimits::Missing(reason) => Self::untried(reason, shares),
         }
     }
@@ -168,11 +166,11 @@ fn quoted(parts: &[ConsultedPart], unseen: &OutOfSample) -> String {
     )
 }
 
-fn blocks(tally: &Tally, core: &BlameCore) -> Vec<BlockParts> {
+fn blocks(tally: &Tally) -> Vec<BlockParts> {
     let ids = 0..tally.program.blocks.len();
     ids.filter_map(|id| Some((id, tally.program.block(id)?)))
         .map(|(id, block)| {
-            let level = level(tally, core, id, block);
+            let level = level(tally, id, block);
             let classes = classes(tally, id, block).into_iter().map(TrustPart::Class);
             let first_site = tally.program.blocks[id].first_site;
             let sites = first_site..first_site + block.instructions().len();
@@ -227,17 +225,17 @@ fn classes(tally: &Tally, id: usize, block: &Block) -> Vec<AccessClass> {
 }
 
 /// Where the data of a block lies; none if that is not known.
-fn level(tally: &Tally, core: &BlameCore, id: usize, block: &Block) -> Option<KernelPlace> {
+fn level(tally: &Tally, id: usize, block: &Block) -> Option<KernelPlace> {
     if !block.instructions().iter().any(|one| is_data(block, one)) {
         return Some(KernelPlace::L1);
     }
     let streams = tally.streams.of_block(id);
     let bytes = streams.iter().map(|stream| stream.footprint_bytes()).sum::<Option<f64>>();
     let bytes = bytes.filter(|_| !streams.is_empty())?;
-    let found = core.levels.iter().position(|level| bytes <= level.capacity_bytes)?;
+    let found = tally.core.levels.iter().position(|level| bytes <= level.capacity_bytes)?;
     Some(match found {
         0 => KernelPlace::L1,
-        _ if core.levels[found].capacity_bytes.is_infinite() => KernelPlace::Memory,
+        _ if tally.core.levels[found].capacity_bytes.is_infinite() => KernelPlace::Memory,
         1 => KernelPlace::L2,
         _ => KernelPlace::L3,
     })

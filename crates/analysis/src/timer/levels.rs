@@ -29,11 +29,11 @@ pub(crate) fn levels(run: &Run, tally: &Tally, profile: Option<&Profile>) -> Kno
     let Some(profile) = profile else {
         return KnownLimits::Missing("this machine has no profile; run `memwall calibrate`".to_owned());
     };
-    let core = BlameCore::of(Some(profile));
+    let core = &tally.core;
     if !core.is_measured {
         return KnownLimits::Missing("the profile lacks levels; run `memwall calibrate`".to_owned());
     }
-    let machine = LevelMachine { core: &core, tlb: profile.tlb.as_ref(), run };
+    let machine = LevelMachine { core, tlb: profile.tlb.as_ref(), run };
     let samples = run.samples.place.len().max(1) as f64;
     let [found, small, large] = [1.0, 1.0 / FIT, FIT].map(|scale| machine.sums(tally, scale));
     let mut parts: Vec<LevelPart> = found
@@ -68,8 +68,7 @@ impl LevelMachine<'_> {
                 continue;
             }
             let block = tally.program.sites[site].block;
-            let together = tally.streams.of_block(block).iter().filter_map(AddressStream::footprint_bytes);
-            let together = together.sum::<f64>() * scale;
+            let together = tally.streams.footprint_bytes(block) * scale;
             let parts = tally.streams.of(site).map(|stream| self.parts(stream, together, scale));
             for (level, part) in parts.unwrap_or_else(|| vec![(None, 1.0)]) {
                 *sums.entry(level).or_default() += meaning.waiting * part;

@@ -80,8 +80,7 @@ fn stream_limit(tally: &Tally, profile: Option<&Profile>, threads: f64) -> Known
     if sum.bytes_per_s <= 0.0 {
         return KnownLimits::Missing("how fast its streams advance cannot be told".to_owned());
     }
-    let bytes: f64 = tally.streams.of_block(block).iter().filter_map(AddressStream::footprint_bytes).sum();
-    let level = level_of(profile, bytes);
+    let level = level_of(profile, tally.streams.footprint_bytes(block));
     let together_bytes_per_s = sum.bytes_per_s * threads.max(1.0);
     let limit_bytes_per_s = level_limit_of(level, profile, threads, written / sum.bytes_per_s);
     let of_limit = limit_bytes_per_s.value().map(|limit| together_bytes_per_s / limit);

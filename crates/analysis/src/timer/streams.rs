@@ -228,6 +228,11 @@ impl AddressStreams {
         self.turns_per_s.get(&id).copied()
     }
 
+    /// Bytes that a block touches before any of them is touched again, as far as its streams tell.
+    pub(crate) fn footprint_bytes(&self, id: usize) -> f64 {
+        self.of_block(id).iter().filter_map(AddressStream::footprint_bytes).sum()
+    }
+
     /// The streams of a block.
     pub(crate) fn of_block(&self, id: usize) -> &[AddressStream] {
         &self.all[self.of_block.get(id).cloned().unwrap_or_default()]

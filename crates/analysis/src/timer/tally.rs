@@ -22,6 +22,8 @@ pub(crate) type SplitTally = [f64; ThreadActivity::ALL.len()];
 pub(crate) struct Tally {
     pub(crate) program: DecodedProgram,
     pub(crate) streams: AddressStreams,
+    /// The core that ran it.
+    pub(crate) core: BlameCore,
     /// By site.
     pub(crate) meanings: Vec<SampleMeaning>,
     /// By block: between which shares its waiting for memory lies.
@@ -54,7 +56,7 @@ pub(crate) struct BlamedWaits {
 impl Tally {
     /// Blames the samples of a run, on the core that the profile tells of.
     pub(crate) fn new(run: &Run, profile: Option<&Profile>) -> Self {
-        let core = &BlameCore::of(profile);
+        let core = BlameCore::of(profile);
         let mut counts = vec![0u64; run.places.len()];
         for &place in &run.samples.place {
             if let Some(count) = counts.get_mut(place.index()) {
@@ -62,12 +64,12 @@ impl Tally {
             }
         }
         let program = DecodedProgram::new(run, &counts);
-        let streams = AddressStreams::new(run, &program, core);
+        let streams = AddressStreams::new(run, &program, &core);
         let relieved = RelievedBlocks::new(run, &program);
-        let (meanings, bounds, by_samples) = meanings(&program, &streams, core, &relieved);
+        let (meanings, bounds, by_samples) = meanings(&program, &streams, &core, &relieved);
         let parts = program.blames.iter().map(|blame| parts_of(blame, &program, &meanings)).collect();
         let patterns = program.blames.iter().map(|blame| pattern_of(blame, &program, &streams)).collect();
-        Self { program, streams, meanings, bounds, by_samples, parts, patterns }
+        Self { program, streams, core, meanings, bounds, by_samples, parts, patterns }
     }
 
     /// Between which shares of a block waiting for memory lies.

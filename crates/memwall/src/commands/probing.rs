@@ -3,12 +3,7 @@
 use std::path::Path;
 
 use host::probing::{ProbeCircumstances, take};
-use machine::{
-    Source, Topology,
-    probe::ProbePlan,
-    profile::Fingerprint,
-    store::{Store, StoredProfile},
-};
+use machine::{Profile, Source, Topology, probe::ProbePlan};
 use record::{
     file,
     probe::{ProbeOutcome, Probes},
@@ -26,13 +21,9 @@ pub struct Probing {
 
 impl Probing {
     /// Probes before the program starts; all memory is given back on return.
-    pub fn begin(source: &Source, fingerprint: &Fingerprint, attached: bool) -> Self {
-        let profile = match Store::of_user().map(|store| store.find(fingerprint)) {
-            Ok(Ok(StoredProfile::Same(profile))) => Some(*profile),
-            _ => None,
-        };
+    pub fn begin(source: &Source, profile: Option<&Profile>, attached: bool) -> Self {
         let machine = Topology::read(source);
-        let plan = ProbeCircumstances::here(&machine, profile.as_ref(), attached).plan();
+        let plan = ProbeCircumstances::here(&machine, profile, attached).plan();
         let before = take(&plan, 1);
         Self { plan, before }
     }

@@ -81,8 +81,9 @@ impl Recording {
             None => RecordTarget::Launch(self.program.clone()),
         };
         let fingerprint = Fingerprint::read(&source);
-        let skid_instructions = skid(&fingerprint);
-        let probing = (!self.no_probe).then(|| Probing::begin(&source, &fingerprint, self.pid.is_some()));
+        let mut profile = profile_of(&fingerprint);
+        let skid_instructions = skid(profile.as_mut());
+        let probing = (!self.no_probe).then(|| Probing::begin(&source, profile.as_ref(), self.pid.is_some()));
         let request = RecordRequest {
             rate_hz: self.rate,
             delay: self.delay.unwrap_or(Duration::ZERO),
@@ -94,7 +95,7 @@ impl Recording {
             skid_instructions,
             ..RecordRequest::new(target, output)
         };
-        let mut onlooker = relieving.then(|| Relieving::begin(profile_of(&fingerprint)));
+        let mut onlooker = relieving.then(|| Relieving::begin(profile));
         let onlooker = onlooker.as_mut().map(|onlooker| onlooker as &mut dyn recorder::Onlooker);
         let outcome = recorder::record_watched(&request, &pmu::Live, &source, onlooker);
         let outcome = outcome.map_err(|error| match error {
@@ -112,19 +113,14 @@ impl Recording {
 }
 
 /// This machine's skid; one measured now is kept in the profile that lacks it.
-fn skid(fingerprint: &Fingerprint) -> u32 {
-    let store = Store::of_user().ok();
-    let mut profile = match store.as_ref().map(|store| store.find(fingerprint)) {
-        Some(Ok(StoredProfile::Same(profile))) => Some(*profile),
-        _ => None,
-    };
-    let skid = host::timer::skid_for(profile.as_ref(), &pmu::Live);
-    if let Some((store, profile)) = store.zip(profile.as_mut()).filter(|(_, profile)| profile.timer.is_none())
+fn skid(profile: Option<&mut Profile>) -> u32 {
+    let skid = host::timer::skid_for(profile.as_deref(), &pmu::Live);
+    if let Some(profile) = profile.filter(|profile| profile.timer.is_none())
         && let Some(measured) = host::timer::measured(&pmu::Live)
     {
         profile.timer = Some(*measured);
         // Measuring again next time costs little: no reason to fail.
-        let _ = store.save(profile);
+        let _ = Store::of_user().map(|store| store.save(profile));
     }
     skid
 }

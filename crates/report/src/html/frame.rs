@@ -112,7 +112,10 @@ fn json(data: &impl Serialize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use analysis::findings::ThreadActivity;
+
     use super::*;
+    use crate::html::run::payload::activity_key;
 
     #[test]
     fn data_cannot_end_its_element() {
@@ -151,18 +154,8 @@ mod tests {
         for text in ["text", "quiet", "link", "bad", "warn", "good"] {
             stands_out(text, 4.5);
         }
-        for bar in [
-            "loads",
-            "stores",
-            "atomics",
-            "divides",
-            "chains",
-            "first_cache",
-            "branches",
-            "executing",
-            "undecided",
-        ] {
-            stands_out(bar, 3.0);
+        for activity in ThreadActivity::ALL {
+            stands_out(&activity_key(activity), 3.0);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The page of a run.
 
-mod payload;
+pub(super) mod payload;
 mod sources;
 mod trust;
 mod verdict;
