@@ -132,7 +132,8 @@ pub(crate) fn findings(
     let limits = limits::limits(run, tally, profile);
     let samples = run.samples.place.len() as u64;
     let bounds = tally.memory_bounds(samples);
-    let consulted = Consulted::of(tally, samples, &options.unseen, &options.trust);
+    let memory = overall.as_ref().and_then(|split| verdict::memory_share(split, bounds));
+    let consulted = Consulted::of(tally, samples, memory, &options.unseen, &options.trust);
     let mut verdict =
         verdict::verdict(run, overall.as_ref(), bounds, &instructions, &limits, (&options.trust, consulted));
     let relief = relief::findings(run, tally);

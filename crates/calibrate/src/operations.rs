@@ -22,12 +22,13 @@ struct Probe {
     lanes: &'static str,
 }
 
-const PROBES: [Probe; 5] = [
+const PROBES: [Probe; 6] = [
     probe(CoreOperation::FpAdd, Some("operation-add-chain"), "operation-add-lanes"),
     probe(CoreOperation::FpMul, Some("operation-mul-chain"), "operation-mul-lanes"),
     probe(CoreOperation::FpDiv, Some("operation-div-chain"), "operation-div-lanes"),
     probe(CoreOperation::Load, None, "operation-loads"),
     probe(CoreOperation::Store, None, "operation-stores"),
+    probe(CoreOperation::Atomic, None, "operation-atomics"),
 ];
 
 const fn probe(operation: CoreOperation, chain: Option<&'static str>, lanes: &'static str) -> Probe {
@@ -79,6 +80,8 @@ fn cycle_ns(session: &mut Session<'_>, remaining: usize) -> Option<f64> {
 fn each_ns(operation: CoreOperation, measured: &Measured) -> Option<f64> {
     let count = match operation {
         CoreOperation::Load | CoreOperation::Store => measured.work.accesses,
+        // Each is a load and a store.
+        CoreOperation::Atomic => measured.work.accesses / 2.0,
         CoreOperation::FpAdd | CoreOperation::FpMul | CoreOperation::FpDiv => measured.work.flops,
     };
     let fastest = measured.repeated.samples_ns.iter().copied().min_by(f64::total_cmp)?;

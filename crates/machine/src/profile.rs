@@ -163,6 +163,8 @@ pub enum CoreOperation {
     Load,
     /// A store to it.
     Store,
+    /// An atomic addition to a line of it that no other core has.
+    Atomic,
 }
 
 /// What an operation costs in the core.

@@ -1,7 +1,10 @@
 //! Known work of this process, under the sampler and the recorder that programs are recorded with: what validation
 //! finds out about the one holds for the other.
 
-use std::{io, path::PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use machine::{CpuSet, profile::Fingerprint};
 use pmu::{
@@ -105,8 +108,8 @@ impl<'k> KnownWork<'k> {
         Ok(self.recorder.counts.samples - before)
     }
 
-    /// The recording, read back.
-    pub fn finish(mut self) -> Result<Run, KnownWorkError> {
+    /// The recording, read back; one that is to be kept is copied there.
+    pub fn finish(mut self, keep: Option<&Path>) -> Result<Run, KnownWorkError> {
         let end_ns = now_ns();
         self.recorder.end(end_ns);
         self.about.elapsed_ns = Some(self.recorder.window().time(end_ns));
@@ -115,6 +118,9 @@ impl<'k> KnownWork<'k> {
         self.about.period_ns = self.sampler.mean_period().unwrap_or(self.about.period_ns);
         let code = self.recorder.code(std::process::id().cast_signed());
         self.recorder.writer.finish(&self.about, &code)?;
+        if let Some(keep) = keep {
+            std::fs::copy(&self.file, keep)?;
+        }
         Ok(read(&self.file)?)
     }
 }
@@ -176,7 +182,7 @@ mod tests {
         let mut work = KnownWork::open(&kernel, TID, 0, 1000, code).unwrap();
         work.start().unwrap();
         assert_eq!(work.stop().unwrap(), 2, "what lies elsewhere is not the work's");
-        work.finish().unwrap()
+        work.finish(None).unwrap()
     }
 
     #[test]

@@ -96,6 +96,8 @@ pub struct UnseenCase {
 impl UnseenCase {
     /// Truths that differ by more than this are none.
     pub const UNSTEADY: f64 = 0.03;
+    /// Only an answer that is known to so many points may be called sure.
+    pub const NARROW: f64 = 0.2;
 
     /// The mean of both.
     pub fn truth(&self) -> f64 {
@@ -115,6 +117,12 @@ impl UnseenCase {
     /// Whether the interval holds the truth; none if there is none.
     pub fn holds(&self) -> Option<bool> {
         self.found.map(|[_, low, high]| (low..=high).contains(&self.truth()))
+    }
+
+    /// Whether its interval is narrow enough for it to be called sure.
+    fn is_narrow(&self) -> bool {
+        // Half a point for how numbers are rounded.
+        self.found.is_some_and(|[_, low, high]| high - low <= Self::NARROW + 0.005)
     }
 
     fn is_in(&self, part: TrustPart) -> bool {
@@ -231,6 +239,9 @@ pub struct PartErrors {
     /// How large.
     #[serde(flatten)]
     pub errors: ErrorSummary,
+    /// Of the answers with narrow intervals alone: what may be called sure is one of these.
+    #[serde(default)]
+    pub narrow: ErrorSummary,
 }
 
 /// How right answers were on kernels that no rule was made on.
@@ -276,9 +287,10 @@ impl OutOfSample {
             .collect();
         widths.sort_by(f64::total_cmp);
         let high: Vec<&UnseenCase> = steady.iter().copied().filter(|case| is_high(case, &steady)).collect();
-        let part = |part: TrustPart| PartErrors {
-            part,
-            errors: ErrorSummary::of(cases.iter().copied().filter(|case| case.is_in(part))),
+        let part = |part: TrustPart| {
+            let own = || cases.iter().copied().filter(|case| case.is_in(part));
+            let narrow = own().filter(|case| case.is_narrow());
+            PartErrors { part, errors: ErrorSummary::of(own()), narrow: ErrorSummary::of(narrow) }
         };
         Some(Self {
             rules: rules.to_owned(),
@@ -311,7 +323,7 @@ impl OutOfSample {
             seeds: (0, 0),
             unsteady: 0,
             all: errors,
-            parts: TrustPart::all().map(|part| PartErrors { part, errors }).collect(),
+            parts: TrustPart::all().map(|part| PartErrors { part, errors, narrow: errors }).collect(),
             held: plenty,
             intervals: plenty,
             width: Some(0.0),
@@ -324,12 +336,17 @@ impl OutOfSample {
     pub fn part(&self, part: TrustPart) -> ErrorSummary {
         self.parts.iter().find(|one| one.part == part).map_or_else(ErrorSummary::default, |one| one.errors)
     }
+
+    /// Errors of its answers with narrow intervals.
+    pub fn narrow_part(&self, part: TrustPart) -> ErrorSummary {
+        self.parts.iter().find(|one| one.part == part).map_or_else(ErrorSummary::default, |one| one.narrow)
+    }
 }
 
 /// Whether an answer would be called sure, by what other kernels say of its classes and its level.
 fn is_high(case: &UnseenCase, all: &[&UnseenCase]) -> bool {
     let others = |part: TrustPart| {
-        let wanted = |other: &&&UnseenCase| other.seed != case.seed && other.is_in(part);
+        let wanted = |other: &&&UnseenCase| other.seed != case.seed && other.is_in(part) && other.is_narrow();
         ErrorSummary::of(all.iter().filter(wanted).copied()).standing()
     };
     let parts = case.classes.iter().copied().map(TrustPart::Class).chain([TrustPart::Level(case.level)]);

@@ -12,7 +12,7 @@ use crate::findings::WaitLevel;
 
 use super::{
     blame::BlameCore,
-    facts::{LINE, TurnCycles, feeds_itself, is_loop, slots, writes_memory},
+    facts::{LINE, TurnCycles, access_cycles, branches_on_load, feeds_itself, is_loop, slots, writes_memory},
     program::DecodedProgram,
     streams::{AddressStream, AddressStreams},
 };
@@ -22,6 +22,9 @@ const TURN: f64 = 1.1;
 
 /// Data this much larger or smaller than a cache may or may not lie in it.
 pub(crate) const FIT: f64 = 1.5;
+
+/// Data of this part of the first cache lies in it, whichever sets its lines fall into.
+const SURELY: f64 = 0.8;
 
 /// Misses that cores have under way at once, if none waits for another: the fewest, and the most.
 const FEWEST_MISSES: f64 = 10.0;
@@ -43,6 +46,9 @@ const WINDOW_SLOTS: f64 = 200.0;
 
 /// How far what samples say of code that is no loop, or whose data is not known, may be wrong.
 const BLAME_ERROR: f64 = 0.3;
+
+/// The same downwards where a branch waits for a load: wrong guesses look like waiting for data.
+const BRANCH_ERROR: f64 = 0.65;
 
 /// A level that data may come from.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -139,19 +145,26 @@ pub(crate) fn of_block(
     let all = streams.of_block(id);
     // What a line costs that another core takes away is in no profile.
     let is_shared = all.iter().any(|stream| stream.is_shared);
-    if streams.is_near(id, core.first_cache_bytes) && !is_shared {
+    if streams.is_near(id, core.first_cache_bytes)
+        && streams.footprint_bytes(id) <= core.first_cache_bytes * SURELY
+        && !is_shared
+    {
         // All that it touches lies in the first cache, and nobody else touches it.
         return WaitBounds { value: 0.0, low: 0.0, high: 0.05 };
     }
     let is_known = !all.is_empty() && all.iter().all(|stream| stream.footprint_bytes().is_some());
     if !is_loop(block) || !is_known || is_shared {
-        let (low, high) = ((blamed - BLAME_ERROR).max(0.0), (blamed + BLAME_ERROR).min(1.0));
+        let down = if !is_loop(block) && branches_on_load(block) { BRANCH_ERROR } else { BLAME_ERROR };
+        let (low, high) = ((blamed - down).max(0.0), (blamed + BLAME_ERROR).min(1.0));
         return WaitBounds { value: blamed, low, high };
     }
     let code = TurnCycles::of(block, &core.costs).at(core.clock_hz);
     match streams.turns_per_s(id).filter(|turns| *turns > 0.0) {
         Some(turns) => by_turn(code, 1e9 / turns),
-        None => by_costs(code, memory_ns(all, core, block, program.blocks[id].first_site)),
+        None => {
+            let access_ns = access_cycles(block, &core.costs) * 1e9 / core.clock_hz;
+            by_costs(code, access_ns, memory_ns(all, core, block, program.blocks[id].first_site))
+        }
     }
 }
 
@@ -166,11 +179,11 @@ fn by_turn(code: TurnCycles, turn_ns: f64) -> WaitBounds {
 }
 
 /// A turn takes at least the longer of code and memory, and at most both, or not much more than the longer where lines are
-/// fetched ahead.
-fn by_costs(code: TurnCycles, memory: CostRange) -> WaitBounds {
+/// fetched ahead: while a line moves into the first cache, that may serve no loads and stores (`access_ns`).
+fn by_costs(code: TurnCycles, access_ns: f64, memory: CostRange) -> WaitBounds {
     let low = 1.0 - code.most / memory.least.max(code.most);
     let beside = memory.unforeseen + memory.most + code.least;
-    let most_ns = beside.min((memory.most.max(code.least) + memory.unforeseen) * BESIDE);
+    let most_ns = beside.min(((memory.most + access_ns).max(code.least) + memory.unforeseen) * BESIDE);
     let high = (1.0 - code.least / most_ns).max(low);
     WaitBounds { value: (low + high) / 2.0, low, high }
 }
@@ -182,6 +195,7 @@ fn memory_ns(streams: &[AddressStream], core: &BlameCore, block: &Block, first_s
     let hit_ns = core.levels.first().map_or(0.0, |level| level.latency_ns);
     let beyond_hit = |bytes: f64| (core.latency_ns(bytes) - hit_ns).max(0.0);
     let mut sum = CostRange::default();
+    let mut scattered = ScatteredMisses::default();
     for stream in streams {
         // What is small beside the first cache keeps its place there.
         if stream.footprint_bytes().is_none_or(|bytes| bytes * 8.0 <= core.first_cache_bytes) {
@@ -197,35 +211,57 @@ fn memory_ns(streams: &[AddressStream], core: &BlameCore, block: &Block, first_s
             bytes * 1e9 / per_s
         };
         let own_bytes = stream.footprint_bytes().unwrap_or(all_bytes);
-        let cost = if chases > 0.0 {
-            CostRange {
-                least: chases * beyond_hit(own_bytes / FIT),
-                most: 0.0,
-                unforeseen: chases * beyond_hit(all_bytes * FIT) * SMALL_PAGES,
-            }
-        } else if stream.turn_bytes().is_some_and(|bytes| bytes <= LINE) {
+        if chases > 0.0 {
+            sum.least += chases * beyond_hit(own_bytes / FIT);
+            sum.unforeseen += chases * beyond_hit(all_bytes * FIT) * SMALL_PAGES;
+        } else if stream.is_gapless() {
             let is_second = far.is_some_and(|far| core.levels.get(1) == Some(far));
             let narrow = if is_second { NARROW_NEAR } else { NARROW };
             let most = far.map_or(0.0, transfer) * narrow;
+            sum.least += near.map_or(0.0, transfer);
             // How far ahead lines are fetched from memory, prefetchers differ.
             let is_memory = far.is_some_and(|far| far.level == WaitLevel::Memory);
-            let (most, unforeseen) = if is_memory { (0.0, most) } else { (most, 0.0) };
-            CostRange { least: near.map_or(0.0, transfer), most, unforeseen }
+            *(if is_memory { &mut sum.unforeseen } else { &mut sum.most }) += most;
         } else {
-            // As many misses at once as turns are under way, and as the core can keep.
-            let turns = (WINDOW_SLOTS / slots(block)).max(1.0);
-            // A stride that prefetchers know costs no more than moving its lines.
-            let least = beyond_hit(all_bytes / FIT) / turns.min(MOST_MISSES);
-            let foreseen = near.map_or(0.0, transfer);
-            CostRange {
-                least: if stream.is_linear { least.min(foreseen) } else { least },
-                most: 0.0,
-                unforeseen: beyond_hit(all_bytes * FIT) * SMALL_PAGES / turns.min(FEWEST_MISSES),
-            }
-        };
-        sum.least += cost.least;
-        sum.most += cost.most;
-        sum.unforeseen += cost.unforeseen;
+            scattered.add(stream, near.map_or(0.0, transfer), far.map_or(0.0, transfer));
+        }
     }
+    // As many misses at once as turns are under way, and as the core can keep.
+    let turns = (WINDOW_SLOTS / slots(block)).max(1.0);
+    let at_once = |most: f64| (turns * scattered.lines).clamp(1.0, most);
+    let least = scattered.lines * beyond_hit(all_bytes / FIT) / at_once(MOST_MISSES);
+    // A stride that prefetchers know costs no more than moving its lines.
+    sum.least += if scattered.is_foreseeable { least.min(scattered.least_ns) } else { least };
+    let most = scattered.lines * beyond_hit(all_bytes * FIT) * SMALL_PAGES / at_once(FEWEST_MISSES);
+    sum.unforeseen += most.max(scattered.most_ns * NARROW);
     sum
 }
+
+/// Lines of a turn that do not follow each other.
+#[derive(Clone, Copy, Debug)]
+struct ScatteredMisses {
+    lines: f64,
+    /// What moving them takes.
+    least_ns: f64,
+    most_ns: f64,
+    /// Every turn moves all of them by the same distance.
+    is_foreseeable: bool,
+}
+
+impl Default for ScatteredMisses {
+    fn default() -> Self {
+        Self { lines: 0.0, least_ns: 0.0, most_ns: 0.0, is_foreseeable: true }
+    }
+}
+
+impl ScatteredMisses {
+    fn add(&mut self, stream: &AddressStream, least_ns: f64, most_ns: f64) {
+        self.lines += stream.bytes_per_turn() / LINE as f64;
+        self.least_ns += least_ns;
+        self.most_ns += most_ns;
+        self.is_foreseeable &= stream.is_linear;
+    }
+}
+
+#[cfg(test)]
+mod tests;

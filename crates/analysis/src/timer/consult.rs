@@ -1,14 +1,16 @@
 //! Which classes and levels a program's time is in, and what answers about such code were worth on its machine.
 
 use code::{Block, Instruction, Reg};
-use trust::{AccessClass, ErrorSummary, KernelPlace, OutOfSample, PartStanding, Standing, Trust, TrustPart};
+use trust::{
+    AccessClass, ErrorSummary, KernelPlace, OutOfSample, PartStanding, Standing, Trust, TrustPart, UnseenCase,
+};
 
 use super::{
     facts::{ChainShare, feeds_itself},
     pattern,
     tally::Tally,
 };
-use crate::findings::{Confidence, ConsultedPart, KnownLimits, Pattern, ThreadActivity};
+use crate::findings::{Confidence, ConsultedPart, KnownLimits, Pattern, ThreadActivity, TimeShare};
 
 /// Parts with a smaller share of the samples are not asked for.
 const WORTH: f64 = 0.1;
@@ -38,26 +40,33 @@ pub(crate) struct Consulted {
 }
 
 impl Consulted {
-    /// Asks what random kernels showed, or, where none were tried, whether the instrument fails as a whole.
+    /// Asks what random kernels showed whose shares were known as well as `memory` is by itself, or, where none were tried, whether the instrument fails as a whole.
     pub(crate) fn of(
         tally: &Tally,
         samples: u64,
+        memory: Option<TimeShare>,
         unseen: &KnownLimits<OutOfSample>,
         shares: &KnownLimits<Standing>,
     ) -> Self {
+        let width = memory.map(|share| share.high - share.low);
+        let is_narrow = width.is_some_and(|width| width <= UnseenCase::NARROW);
         match unseen {
-            KnownLimits::Value(unseen) => Self::tried(&blocks(tally), samples.max(1) as f64, unseen),
+            KnownLimits::Value(unseen) => {
+                Self::tried(&blocks(tally), samples.max(1) as f64, is_narrow, unseen)
+            }
             KnownLimits::Missing(reason) => Self::untried(reason, shares),
         }
     }
 
-    fn tried(blocks: &[BlockParts], samples: f64, unseen: &OutOfSample) -> Self {
+    fn tried(blocks: &[BlockParts], samples: f64, is_narrow: bool, unseen: &OutOfSample) -> Self {
         let share = |part: TrustPart| {
             let own = blocks.iter().filter(|block| block.parts.contains(&part));
             own.map(|block| block.samples).sum::<f64>() / samples
         };
         let consulted = |part: TrustPart| {
-            let errors = unseen.part(part);
+            let whole = unseen.part(part);
+            let by_narrow = is_narrow && whole.standing() != PartStanding::Broken;
+            let errors = if by_narrow { unseen.narrow_part(part) } else { whole };
             ConsultedPart { part, share: share(part), standing: errors.standing(), errors }
         };
         let mut parts: Vec<ConsultedPart> =
@@ -69,7 +78,7 @@ impl Consulted {
             open.fold((0.0, 0.0), |(waiting, all), block| (waiting + block.waiting, all + block.samples));
         let lost: f64 = blocks.iter().filter(|block| block.level_unknown).map(|block| block.samples).sum();
         let mut found = Self {
-            reasons: vec![quoted(&parts, unseen)],
+            reasons: vec![quoted(&parts, is_narrow, unseen)],
             limit: Confidence::High,
             open: (waiting / samples, (all - waiting) / samples),
             is_broken: false,
@@ -143,7 +152,7 @@ impl Consulted {
 }
 
 /// How right answers about such code were, as users are told.
-fn quoted(parts: &[ConsultedPart], unseen: &OutOfSample) -> String {
+fn quoted(parts: &[ConsultedPart], is_narrow: bool, unseen: &OutOfSample) -> String {
     let runs = if unseen.runs == 1 { "1 run".to_owned() } else { format!("{} runs", unseen.runs) };
     let tried = parts.iter().filter(|one| one.errors.within.is_some());
     let Some(weakest) = tried.max_by(|one, other| {
@@ -157,9 +166,10 @@ fn quoted(parts: &[ConsultedPart], unseen: &OutOfSample) -> String {
     let ErrorSummary { decided, within, worst, .. } = weakest.errors;
     let points = |error: Option<f64>| error.unwrap_or(0.0) * 100.0;
     format!(
-        "On random kernels like it ({}) 9 of 10 shares were right to {:.0} points on this machine, the worst was off by {:.0} \
-         ({decided} kernels with {}, {runs}).",
+        "On random kernels like it ({}){} 9 of 10 shares were right to {:.0} points on this machine, the worst was off by \
+         {:.0} ({decided} kernels with {}, {runs}).",
         parts.iter().map(|one| one.part.name()).collect::<Vec<_>>().join(", "),
+        if is_narrow { ", known as closely," } else { "" },
         points(within),
         points(worst),
         weakest.part.name(),

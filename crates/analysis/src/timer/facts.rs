@@ -2,7 +2,7 @@
 
 use machine::profile::{CoreOperation, OperationCost, Profile};
 
-use code::{Block, Class, Instruction, MemoryAccess, Reg, Uop, UopClass, blame::Hold};
+use code::{Block, Class, Flow, Instruction, MemoryAccess, Reg, Uop, UopClass, blame::Hold};
 
 use crate::findings::ThreadActivity;
 
@@ -53,7 +53,20 @@ impl CoreCosts {
             UopClass::StoreData => CoreOperation::Store,
             _ => return None,
         };
+        self.cost_of(operation)
+    }
+
+    fn cost_of(&self, operation: CoreOperation) -> Option<&OperationCost> {
         self.measured.iter().find(|cost| cost.operation == operation)
+    }
+
+    /// Cycles of an atomic on a line that the core has for itself: least, usual and most.
+    fn atomic(&self) -> [f64; 3] {
+        // Cores of today differ by that much.
+        const USUAL: [f64; 3] = [6.0, 18.0, 26.0];
+        const ERROR: f64 = 1.2;
+        let measured = self.cost_of(CoreOperation::Atomic).and_then(|cost| cost.per_cycle);
+        measured.map_or(USUAL, |rate| [1.0 / (rate * ERROR), 1.0 / rate, ERROR / rate])
     }
 
     fn latency(&self, class: UopClass) -> f64 {
@@ -159,10 +172,13 @@ impl TurnCycles {
         let chain = chain_cycles(block, |class| costs.latency(class));
         let busy = busy_cycles(block, |uop| costs.per_cycle(uop));
         let [(chain_down, chain_up), (busy_down, busy_up)] = costs.errors();
+        // Nothing passes an atomic, but what is before it may still be under way.
+        let atomics = block.instructions().iter().filter(|one| one.class() == Class::AtomicOrFence).count();
+        let atomics = costs.atomic().map(|cycles| cycles * atomics as f64);
         Self {
-            least: (chain / chain_down).max(busy / busy_down),
-            usual: chain.max(busy),
-            most: (chain * chain_up).max(busy * busy_up),
+            least: (chain / chain_down).max(busy / busy_down).max(atomics[0]),
+            usual: chain.max(busy).max(atomics[1]),
+            most: (chain * chain_up).max(busy * busy_up) + atomics[2],
         }
     }
 
@@ -209,6 +225,33 @@ fn chain_cycles(block: &Block, latency: impl Fn(UopClass) -> f64) -> f64 {
         }
     }
     (ready.iter().copied().fold(0.0, f64::max) - warm) / (TURNS - WARM) as f64
+}
+
+/// Cycles in which a turn's loads and stores keep the first cache busy.
+pub(crate) fn access_cycles(block: &Block, costs: &CoreCosts) -> f64 {
+    let of = |class: UopClass| {
+        block
+            .uops()
+            .iter()
+            .filter(|uop| uop.class() == class)
+            .map(|uop| 1.0 / costs.per_cycle(uop))
+            .sum::<f64>()
+    };
+    of(UopClass::Load).max(of(UopClass::StoreData))
+}
+
+/// Whether what a block branches on needs a load of the block: a wrong guess is then seen where the load is.
+pub(crate) fn branches_on_load(block: &Block) -> bool {
+    let mut tainted = [false; Reg::COUNT];
+    let mut found = false;
+    for uop in block.uops() {
+        let from = uop.class() == UopClass::Load || reads(uop, &tainted);
+        found = uop.class() == UopClass::Branch && reads(uop, &tainted);
+        for reg in uop.destinations() {
+            tainted[reg.index()] = from;
+        }
+    }
+    found && block.flow() == Flow::Conditional
 }
 
 /// Whether an instruction writes to memory.

@@ -111,9 +111,23 @@ impl AddressStream {
         self.footprint_bytes = match (self.is_fixed, self.is_linear) {
             (true, _) => Some(LINE as f64),
             // From end to end, however seldom it is seen to begin again.
-            (false, true) => span.map(|span| span.max(LINE as f64)),
+            (false, true) => span.map(|span| self.occupied_bytes(span).max(LINE as f64)),
             (false, false) => self.extent_bytes,
         };
+    }
+
+    /// Bytes of a cache that a walk over `span` takes up. A large stride touches few lines, but of few sets: where it is
+    /// a multiple of several lines, those between them have no use for the others' places.
+    fn occupied_bytes(&self, span: f64) -> f64 {
+        // Sets within a page: where pages lie, nobody knows.
+        const SETS: u64 = 64;
+        let Some(turn_bytes) = self.turn_bytes().filter(|bytes| *bytes > LINE) else { return span };
+        let first = self.displacements.first().copied().unwrap_or(0);
+        let apart = self.displacements.iter().map(|other| other.abs_diff(first));
+        let stride = apart.fold(turn_bytes, gcd);
+        let sets_apart = if stride.is_multiple_of(LINE) { gcd(stride / LINE, SETS) } else { 1 };
+        let lines = span / turn_bytes as f64 * self.lines_per_turn() as f64;
+        (lines * (sets_apart * LINE) as f64).min(span)
     }
 
     /// Bytes of lines that a turn touches for the first time.
@@ -127,6 +141,11 @@ impl AddressStream {
     pub(crate) fn turn_bytes(&self) -> Option<u64> {
         let seen = Some(self.divisor).filter(|_| self.is_linear);
         self.step_bytes.or(seen).filter(|bytes| *bytes > 0)
+    }
+
+    /// Whether turn after turn touches line after line.
+    pub(crate) fn is_gapless(&self) -> bool {
+        self.turn_bytes().is_some_and(|bytes| bytes <= self.lines_per_turn() * LINE)
     }
 
     /// Whether `site` touches a line that another operand of the stream has touched just before.

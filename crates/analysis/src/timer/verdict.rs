@@ -1,7 +1,7 @@
 //! The answer in short, and how sure it is.
 
 use record::run::Run;
-use trust::Standing;
+use trust::{Standing, UnseenCase};
 
 use super::{account, consult::Consulted};
 use crate::{
@@ -17,9 +17,6 @@ const MANY: u64 = 500;
 
 /// More undecided than this spoils a verdict.
 const UNDECIDED: f64 = 0.15;
-
-/// A share that is known better than this may be told with confidence.
-const NARROW: f64 = 0.2;
 
 /// A share that is known no better than this is not known, unless all of it gives the same answer.
 const TOO_WIDE: f64 = 0.45;
@@ -45,7 +42,7 @@ pub(crate) fn verdict(
         return without_samples(overall.map_or(0, |split| split.samples), trust);
     };
     let share = |part: f64| statistics::share(part * split.samples as f64, split.samples as f64);
-    let memory = share(split.memory()).map(|by_chance| widened(by_chance, consulted.opened(bounds)));
+    let memory = memory_share(split, consulted.opened(bounds));
     let largest = split.largest_wait().filter(|&(_, part)| part >= NOISE);
     let (mut confidence, mut reasons) = confidence(run, split, memory, &consulted);
     if let Some((part, memory)) = drawn(limits)
@@ -72,6 +69,12 @@ pub(crate) fn verdict(
         confidence,
         reasons,
     }
+}
+
+/// The share of waiting for memory: what chance leaves open, and the bounds between which it lies whatever chance did.
+pub(crate) fn memory_share(split: &Split, bounds: (f64, f64)) -> Option<TimeShare> {
+    let by_chance = statistics::share(split.memory() * split.samples as f64, split.samples as f64);
+    by_chance.map(|by_chance| widened(by_chance, bounds))
 }
 
 /// Of a run that too few samples tell of.
@@ -104,7 +107,6 @@ fn without_samples(samples: u64, trust: &KnownLimits<Standing>) -> Verdict {
     }
 }
 
-/// What chance leaves open, and the bounds between which the share lies whatever chance did.
 fn widened(by_chance: TimeShare, (low, high): (f64, f64)) -> TimeShare {
     let TimeShare { value, .. } = by_chance;
     TimeShare {
@@ -193,7 +195,7 @@ fn confidence(
             );
         }
         let points = 100.0 * (memory.high - memory.low);
-        if points > 100.0 * NARROW {
+        if points > 100.0 * UnseenCase::NARROW {
             lower(Confidence::Medium, format!("The share is known to {points:.0} points only."));
         }
     }

@@ -1,6 +1,6 @@
 //! A kernel recorded by the sampler and the recorder that a user's program is recorded by.
 
-use std::sync::atomic::AtomicBool;
+use std::{path::Path, sync::atomic::AtomicBool};
 
 use kernels::{Workload, team::TeamError, workload::WorkloadError};
 use pmu::LinuxKernel;
@@ -103,6 +103,11 @@ impl<'k> RecordedKernel<'k> {
 
     /// All samples so far, as a recording of one function.
     pub fn into_run(self) -> Result<Run, SampleError> {
-        Ok(self.work.finish()?)
+        Ok(self.work.finish(None)?)
+    }
+
+    /// Likewise, with a copy of the recording for whoever makes rules on it.
+    pub fn into_kept_run(self, copy: &Path) -> Result<Run, SampleError> {
+        Ok(self.work.finish(Some(copy))?)
     }
 }

@@ -1,6 +1,10 @@
 //! `memwall validate`: which indicators can be believed.
 
-use std::{collections::HashMap, path::PathBuf};
+use std::{
+    collections::HashMap,
+    ops::Range,
+    path::{Path, PathBuf},
+};
 
 use ::trust::{OutOfSample, UnseenCase, Validation};
 use analysis::{
@@ -68,6 +72,9 @@ pub struct ValidateArgs {
     /// The first of them
     #[arg(long, value_name = "SEED", hide = true, default_value_t = 0)]
     develop_from: u64,
+    /// A folder for their recordings
+    #[arg(long, value_name = "FOLDER", hide = true)]
+    develop_keep: Option<PathBuf>,
     /// Keep this validation even if the one that is kept tried more
     #[arg(long)]
     replace: bool,
@@ -112,7 +119,8 @@ pub fn run(args: &ValidateArgs, machine: &Target) -> Result<(), Failure> {
         return explain(&files, name, &args.forms);
     }
     if let Some(number) = args.develop {
-        return develop(&store, &fingerprint, args.develop_from, number);
+        let seeds = args.develop_from..args.develop_from.saturating_add(number);
+        return develop(&store, &fingerprint, seeds, args.develop_keep.as_deref());
     }
     store.check_writable().map_err(Failure::measurement)?;
     args.forms.check(&[&args.page.html])?;
@@ -221,8 +229,13 @@ fn analysed(run: &Run, profile: Option<&Profile>) -> Option<Analysed> {
 }
 
 /// Prints what is found of kernels that rules may be made on.
-fn develop(store: &Store, fingerprint: &Fingerprint, from: u64, number: u64) -> Result<(), Failure> {
-    if !(from..from.saturating_add(number)).all(|seed| unseen::DEVELOPED.contains(&seed)) {
+fn develop(
+    store: &Store,
+    fingerprint: &Fingerprint,
+    seeds: Range<u64>,
+    keep: Option<&Path>,
+) -> Result<(), Failure> {
+    if seeds.end > unseen::DEVELOPED.end {
         let (least, most) = (unseen::DEVELOPED.start, unseen::DEVELOPED.end - 1);
         return Err(Failure::Usage(format!("kernels that rules are made on have seeds {least} to {most}")));
     }
@@ -232,9 +245,9 @@ fn develop(store: &Store, fingerprint: &Fingerprint, from: u64, number: u64) -> 
     let profile = store.load(&fingerprint.id).ok().flatten();
     let caches = CacheSizes::of(profile.as_ref(), &topology, cpu)
         .ok_or_else(|| Failure::Measurement("the sizes of the caches are not known here".to_owned()))?;
-    let request =
-        UnseenRequest { number, first_seed: from, run: 0, rules: analysis::RULES.to_owned(), caches };
-    let mut trial = LiveTrial { cpu, analyse: &|run| analysed(run, profile.as_ref()) };
+    let (first_seed, number) = (seeds.start, seeds.end - seeds.start);
+    let request = UnseenRequest { number, first_seed, run: 0, rules: analysis::RULES.to_owned(), caches };
+    let mut trial = LiveTrial { cpu, analyse: &|run| analysed(run, profile.as_ref()), keep };
     let tried = unseen::try_kernels(&mut trial, &request, &mut Silent, &interrupt);
     if let Some(missing) = &tried.missing {
         output::note(&format!("{missing}\n"));

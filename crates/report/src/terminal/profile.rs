@@ -233,6 +233,7 @@ fn operation_name(operation: CoreOperation) -> &'static str {
         CoreOperation::FpDiv => "divisions",
         CoreOperation::Load => "loads",
         CoreOperation::Store => "stores",
+        CoreOperation::Atomic => "atomics",
     }
 }
 

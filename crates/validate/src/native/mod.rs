@@ -89,7 +89,8 @@ pub fn validate(
             rules: rules.to_owned(),
             caches,
         };
-        let tried = unseen::try_kernels(&mut LiveTrial { cpu, analyse }, &request, observer, interrupt);
+        let tried =
+            unseen::try_kernels(&mut LiveTrial { cpu, analyse, keep: None }, &request, observer, interrupt);
         validation.steps.push(ValidationStep {
             done: tried.done,
             missing: tried.missing,

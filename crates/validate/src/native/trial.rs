@@ -1,5 +1,7 @@
 //! Random kernels on this machine, under the sampler and the recorder that programs are recorded with.
 
+use std::path::Path;
+
 use host::timer::recorded::{RecordedKernel, SampledStretch};
 use kernels::{Job, Workload, generate::RandomKernel};
 
@@ -8,9 +10,12 @@ use crate::unseen::{KernelTrial, TrialOutcome};
 
 /// Samples per second: as many as `memwall run` takes unless told otherwise, since much depends on how far apart they lie.
 const RATE_HZ: u32 = 1_000;
-/// One stretch of a kernel, and of its twin, which needs no samples.
-const STRETCH_NS: f64 = 270e6;
-const TWIN_STRETCH_NS: f64 = 70e6;
+/// One stretch of a kernel, and of its twin, which needs no samples. Short, so that a clock that changes or a neighbour that
+/// comes and goes meets both.
+const STRETCH_NS: f64 = 75e6;
+const TWIN_STRETCH_NS: f64 = 20e6;
+/// So many of each, in turn.
+const ROUNDS: usize = 8;
 
 /// Runs kernels on one CPU.
 pub struct LiveTrial<'a> {
@@ -18,10 +23,12 @@ pub struct LiveTrial<'a> {
     pub cpu: u32,
     /// What is made of their recordings.
     pub analyse: &'a Analyse<'a>,
+    /// A folder for the recordings, if they are to be kept.
+    pub keep: Option<&'a Path>,
 }
 
 impl KernelTrial for LiveTrial<'_> {
-    /// In turn with its twin, so that what disturbs the machine disturbs both; each turn gives a truth.
+    /// In turn with its twin, so that what disturbs the machine disturbs both. Every other round gives a truth of its own.
     fn try_kernel(&mut self, kernel: &RandomKernel) -> Result<TrialOutcome, String> {
         let mut full = TimedKernel::prepare(&kernel.job(self.cpu), self.cpu, STRETCH_NS)?;
         let mut twin = TimedKernel::prepare(&kernel.twin(self.cpu), self.cpu, TWIN_STRETCH_NS)?;
@@ -32,11 +39,25 @@ impl KernelTrial for LiveTrial<'_> {
             let (_, twin_ns) = twin.turn_ns()?;
             Ok::<f64, String>((1.0 - twin_ns / turn_ns).clamp(0.0, 1.0))
         };
-        let truths = [round()?, round()?];
-        let run = full.sampled.into_run().map_err(|error| error.to_string())?;
+        let mut shares: [Vec<f64>; 2] = Default::default();
+        for number in 0..ROUNDS {
+            shares[number % 2].push(round()?);
+        }
+        let truths = shares.map(median);
+        let run = match self.keep {
+            Some(folder) => full.sampled.into_kept_run(&folder.join(format!("{}.sqlite", kernel.seed))),
+            None => full.sampled.into_run(),
+        };
+        let run = run.map_err(|error| error.to_string())?;
         let analysed = (self.analyse)(&run).ok_or_else(|| "no sample was taken".to_owned())?;
         Ok(TrialOutcome { truths, samples, answer: analysed.answer })
     }
+}
+
+/// Of at least one value.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0
 }
 
 /// A kernel that is timed stretch by stretch.

@@ -28,15 +28,13 @@ fn nothing<T>() -> KnownLimits<T> {
 fn all_but(part: TrustPart, within: f64) -> KnownLimits<OutOfSample> {
     let mut found = OutOfSample::flawless();
     for one in found.parts.iter_mut().filter(|one| one.part == part) {
-        *one = PartErrors {
-            part,
-            errors: ErrorSummary {
-                median: Some(within / 2.0),
-                within: Some(within),
-                worst: Some(within + 0.1),
-                ..one.errors
-            },
+        let errors = ErrorSummary {
+            median: Some(within / 2.0),
+            within: Some(within),
+            worst: Some(within + 0.1),
+            ..one.errors
         };
+        *one = PartErrors { part, errors, narrow: errors };
     }
     KnownLimits::Value(found)
 }
@@ -97,4 +95,23 @@ fn nothing_is_sure_that_is_off_or_was_not_tried() {
     assert!(never.verdict.consulted.is_empty());
     // Without anything told apart, an instrument that fails on one kernel fails.
     assert_eq!(chase(nothing(), broken()).verdict.held_back, HeldBack::Unknown);
+}
+
+/// Only an answer with a narrow interval may be called sure: how right such answers were is what counts for it, not what those
+/// were worth that never could be.
+#[test]
+fn a_share_that_is_known_closely_is_held_against_others_that_were() {
+    let memory = TrustPart::Level(KernelPlace::Memory);
+    let with_narrow = |within: f64, narrow: ErrorSummary| {
+        let KnownLimits::Value(mut unseen) = all_but(memory, within) else { unreachable!("all but one") };
+        unseen.parts.iter_mut().filter(|one| one.part == memory).for_each(|one| one.narrow = narrow);
+        chase(KnownLimits::Value(unseen), nothing()).verdict
+    };
+    let good = OutOfSample::flawless().part(memory);
+    let sure = with_narrow(0.25, good);
+    assert_eq!(sure.confidence, Confidence::High, "{:?}", sure.reasons);
+    assert!(sure.reasons.join(" ").contains("known as closely, 9 of 10"), "{:?}", sure.reasons);
+    assert_eq!(with_narrow(0.25, ErrorSummary::default()).confidence, Confidence::Medium);
+    // A level that tells nothing at all does not become sure by a few that were.
+    assert_eq!(with_narrow(0.5, good).held_back, HeldBack::Unknown);
 }

@@ -39,11 +39,14 @@ fn table(unseen: &OutOfSample, columns: usize) -> String {
     let mut table = Table::new(vec![
         Column::new("of").left(),
         Column::new("kernels"),
-        Column::new("decided"),
-        Column::new("median").drop_rank(1),
-        Column::new("9 of 10"),
-        Column::new("worst"),
+        Column::new("decided").group("all").part(1),
+        Column::new("median").group("all").part(1).drop_rank(1),
+        Column::new("9 of 10").group("all").part(1),
+        Column::new("worst").group("all").part(1),
         Column::new("").left(),
+        Column::new("decided").called("decided to 20 points").group("to 20 points").part(2).drop_rank(2),
+        Column::new("9 of 10").called("9 of 10 of these").group("to 20 points").part(2).drop_rank(2),
+        Column::new("worst").called("worst of these").group("to 20 points").part(2).drop_rank(2),
     ]);
     for one in &unseen.parts {
         let ErrorSummary { kernels, decided, median, within, worst, .. } = one.errors;
@@ -62,6 +65,9 @@ fn table(unseen: &OutOfSample, columns: usize) -> String {
             error(within),
             error(worst),
             word,
+            Cell::from(one.narrow.decided.to_string()),
+            error(one.narrow.within),
+            error(one.narrow.worst),
         ]);
     }
     table.render(columns).text
