@@ -19,6 +19,7 @@ mod pool;
 mod program;
 mod relief;
 mod remarks;
+mod sightings;
 mod streams;
 mod tally;
 #[cfg(test)]

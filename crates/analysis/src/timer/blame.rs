@@ -164,8 +164,11 @@ pub(crate) fn meanings(
         by_samples.push(own);
         leave_executing(&mut meanings[first..], found.value * samples, judge.chain);
         judge.leave_waiting(&mut meanings[first..], found.value * samples);
-        if relieved.measured(id).is_some() {
-            give_waiting(&mut meanings[first..], found.value * samples);
+        let is_relieved = relieved.measured(id).is_some();
+        if is_relieved || streams.turns_per_s(id).is_some() {
+            // How long a turn takes was measured: what its code cannot have taken was waiting, wherever samples lie.
+            let least = if is_relieved { found.value } else { found.low };
+            give_waiting(&mut meanings[first..], least * samples);
         }
         bounds.push(found);
     }
@@ -343,9 +346,9 @@ impl<'a> Judge<'a> {
     /// Of a load that waits for itself and misses: the share of its time that a hit would take too.
     fn hit_share(&self, id: usize, site: &ProgramSite) -> Option<f64> {
         let instruction = self.block.instructions().get(site.index)?;
-        let extent = self.streams.of(id)?.extent_bytes()?;
+        let footprint = self.streams.of(id)?.footprint_bytes()?;
         let misses = !self.is_near && facts::feeds_itself(self.block, instruction);
-        misses.then(|| self.core.hit_share(extent))
+        misses.then(|| self.core.hit_share(footprint))
     }
 
     /// What is beyond the baseline by more than chance.

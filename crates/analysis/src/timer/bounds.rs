@@ -47,6 +47,9 @@ const WINDOW_SLOTS: f64 = 200.0;
 /// How far what samples say of code that is no loop, or whose data is not known, may be wrong.
 const BLAME_ERROR: f64 = 0.3;
 
+/// Operands behind which fewer of a block's samples lie.
+const IDLE: f64 = 0.02;
+
 /// The same downwards where a branch waits for a load: wrong guesses look like waiting for data.
 const BRANCH_ERROR: f64 = 0.65;
 
@@ -152,7 +155,13 @@ pub(crate) fn of_block(
         // All that it touches lies in the first cache, and nobody else touches it.
         return WaitBounds { value: 0.0, low: 0.0, high: 0.05 };
     }
-    let is_known = !all.is_empty() && all.iter().all(|stream| stream.footprint_bytes().is_some());
+    // What samples never lie behind is not waited for, wherever it is.
+    let is_idle = |stream: &AddressStream| {
+        let own: f64 = stream.sites.iter().map(|&site| program.sites[site].samples).sum();
+        own <= IDLE * program.samples_of(id)
+    };
+    let is_known = all.iter().any(|stream| stream.footprint_bytes().is_some())
+        && all.iter().all(|stream| stream.footprint_bytes().is_some() || is_idle(stream));
     if !is_loop(block) || !is_known || is_shared {
         let down = if !is_loop(block) && branches_on_load(block) { BRANCH_ERROR } else { BLAME_ERROR };
         let (low, high) = ((blamed - down).max(0.0), (blamed + BLAME_ERROR).min(1.0));

@@ -63,14 +63,24 @@ impl CoreCosts {
     /// Cycles of an atomic on a line that the core has for itself: least, usual and most.
     fn atomic(&self) -> [f64; 3] {
         // Cores of today differ by that much.
-        const USUAL: [f64; 3] = [6.0, 18.0, 26.0];
+        const USUAL: [f64; 3] = [6.0, 18.0, 45.0];
         const ERROR: f64 = 1.2;
+        // A load of what was just changed comes once that is in the first cache.
+        const THEN_LOADED: f64 = 2.3;
         let measured = self.cost_of(CoreOperation::Atomic).and_then(|cost| cost.per_cycle);
-        measured.map_or(USUAL, |rate| [1.0 / (rate * ERROR), 1.0 / rate, ERROR / rate])
+        measured.map_or(USUAL, |rate| [1.0 / (rate * ERROR), 1.0 / rate, THEN_LOADED / rate])
     }
 
     fn latency(&self, class: UopClass) -> f64 {
         self.measured(class).and_then(|cost| cost.latency_cycles).unwrap_or_else(|| latency(class))
+    }
+
+    /// Of the slowest of a class: additions were measured, but a maximum is of the same class and takes four cycles where they
+    /// take two.
+    fn longest_latency(&self, class: UopClass) -> f64 {
+        const MAXIMUM: f64 = 4.0;
+        let latency = self.latency(class);
+        if class == UopClass::FpAdd { latency.max(MAXIMUM) } else { latency }
     }
 
     fn per_cycle(&self, uop: &Uop) -> f64 {
@@ -170,6 +180,8 @@ impl TurnCycles {
     /// By what operations cost on the core.
     pub(crate) fn of(block: &Block, costs: &CoreCosts) -> Self {
         let chain = chain_cycles(block, |class| costs.latency(class));
+        let longest_chain = chain_cycles(block, |class| costs.longest_latency(class));
+        let handed_on = loads_of_stored(block) as f64 * HANDED_ON_CYCLES;
         let busy = busy_cycles(block, |uop| costs.per_cycle(uop));
         let [(chain_down, chain_up), (busy_down, busy_up)] = costs.errors();
         // Nothing passes an atomic, but what is before it may still be under way.
@@ -178,7 +190,7 @@ impl TurnCycles {
         Self {
             least: (chain / chain_down).max(busy / busy_down).max(atomics[0]),
             usual: chain.max(busy).max(atomics[1]),
-            most: (chain * chain_up).max(busy * busy_up) + atomics[2],
+            most: (longest_chain * chain_up).max(busy * busy_up) + atomics[2] + handed_on,
         }
     }
 
@@ -225,6 +237,27 @@ fn chain_cycles(block: &Block, latency: impl Fn(UopClass) -> f64) -> f64 {
         }
     }
     (ready.iter().copied().fold(0.0, f64::max) - warm) / (TURNS - WARM) as f64
+}
+
+/// Cycles that a load of what was just stored may take: some cores hand it on at once, others only once the store is done.
+const HANDED_ON_CYCLES: f64 = 6.0;
+
+/// Loads of what the same turn has stored before.
+fn loads_of_stored(block: &Block) -> usize {
+    type Stored = (Option<Reg>, Option<Reg>, i64, i64);
+    let mut stored: Vec<Stored> = Vec::new();
+    let mut found = 0;
+    for operand in block.instructions().iter().flat_map(|instruction| block.memory_of(instruction)) {
+        let (base, index) = (operand.base(), operand.index());
+        let (from, bytes) = (operand.displacement(), i64::from(operand.bytes().unwrap_or(8)));
+        let overlaps =
+            |&(b, i, at, length): &Stored| (b, i) == (base, index) && from < at + length && at < from + bytes;
+        found += usize::from(operand.access().reads() && stored.iter().any(overlaps));
+        if operand.access().writes() {
+            stored.push((base, index, from, bytes));
+        }
+    }
+    found
 }
 
 /// Cycles in which a turn's loads and stores keep the first cache busy.

@@ -16,6 +16,7 @@ use super::{
     facts::{LINE, TurnCycles, is_loop},
     pace::{LoopTurns, is_moved, moves_by_constant},
     program::{BlamedSites, DecodedProgram},
+    sightings::LineSightings,
 };
 use crate::findings::Rate;
 
@@ -46,6 +47,7 @@ pub(crate) struct AddressStream {
     pub(crate) divisor: u64,
     /// Some address seen, less the displacement: places the operands within lines.
     pub(crate) anchor: Option<u64>,
+    sightings: LineSightings,
     /// Steps seen, of which a part is kept.
     seen: u64,
     extent_bytes: Option<f64>,
@@ -112,7 +114,10 @@ impl AddressStream {
             (true, _) => Some(LINE as f64),
             // From end to end, however seldom it is seen to begin again.
             (false, true) => span.map(|span| self.occupied_bytes(span).max(LINE as f64)),
-            (false, false) => self.extent_bytes,
+            (false, false) => {
+                let lines = self.sightings.bytes().unwrap_or(f64::INFINITY);
+                self.extent_bytes.map(|extent| extent.min(lines.max(LINE as f64)))
+            }
         };
     }
 
@@ -370,6 +375,7 @@ impl AddressStreams {
             let (low, high) = stream.span.unwrap_or((address, address));
             stream.span = Some((low.min(address), high.max(address)));
             stream.addresses += 1;
+            stream.sightings.push(address);
             let base = address.wrapping_sub(displacement as u64);
             stream.anchor.get_or_insert(base);
             if let Some((time, before)) = last.insert((thread, id), (time_ns, base)) {
