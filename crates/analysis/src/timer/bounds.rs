@@ -200,7 +200,8 @@ fn by_costs(code: TurnCycles, access_ns: f64, memory: CostRange) -> WaitBounds {
 /// What the lines of one turn cost beyond the first cache.
 fn memory_ns(streams: &[AddressStream], core: &BlameCore, block: &Block, first_site: usize) -> CostRange {
     let all_bytes: f64 = streams.iter().filter_map(AddressStream::footprint_bytes).sum();
-    let (near, far) = (core.level_for(all_bytes / FIT), core.level_for(all_bytes * FIT));
+    let least_bytes: f64 = streams.iter().filter_map(AddressStream::least_footprint_bytes).sum();
+    let (near, far) = (core.level_for(least_bytes / FIT), core.level_for(all_bytes * FIT));
     let hit_ns = core.levels.first().map_or(0.0, |level| level.latency_ns);
     let beyond_hit = |bytes: f64| (core.latency_ns(bytes) - hit_ns).max(0.0);
     let mut sum = CostRange::default();
@@ -219,7 +220,7 @@ fn memory_ns(streams: &[AddressStream], core: &BlameCore, block: &Block, first_s
             let per_s = if writes { level.store_bytes_per_s } else { level.load_bytes_per_s };
             bytes * 1e9 / per_s
         };
-        let own_bytes = stream.footprint_bytes().unwrap_or(all_bytes);
+        let own_bytes = stream.least_footprint_bytes().unwrap_or(least_bytes);
         if chases > 0.0 {
             sum.least += chases * beyond_hit(own_bytes / FIT);
             sum.unforeseen += chases * beyond_hit(all_bytes * FIT) * SMALL_PAGES;
@@ -238,7 +239,7 @@ fn memory_ns(streams: &[AddressStream], core: &BlameCore, block: &Block, first_s
     // As many misses at once as turns are under way, and as the core can keep.
     let turns = (WINDOW_SLOTS / slots(block)).max(1.0);
     let at_once = |most: f64| (turns * scattered.lines).clamp(1.0, most);
-    let least = scattered.lines * beyond_hit(all_bytes / FIT) / at_once(MOST_MISSES);
+    let least = scattered.lines * beyond_hit(least_bytes / FIT) / at_once(MOST_MISSES);
     // A stride that prefetchers know costs no more than moving its lines.
     sum.least += if scattered.is_foreseeable { least.min(scattered.least_ns) } else { least };
     let most = scattered.lines * beyond_hit(all_bytes * FIT) * SMALL_PAGES / at_once(FEWEST_MISSES);

@@ -155,7 +155,8 @@ impl ChainShare {
         }
         let share = 1.0 - slot_cycles(block) / chain;
         let free_loads = |class: UopClass| if class == UopClass::Load { 0.0 } else { latency(class) };
-        let near = share * (1.0 - chain_cycles(block, free_loads) / chain);
+        // Another chain may be the longest without loads.
+        let near = share * (1.0 - chain_cycles(block, free_loads) / chain).clamp(0.0, 1.0);
         Self { results: share - near, near }
     }
 

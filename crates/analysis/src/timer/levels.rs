@@ -94,7 +94,8 @@ impl LevelMachine<'_> {
             let level = self.core.level_for(together_bytes);
             level.map(|level| (level.level, level.latency_ns)).into_iter().collect()
         } else {
-            self.anywhere(own_bytes)
+            // All that a turn touches shares the caches.
+            self.anywhere(together_bytes)
         };
         let all: f64 = costs.iter().map(|(_, ns)| ns).sum();
         if all <= 0.0 {

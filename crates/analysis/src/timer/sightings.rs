@@ -34,10 +34,15 @@ impl LineSightings {
         *times += 1;
     }
 
-    /// Bytes of the lines that there seem to be; none if too few samples met.
-    pub(crate) fn bytes(&self) -> Option<f64> {
+    /// Bytes of the lines that there seem to be, if that is less than `extent_bytes` by more than chance; else those.
+    pub(crate) fn within(&self, extent_bytes: f64) -> f64 {
         let (samples, pairs) = (self.samples as f64, self.pairs as f64);
-        (pairs >= FEWEST_PAIRS).then(|| samples * samples / (2.0 * pairs) * LINE as f64)
+        if pairs < FEWEST_PAIRS {
+            return extent_bytes;
+        }
+        let bytes = (samples * samples / (2.0 * pairs) * LINE as f64).max(LINE as f64);
+        let most = bytes * (1.0 + 3.0 / pairs.sqrt());
+        if most < extent_bytes { bytes } else { extent_bytes }
     }
 }
 
@@ -59,15 +64,22 @@ mod tests {
     #[test]
     fn lines_far_apart_are_counted_and_not_what_lies_between_them() {
         for (draws, lines) in [(600, 2000), (600, 9000), (6000, 100_000)] {
-            let bytes = seen(draws, lines, 4096).bytes().expect("enough pairs");
-            let ratio = bytes / (lines * LINE) as f64;
+            let ratio = seen(draws, lines, 4096).within((lines * 4096) as f64) / (lines * LINE) as f64;
             assert!((0.6..1.6).contains(&ratio), "{draws} of {lines}: {ratio}");
         }
     }
 
     #[test]
+    fn lines_side_by_side_are_as_many_as_they_reach() {
+        for lines in [2000, 9000] {
+            let extent = (lines * LINE) as f64;
+            assert_eq!(seen(600, lines, LINE).within(extent), extent);
+        }
+    }
+
+    #[test]
     fn samples_that_hardly_ever_meet_tell_nothing() {
-        assert_eq!(seen(600, 1_000_000, 64).bytes(), None);
-        assert_eq!(LineSightings::default().bytes(), None);
+        assert_eq!(seen(600, 1_000_000, 4096).within(4e9), 4e9);
+        assert_eq!(LineSightings::default().within(4e9), 4e9);
     }
 }

@@ -107,6 +107,12 @@ impl AddressStream {
         self.footprint_bytes
     }
 
+    /// The same at least: places far apart may be few. A walk that comes round in step with the samples looks smaller than it is.
+    pub(crate) fn least_footprint_bytes(&self) -> Option<f64> {
+        let may_be_few = !self.is_fixed && !self.is_linear;
+        self.footprint_bytes.map(|bytes| if may_be_few { self.sightings.within(bytes) } else { bytes })
+    }
+
     fn guess_footprint(&mut self) {
         const FEWEST: u64 = 8;
         let span = self.span.filter(|_| self.addresses >= FEWEST).map(|(low, high)| (high - low) as f64);
@@ -114,10 +120,7 @@ impl AddressStream {
             (true, _) => Some(LINE as f64),
             // From end to end, however seldom it is seen to begin again.
             (false, true) => span.map(|span| self.occupied_bytes(span).max(LINE as f64)),
-            (false, false) => {
-                let lines = self.sightings.bytes().unwrap_or(f64::INFINITY);
-                self.extent_bytes.map(|extent| extent.min(lines.max(LINE as f64)))
-            }
+            (false, false) => self.extent_bytes,
         };
     }
 
