@@ -47,7 +47,8 @@ fn main() -> ExitCode {
 fn compare(name: &str, file: &Path, samples: u64, megabytes: u64) -> u32 {
     let output = file.with_extension("sqlite");
     let began = Instant::now();
-    let child = Command::new(env::current_exe().unwrap()).arg("--import").args([file, output.as_path()]).output();
+    let child =
+        Command::new(env::current_exe().unwrap()).arg("--import").args([file, output.as_path()]).output();
     let child = child.unwrap();
     let import_s = began.elapsed().as_secs_f64();
     assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stderr));
@@ -128,12 +129,20 @@ fn write_large(path: &Path, bytes: u64, chain: u64) -> u64 {
     for sample in 0..ROUND * ROUNDS {
         let ip = address();
         let callers = (0..chain).map(|depth| if depth == 0 { ip } else { BASE + code.start + depth * 64 });
-        let chain: Vec<u64> = if chain == 0 { Vec::new() } else { [-512i64 as u64].into_iter().chain(callers).collect() };
+        let chain: Vec<u64> =
+            if chain == 0 { Vec::new() } else { [-512i64 as u64].into_iter().chain(callers).collect() };
         let mode = if sample % 16 == 0 { b::PERF_RECORD_MISC_KERNEL } else { b::PERF_RECORD_MISC_USER };
         let time_ns = 1000 + sample * PERIOD_NS;
         let cpu = (sample % 2) as u32;
-        let filled =
-            ScriptedSample { ip, task: (77, 77), time_ns, cpu, period: PERIOD_NS, chain, ..Default::default() };
+        let filled = ScriptedSample {
+            ip,
+            task: (77, 77),
+            time_ns,
+            cpu,
+            period: PERIOD_NS,
+            chain,
+            ..Default::default()
+        };
         head.sample(0, mode as u16, &filled);
         if sample % ROUND == ROUND - 1 {
             head.finish_round();

@@ -217,7 +217,12 @@ fn events(
     }
     let outside = || "its list of events lies outside the file".to_owned();
     let is_inside = list.end().is_some_and(|end| end <= length);
-    if each < 64 + 16 || each > list.size || list.size / each > MOST_EVENTS || list.size > LARGEST_SECTION || !is_inside {
+    if each < 64 + 16
+        || each > list.size
+        || list.size / each > MOST_EVENTS
+        || list.size > LARGEST_SECTION
+        || !is_inside
+    {
         return Err(outside());
     }
     let bytes = input.jump(list.offset).and_then(|()| read_up_to(input, list.size));

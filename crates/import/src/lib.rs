@@ -49,6 +49,9 @@ pub use input::{Input, PipedInput, SeekableInput};
 use perf_data::PerfOutcome;
 use writing::{RecordingConsumer, SLICE_NS};
 
+/// Bytes of a validation; those of real machines have a tenth of it.
+const LONGEST_VALIDATION: usize = 3 << 20;
+
 /// What to import, and into what.
 #[derive(Clone, Debug)]
 pub struct ImportRequest {
@@ -235,6 +238,10 @@ fn counted_file(
 fn validation(path: &Path) -> Result<Validation, ImportError> {
     let refused = |reason: String| ImportError::Validation { path: path.display().to_string(), reason };
     let bytes = regular::read(path, LARGEST_RESULT).map_err(|error| refused(error.to_string()))?;
+    // It is kept in the recording, whose reader takes no longer texts.
+    if bytes.len() > LONGEST_VALIDATION {
+        return Err(refused(format!("no validation: it has {} bytes", bytes.len())));
+    }
     serde_json::from_slice(&bytes).map_err(|error| {
         refused(format!(
             "no validation ({error}); 'memwall validate --json' on the machine that recorded writes one"

@@ -23,6 +23,9 @@ use crate::{
 use kinds::UserRecord;
 use telling::EventsById;
 
+/// Things left out that are named; a damaged file may hold records of any number of kinds.
+const MOST_OMISSIONS: usize = 100;
+
 /// What becomes of records.
 pub trait RecordConsumer {
     /// A sample of an event, by its index. Where counters were read with it, once for each that moved on.
@@ -168,14 +171,17 @@ impl PerfReading<'_> {
         match UserRecord::of(record) {
             None => self.kernel_record(record).map(|()| 0),
             Some(UserRecord::FinishedRound) => {
-                let core = &mut self.core;
-                self.order.finish_round(|record| core.deliver(record));
+                self.finish_round();
                 Ok(0)
             }
             Some(UserRecord::Compressed(packed)) => {
                 let mut unpacking = self.unpacking.take().unwrap_or_default();
                 let done = unpacking.unpack(packed, |record| match UserRecord::of(record) {
                     None => self.kernel_record(record),
+                    Some(UserRecord::FinishedRound) => {
+                        self.finish_round();
+                        Ok(())
+                    }
                     Some(other) => self.core.user_record(other).map(drop),
                 });
                 self.unpacking = Some(unpacking);
@@ -183,6 +189,11 @@ impl PerfReading<'_> {
             }
             Some(other) => self.core.user_record(other),
         }
+    }
+
+    fn finish_round(&mut self) {
+        let core = &mut self.core;
+        self.order.finish_round(|record| core.deliver(record));
     }
 
     fn kernel_record(&mut self, record: RawRecord<'_>) -> Result<(), String> {
@@ -231,6 +242,10 @@ impl PerfReading<'_> {
 
 impl ReadingCore<'_> {
     fn omit(&mut self, what: &str, count: u64) {
+        let what = match self.omissions.len() {
+            full if full >= MOST_OMISSIONS && !self.omissions.contains_key(what) => "much else",
+            _ => what,
+        };
         match self.omissions.get_mut(what) {
             Some(known) => *known += count,
             None => _ = self.omissions.insert(what.to_owned(), count),

@@ -48,7 +48,8 @@ fn a_perf_that_was_killed_leaves_records_without_a_length() {
 #[test]
 fn numbers_that_cannot_be_are_refused_without_reserving_room_for_them() {
     let good = ordinary().file();
-    for (at, what) in [(16, "attribute size"), (24, "attributes at"), (32, "attributes"), (40, "records at")] {
+    for (at, what) in [(16, "attribute size"), (24, "attributes at"), (32, "attributes"), (40, "records at")]
+    {
         let mut bytes = good.clone();
         bytes[at..at + 8].fill(0xff);
         let error = read(&bytes).err().unwrap_or_else(|| panic!("{what} {at}"));

@@ -124,8 +124,7 @@ fn fields_behind_branch_stacks_registers_and_stacks_are_where_they_are() {
         };
         file.sample(0, USER, &filled);
         let mut last = Last(Vec::new());
-        let outcome =
-            perf_data::read(&mut SeekableInput(Cursor::new(file.file())), "it", &mut last).unwrap();
+        let outcome = perf_data::read(&mut SeekableInput(Cursor::new(file.file())), "it", &mut last).unwrap();
         assert_eq!(last.0, [(77, 0x1234, 3, 0xb)], "{branch_sample_type:#x}");
         let said: Vec<&str> = outcome.omissions.keys().map(String::as_str).collect();
         assert_eq!(said.len(), 3, "{said:?}");
@@ -146,7 +145,8 @@ fn counters_of_a_group_are_samples_of_each_event_that_moved_on() {
         file.sample(0, USER, &ScriptedSample { read, ..sample(time_ns, 1) });
     }
     let (rows, _) = read(&file.file()).unwrap();
-    let told: Vec<_> = rows.all.iter().map(|(event, time, _, _, period)| (event.as_str(), *time, *period)).collect();
+    let told: Vec<_> =
+        rows.all.iter().map(|(event, time, _, _, period)| (event.as_str(), *time, *period)).collect();
     let (leader, member) = ("cycles:u", "cache-misses");
     assert_eq!(
         told,

@@ -85,7 +85,12 @@ fn say(outcome: &ImportOutcome, output: &std::path::Path) {
         EventUse::Loads => format!("{} accesses of {}", event.samples, event.name),
         _ => format!("{} samples of {}", event.samples, event.name),
     };
-    let mut parts: Vec<String> = outcome.record.events.iter().map(what).collect();
+    // Events of perf's own bookkeeping have none.
+    let sampled = outcome.record.events.iter().filter(|event| event.samples > 0);
+    let mut parts: Vec<String> = sampled.map(what).collect();
+    if parts.is_empty() && outcome.record.counts.is_empty() {
+        parts.push("no samples".to_owned());
+    }
     let counted: usize = outcome.record.counts.iter().map(|counts| counts.events.len()).sum();
     if counted > 0 {
         parts.push(format!("counts of {counted} events"));

@@ -18,7 +18,7 @@ pub fn text(import: &ImportFindings, verbose: bool, columns: usize) -> String {
     let mut out = wrap_in(HEADING, "", "Imported", columns);
     out.extend(import.files.iter().map(|file| wrap("  ", &file_sentence(file, &import.machine), columns)));
     out.push_str(&wrap_in(WARNING, "  ", trust_sentence(import), columns));
-    let events = import.events.iter();
+    let events = import.events.iter().filter(|event| event.samples > 0);
     out.extend(events.map(|event| wrap("  • ", &event_sentence(event, top, verbose), columns)));
     out.extend(omission_sentence(import).map(|sentence| wrap("  ", &sentence, columns)));
     let counts = import.counts.iter().map(|counts| count::text(counts, CountSum::Whole, columns));
@@ -28,7 +28,8 @@ pub fn text(import: &ImportFindings, verbose: bool, columns: usize) -> String {
 /// The same as sentences, for a page.
 pub(crate) fn sentences(import: &ImportFindings) -> Vec<String> {
     let files = import.files.iter().map(|file| file_sentence(file, &import.machine));
-    let events = import.events.iter().map(|event| event_sentence(event, 10, true));
+    let events = import.events.iter().filter(|event| event.samples > 0);
+    let events = events.map(|event| event_sentence(event, 10, true));
     files.chain([trust_sentence(import).to_owned()]).chain(events).chain(omission_sentence(import)).collect()
 }
 
