@@ -86,8 +86,8 @@ pub(crate) fn read(input: &mut dyn Input, path: &str) -> Result<PerfContainer, I
             advice: "give its name, or write it with 'perf record -o -'",
         });
     };
-    let mut container = PerfContainer::default();
-    container.events = events(input, attr_size, attrs, length).map_err(|detail| damaged(&detail))?;
+    let events = events(input, attr_size, attrs, length).map_err(|detail| damaged(&detail))?;
+    let mut container = PerfContainer { events, ..PerfContainer::default() };
     container.place_data(data, length).map_err(|detail| damaged(&detail))?;
     container.read_features(input, flags, data, length);
     input.jump(container.data.0).map_err(unreadable)?;

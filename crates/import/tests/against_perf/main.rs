@@ -1,6 +1,7 @@
 //! Every kind of perf.data that the perf at hand can make, against what `perf script` says of it: how many samples there
 //! are, and of each one its process, thread, time, period, event and instruction pointer; in the file and, as far as a
 //! recording has them, in the recording.
+#![allow(clippy::unwrap_used)]
 
 mod work;
 
