@@ -71,6 +71,8 @@ pub(super) struct Recorder {
     pub copies: Option<CopiesOfProgram>,
     /// When the first process ended.
     pub root_ended_ns: Option<u64>,
+    /// By process, the thread of imported samples that no thread is named of.
+    nameless: HashMap<i32, u32>,
     /// Samples have registers, so that addresses of operands can be worked out.
     pub has_registers: bool,
     /// It is known when threads ran.
@@ -132,6 +134,7 @@ impl Recorder {
             recent: None,
             copies: None,
             root_ended_ns: None,
+            nameless: HashMap::new(),
             has_registers: true,
             keeps_slices: true,
             by_place: HashMap::new(),

@@ -161,6 +161,23 @@ fn counters_of_a_group_are_samples_of_each_event_that_moved_on() {
 }
 
 #[test]
+fn threads_that_the_kernel_does_not_name_any_more_stay_with_their_processes() {
+    let mut file = ScriptedFile::of(vec![cycles(0)]);
+    let tasks = [(7, 7), (7, -1), (8, -1), (7, -1), (0, 0), (-1, -1), (9, 7)];
+    for (at, task) in tasks.into_iter().enumerate() {
+        file.sample(0, USER, &ScriptedSample { task, ..sample(10 + at as u64, 0x40_0000) });
+    }
+    let (_, run) = Imports::of(&[("perf.data", &file.file())]).import().unwrap();
+    let task = |id: &record::ids::ThreadId| {
+        let thread = run.thread(*id).unwrap();
+        (run.process(thread.process).unwrap().pid.cast_signed(), thread.tid.cast_signed())
+    };
+    let told: Vec<_> = run.samples.thread.iter().map(task).collect();
+    assert_eq!(told, tasks);
+    assert_eq!(run.threads.len(), 6, "one without a number for each process");
+}
+
+#[test]
 fn hardware_traces_are_named_and_stepped_over() {
     let mut file = ordinary();
     let bytes: u64 = 3_000_001u64.next_multiple_of(8);

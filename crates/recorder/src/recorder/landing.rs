@@ -81,7 +81,11 @@ impl Recorder {
 
     /// The index of a thread, also of the idle one and of one that the kernel did not name any more.
     fn any_thread(&mut self, pid: i32, tid: i32, at_ns: u64) -> Option<u32> {
-        if let Some(thread) = self.population.threads.get(&tid) {
+        // Threads that end have no number any more: there is one such for each process.
+        if let Some(thread) = self.nameless.get(&pid).filter(|_| tid < IDLE) {
+            return Some(*thread);
+        }
+        if let Some(thread) = self.population.threads.get(&tid).filter(|thread| thread.pid == pid) {
             return Some(thread.index);
         }
         if !self.population.processes.contains_key(&pid) {
@@ -91,6 +95,10 @@ impl Recorder {
             }
             self.writer.process(process.id, &process.about);
         }
-        self.begin_thread(pid, tid, at_ns, Doing::Running)
+        let thread = self.begin_thread(pid, tid, at_ns, Doing::Running)?;
+        if tid < IDLE {
+            self.nameless.insert(pid, thread);
+        }
+        Some(thread)
     }
 }
