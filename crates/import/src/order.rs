@@ -8,7 +8,7 @@ const MOST_WAITING: usize = 48 << 20;
 
 /// One that waits.
 #[derive(Clone, Copy, Debug)]
-struct Waiting {
+struct WaitingRecord {
     time_ns: u64,
     kind: u32,
     misc: u16,
@@ -19,7 +19,7 @@ struct Waiting {
 /// Holds records back until their turn.
 #[derive(Debug, Default)]
 pub(crate) struct TimeOrder {
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingRecord>,
     bytes: Vec<u8>,
     spare: Vec<u8>,
     /// The latest there was, and the latest when the round before ended.
@@ -39,7 +39,7 @@ impl TimeOrder {
         // Bodies are shorter than their records, whose size has 16 bits.
         let length = record.body.len() as u16;
         let RawRecord { kind, misc, body } = record;
-        self.waiting.push(Waiting { time_ns, kind, misc, length, at: self.bytes.len() });
+        self.waiting.push(WaitingRecord { time_ns, kind, misc, length, at: self.bytes.len() });
         self.bytes.extend_from_slice(body);
         self.bytes.len() > MOST_WAITING
     }
@@ -67,7 +67,7 @@ impl TimeOrder {
         // Stable: records of the same moment keep the order of the file.
         self.waiting.sort_by_key(|waiting| waiting.time_ns);
         let count = self.waiting.partition_point(|waiting| waiting.time_ns <= until_ns);
-        let body = |bytes: &[u8], waiting: &Waiting| {
+        let body = |bytes: &[u8], waiting: &WaitingRecord| {
             waiting.at..(waiting.at + usize::from(waiting.length)).min(bytes.len())
         };
         for waiting in self.waiting.drain(..count) {
