@@ -9,6 +9,7 @@ pub const RULES: &str = env!("MEMWALL_RULES");
 
 pub mod compare;
 pub mod findings;
+pub mod import;
 pub mod listing;
 mod loads;
 pub mod marking;

@@ -5,6 +5,7 @@ use record::{ids::PlaceId, run::Run};
 
 use crate::{
     findings::{Confidence, Findings, HeldBack, Objects, ThreadActivity},
+    import::ImportFindings,
     listing::{self, AnnotatedFunction},
     objects,
     surroundings::ProgramSurroundings,
@@ -19,6 +20,8 @@ pub struct Reading {
     pub objects: Objects,
     /// What went on around the program.
     pub surroundings: ProgramSurroundings,
+    /// Where it was imported from, if it was.
+    pub import: Option<ImportFindings>,
     /// The object of each sample, if its address is known.
     assigned: Vec<Option<u32>>,
     /// By place: the instructions of the findings that its samples are blamed on, and what each part of one means.
@@ -56,7 +59,8 @@ impl Reading {
         let parts_of = |place| tally.parts_by_instruction(place, &ranks).into_iter().map(small).collect();
         let parts = (0..run.places.len()).map(|place| parts_of(PlaceId::of(place))).collect();
         let surroundings = ProgramSurroundings::of(&run.probes, profile);
-        Self { findings, objects, surroundings, assigned, parts, tally }
+        let import = ImportFindings::of(run);
+        Self { findings, objects, surroundings, import, assigned, parts, tally }
     }
 
     /// The samples of the same run one by one, in terms of the findings.

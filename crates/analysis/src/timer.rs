@@ -170,7 +170,12 @@ fn subject(run: &Run) -> FindingSubject {
         started_at: about.started_at,
         machine: about.fingerprint.id.clone(),
         elapsed_ns: about.elapsed_ns.map_or_else(
-            || KnownLimits::Missing(missing("the recording was cut off before its end")),
+            || {
+                KnownLimits::Missing(missing(match run.import {
+                    Some(_) => "the imported files do not say how long it took",
+                    None => "the recording was cut off before its end",
+                }))
+            },
             KnownLimits::Value,
         ),
         ending: about.ending,

@@ -9,6 +9,7 @@ pub mod mutate;
 pub mod seeds;
 
 mod files;
+mod imports;
 mod memory;
 mod procfs;
 mod recordings;
@@ -30,6 +31,9 @@ pub struct Target {
 pub const TARGETS: &[Target] = &[
     target("recording", recordings::file, seeds::recordings, 150),
     target("recording_values", recordings::values, seeds::edits, 150),
+    target("perf_data", imports::perf_data, seeds::perf_data, 400),
+    target("perf_data_import", imports::whole, seeds::perf_data, 60),
+    target("perf_stat", imports::perf_stat, seeds::perf_stat, 2000),
     target("elf", memory::elf, seeds::elf, 200),
     target("perf_map", memory::perf_map, seeds::perf_map, 3000),
     target("demangle", memory::demangle, seeds::mangled, 3000),

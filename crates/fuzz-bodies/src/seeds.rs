@@ -71,6 +71,69 @@ pub fn elf() -> Vec<Vec<u8>> {
     [heap::LIBRARY.to_vec()].into_iter().chain(compiled.clone()).collect()
 }
 
+/// Files with every field and many kinds of records; a pipe, and compressed ones.
+pub fn perf_data() -> Vec<Vec<u8>> {
+    use import::scripted::{ScriptedEvent, ScriptedFile, ScriptedSample};
+    // All fields but the one that only needs more room.
+    let event = |config, id| ScriptedEvent {
+        name: format!("event {config}"),
+        config,
+        pace: 1000,
+        sample_type: 0x1df_ffff & !(1 << 4),
+        branch_sample_type: 1 << 17,
+        registers: 0b101,
+        id,
+        ..ScriptedEvent::default()
+    };
+    let mut file = ScriptedFile::of(vec![event(0, 5), event(3, 6)]);
+    [(3, "host"), (4, "6.1"), (6, "x86_64"), (9, "GenuineIntel,6,85,4")]
+        .into_iter()
+        .for_each(|(section, text)| file.say(section, text));
+    file.execute((7, 8), 1, "app");
+    file.map((7, 8), 2, (0x40_0000, 0x50_0000), "/bin/true", &[1; 20]);
+    for turn in 0..20 {
+        let sample = ScriptedSample {
+            ip: 0x40_0000 + turn,
+            task: (7, 8),
+            time_ns: 10 + turn,
+            address: 0x1000,
+            period: 5,
+            chain: vec![u64::MAX - 511, 0x40_0000 + turn, 0x40_0010],
+            raw: vec![1; 12],
+            branches: vec![[1, 2, 3]; 2],
+            registers: vec![3, 4],
+            stack: vec![0; 16],
+            weight: 30,
+            data_source: 0x0821_0142,
+            ..ScriptedSample::default()
+        };
+        file.sample((turn % 2) as usize, if turn % 3 == 0 { 1 } else { 2 }, &sample);
+    }
+    file.finish_round();
+    let traced = {
+        let mut file = file.clone();
+        file.record(71, 0, &[&16u64.to_ne_bytes()[..], &[0; 32]].concat());
+        file.records.extend([0xff; 16]);
+        file.record(18, 0, &[0; 64]);
+        file
+    };
+    let packed = [file.compressed(300, false), file.compressed(5000, true)];
+    let mut all = vec![file.file(), file.pipe(), traced.file()];
+    all.extend(packed.into_iter().flatten().map(|file| file.file()));
+    all
+}
+
+/// With and without intervals, in both forms.
+pub fn perf_stat() -> Vec<Vec<u8>> {
+    let fields = "# started on\n\n1.69,msec,task-clock,1685016,100.00,0.816,CPUs utilized\n\
+                  48,,cpu/event=0x3c,umask=1/,0.69%,437919,50.00,111.8,K/sec\n<not supported>,,cycles,0,100.00,,\n";
+    let interval = "     0.100204821;CPU1;1.25;msec;task-clock;1253007;100.00;0.013;CPUs utilized\n\
+                    0.2;S0;2;<not counted>;;cycles;0;100.00;;\n";
+    let object = "{\"interval\" : 0.1, \"cpu\" : \"1\", \"counter-value\" : \"49.0\", \"unit\" : \"\", \
+                  \"event\" : \"page-faults\", \"event-runtime\" : 623694, \"pcnt-running\" : 100.00}\n";
+    [fields, interval, object].map(|text| text.as_bytes().to_vec()).into()
+}
+
 /// As Node and Java write them.
 pub fn perf_map() -> Vec<Vec<u8>> {
     let text = "7f00 20 LazyCompile:*walk list.js:3\n7f20 40 Function:~a\n7f10 18 again, over both\n\

@@ -7,6 +7,9 @@ use crate::{Bytes, Source, Topology, model::Model, profile::Fingerprint, topolog
 /// With this begins the id of every simulated machine.
 pub const SIMULATED_ID: &str = "sim-";
 
+/// With this begins the id of every machine that is known from a file only.
+pub const IMPORTED_ID: &str = "imported-";
+
 impl Fingerprint {
     /// Of the machine that `topology` describes, under a kernel of this release. Limits of our cgroup, free
     /// memory and gaps play no part: they change without the machine changing.
@@ -30,6 +33,14 @@ impl Fingerprint {
         let content = serde_json::to_string(model).unwrap_or_else(|_| model.name.clone());
         fingerprint.id = format!("{SIMULATED_ID}{:016x}", fnv1a([content.as_str()]));
         fingerprint
+    }
+
+    /// Of a machine that is known from a file only, by the name it has there. No machine that was measured has its id.
+    pub fn of_file(host: &str, cpu: String, topology: String, kernel: String) -> Self {
+        let unknown = || "unknown".to_owned();
+        let id = fnv1a([host, &cpu, &topology, &kernel]);
+        let id = format!("{IMPORTED_ID}{id:016x}");
+        Self { id, cpu, microcode: unknown(), topology, kernel, hypervisor: unknown() }
     }
 
     /// Of the machine at `source`; an unreadable kernel release becomes `unknown`.

@@ -45,6 +45,7 @@ Exit codes: 0 success, 1 a measurement failed, 2 bad usage.";
 enum Command {
     Run(commands::run::RunArgs),
     Record(commands::record::RecordArgs),
+    Import(commands::import::ImportArgs),
     Report(commands::report::ReportArgs),
     Compare(commands::compare::CompareArgs),
     Count(Box<commands::count::CountArgs>),
@@ -80,6 +81,7 @@ fn run(cli: &Cli) -> Result<ExitCode, failure::Failure> {
         Command::Record(args) => return machine.native_only().and_then(|()| commands::record::run(args)),
         Command::Count(args) => return commands::count::run(args, &machine.target()?),
         Command::Events(args) => commands::events::run(args, &machine.target()?),
+        Command::Import(args) => machine.none().and_then(|()| commands::import::run(args)),
         Command::Report(args) => machine.none().and_then(|()| commands::report::run(args)),
         Command::Compare(args) => machine.none().and_then(|()| commands::compare::run(args)),
         Command::Calibrate(args) => commands::calibrate::run(args, &machine.target()?),

@@ -1,7 +1,9 @@
 //! What was validated of the machine that a command is about.
 
 use ::trust::TrustCatalogue;
+use analysis::marking::{Broken, mark};
 use machine::{Source, Topology, fingerprint::FingerprintChange, profile::Fingerprint, store::Store};
+use record::import::ImportRecord;
 use validate::consult::{Kept, consult};
 
 use crate::{failure::AsChain as _, target::Target};
@@ -52,6 +54,19 @@ pub fn of_machine(
         )),
         Err(reason) => TrustCatalogue::missing(reason),
     }
+}
+
+/// Of an imported recording: what the validation says that was given with it. Counts get their trust beside them.
+pub fn of_import(import: &mut ImportRecord) -> TrustCatalogue {
+    let events = import.machine.events.as_deref().and_then(|name| events::Catalogue::named(name).ok());
+    let trusted = match import.validation.as_deref() {
+        Some(validation) => TrustCatalogue::of(validation.clone(), events),
+        None => TrustCatalogue::missing(
+            "it was imported, and no validation of the machine that recorded was given ('memwall import --trust FILE')",
+        ),
+    };
+    import.counts.iter_mut().for_each(|counts| mark(counts, &trusted, Broken::Withheld));
+    trusted
 }
 
 /// Seconds since 1970.

@@ -37,6 +37,7 @@
 mod data_source;
 mod failure;
 mod fields;
+mod file_layout;
 mod jitter;
 mod layout;
 mod opening;
@@ -54,6 +55,7 @@ pub use data_source::{
 };
 pub use failure::SamplingFailure;
 pub use fields::Fields;
+pub use file_layout::{FileAttributes, FileLayout, FileSample, Readings};
 pub use jitter::Jitter;
 pub use layout::{RecordLayout, RingRecord};
 pub use precise::{LoadSampling, NoPreciseLoads, precise_loads};

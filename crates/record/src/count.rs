@@ -1,6 +1,6 @@
 //! Events counted over a program, a kernel, or the whole machine.
 
-use events::{Count, CountedPlace, Missing, Signal, Value};
+use events::{Count, CountedPlace, Missing, Signal, Value, groups::Chosen};
 use serde::{Deserialize, Serialize};
 use trust::{Basis, Standing};
 
@@ -146,6 +146,47 @@ fn lacks(value: &Value) -> Option<&Missing> {
         Value::Counted { running_ns: 0, .. } => Some(&Missing::NeverRan),
         Value::Counted { .. } => None,
     }
+}
+
+/// The metrics of a group over repetitions; `inputs` names the event of each of its inputs by index. A repetition whose
+/// duration is not known, 0, has no rates.
+pub fn group_metrics(chosen: &Chosen<'_>, inputs: &[(&str, usize)], runs: &[CountedRun]) -> GroupMetrics {
+    let mut metrics: Vec<CountedMetric> = Vec::new();
+    for metric in &chosen.metrics {
+        let names = metric.formula.names();
+        let events = names.iter().filter_map(|input| chosen.event(input)).map(str::to_owned);
+        metrics.push(CountedMetric {
+            name: metric.name.clone(),
+            unit: metric.unit.clone(),
+            about: metric.about.clone(),
+            values: Vec::new(),
+            missing: Vec::new(),
+            events: events.collect(),
+            trust: None,
+        });
+    }
+    for run in runs {
+        let count = |input: &str| {
+            let (_, event) = inputs.iter().find(|(name, _)| *name == input)?;
+            match total(&run.counts, *event, |_| true)? {
+                Total::Counted { estimate, .. } => Some(estimate),
+                Total::Missing { .. } => None,
+            }
+        };
+        let seconds = (run.elapsed_ns > 0).then_some(run.elapsed_ns as f64 / 1e9);
+        for (metric, (_, value)) in metrics.iter_mut().zip(chosen.values(&count, seconds)) {
+            match value {
+                Ok(value) => metric.values.push(value),
+                Err(reason) => {
+                    let reason = reason.to_string();
+                    if !metric.missing.contains(&reason) {
+                        metric.missing.push(reason);
+                    }
+                }
+            }
+        }
+    }
+    GroupMetrics { group: chosen.group.name.clone(), metrics }
 }
 
 /// Increments from one reading to the next; what is missing in either is missing.

@@ -11,6 +11,7 @@ mod beside;
 mod data;
 mod error;
 mod guard;
+mod import;
 mod loads;
 mod probes;
 mod read;
@@ -23,7 +24,8 @@ mod write;
 
 pub use beside::OlderRecording;
 pub use error::FileError;
+pub use import::EventSample;
 pub use probes::add_probes;
-pub use read::read;
+pub use read::{imported_samples, read};
 pub use schema::{APPLICATION_ID, VERSION};
 pub use write::{Code, RecordedSample, Writer, write};

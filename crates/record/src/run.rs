@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     data::Data,
     ids::{FunctionId, ModuleId, PlaceId, ProcessId, ThreadId},
+    import::ImportRecord,
     loads::LoadSamples,
     probe::Probes,
     relief::ReliefRecord,
@@ -42,6 +43,9 @@ pub struct Run {
     /// How fast cache and memory answered before and after.
     #[serde(default)]
     pub probes: Probes,
+    /// Where it was imported from; none if it was recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub import: Option<Box<ImportRecord>>,
     /// Call chains, each once: places from the sampled one outwards.
     pub stacks: Vec<Vec<PlaceId>>,
     /// What lay where in memory, and who had allocated it.

@@ -33,6 +33,7 @@ mod population;
 pub mod procfs;
 pub mod program;
 mod recorder;
+mod replay;
 mod schedule;
 mod session;
 mod slices;
@@ -52,8 +53,10 @@ use record::{
 
 pub use code_store::complete;
 pub use known_work::{GeneratedCode, KnownWork, KnownWorkError};
+pub use memory::own_vdso;
 pub use onlooker::{CopiesOfProgram, Onlooker, SampledMoment};
 pub use passing::{PassingFolder, PassingUse, clear_leftovers, leftovers};
+pub use replay::{ImageFinder, Replay, ReplayOptions, ReplayOutcome, ReplayedArea, WantedImage};
 
 /// What to record, and how.
 #[derive(Clone, Debug, PartialEq)]

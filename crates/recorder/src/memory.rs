@@ -41,7 +41,7 @@ fn read(pid: i32, start: u64, length: u64) -> Option<Vec<u8>> {
 }
 
 /// The kernel's page of shared code. It is the same for every process of this width.
-pub(super) fn own_vdso() -> Option<Vec<u8>> {
+pub fn own_vdso() -> Option<Vec<u8>> {
     let own = i32::try_from(std::process::id()).ok()?;
     let vdso = maps(own).ok()?.into_iter().find(|line| line.path == "[vdso]")?;
     read(own, vdso.start, vdso.end - vdso.start)

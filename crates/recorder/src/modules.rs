@@ -7,11 +7,16 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pmu::sampling::MappedFile;
+use pmu::sampling::{MappedFile, Mode};
 use record::run::{Module, ModuleKind};
 use symbols::{Identity, Image, ImageError, ImageSegment};
 
-use super::{areas::AreaSpan, memory, spaces::Mapped};
+use super::{
+    areas::AreaSpan,
+    memory,
+    replay::{ImageFinder, WantedImage},
+    spaces::Mapped,
+};
 
 /// Files whose images may stay open together; beyond it the one not used for longest is closed.
 const OPEN_BYTES: u64 = 32 << 20;
@@ -61,6 +66,8 @@ pub(super) struct Modules {
     by_key: HashMap<ModuleKey, usize>,
     recorded: Vec<usize>,
     clock: u64,
+    /// Who finds files, where no process leads to them.
+    finder: Option<Box<dyn ImageFinder>>,
 }
 
 impl Modules {
@@ -81,11 +88,15 @@ impl Modules {
             _ => text.trim_end_matches(" (deleted)").to_owned(),
         };
         let key = ModuleKey { path: path.clone(), build_id: build_id.clone(), inode, pid };
-        let next = self.all.len();
+        let identity = Identity { build_id, stamp: None };
+        let about = Module { path, kind, build_id: identity.build_id_hex(), problem: None };
+        self.keyed(key, about, identity)
+    }
+
+    fn keyed(&mut self, key: ModuleKey, about: Module, identity: Identity) -> usize {
+        let (next, inode, pid) = (self.all.len(), key.inode, key.pid);
         let number = *self.by_key.entry(key).or_insert(next);
         if number == next {
-            let identity = Identity { build_id, stamp: None };
-            let about = Module { path, kind, build_id: identity.build_id_hex(), problem: None };
             self.all.push(KnownModule {
                 about,
                 pid,
@@ -98,6 +109,30 @@ impl Modules {
             });
         }
         number
+    }
+
+    /// Files are found by `finder`, and no process is asked for anything.
+    pub fn find_with(&mut self, finder: Box<dyn ImageFinder>) {
+        self.finder = Some(finder);
+    }
+
+    /// Processes are those that run on this machine now.
+    pub fn are_live(&self) -> bool {
+        self.finder.is_none()
+    }
+
+    /// The number of what is executed in a mode that is not the program's.
+    pub fn beyond(&mut self, mode: Mode) -> usize {
+        let name = match mode {
+            Mode::Kernel => "[kernel]",
+            Mode::Hypervisor => "[hypervisor]",
+            Mode::GuestKernel => "[kernel of a guest]",
+            _ => "[program of a guest]",
+        };
+        let key = ModuleKey { path: name.to_owned(), build_id: None, inode: None, pid: None };
+        let kind = ModuleKind::Unknown;
+        let about = Module { path: name.to_owned(), kind, build_id: None, problem: None };
+        self.keyed(key, about, Identity::default())
     }
 
     /// The number of what lies where nothing is known to lie.
@@ -145,7 +180,7 @@ impl Modules {
         let known = &mut self.all[number];
         known.used = clock;
         if matches!(known.state, ImageState::Unopened | ImageState::Closed) {
-            known.open(pid, mapped);
+            known.open(pid, mapped, self.finder.as_deref_mut());
             self.close_others(number);
         }
         match &self.all[number].state {
@@ -199,18 +234,25 @@ impl Modules {
 }
 
 impl KnownModule {
-    fn open(&mut self, pid: i32, mapped: Option<&Mapped>) {
+    fn open(&mut self, pid: i32, mapped: Option<&Mapped>, finder: Option<&mut (dyn ImageFinder + 'static)>) {
         let first = matches!(self.state, ImageState::Unopened);
-        let opened = match self.about.kind {
-            ModuleKind::File => self.open_file(pid, mapped),
-            ModuleKind::Vdso => memory::own_vdso()
-                .ok_or_else(|| ImageError::NotElf { name: "[vdso]".into() })
-                .and_then(|bytes| Image::from_bytes("[vdso]", bytes))
-                .map(|image| (image, true)),
-            ModuleKind::Anonymous | ModuleKind::Unknown => {
+        let words = |error: ImageError| error.to_string();
+        let opened = match (self.about.kind, finder) {
+            (ModuleKind::Anonymous | ModuleKind::Unknown, _) => {
                 self.state = ImageState::Unusable;
                 return;
             }
+            (kind, Some(finder)) => {
+                let build_id = self.identity.build_id.as_deref();
+                let wanted = WantedImage { path: &self.about.path, kind, build_id, inode: self.inode };
+                finder.find(&wanted).map(|image| (image, false))
+            }
+            (ModuleKind::File, None) => self.open_file(pid, mapped).map_err(words),
+            (ModuleKind::Vdso, None) => memory::own_vdso()
+                .ok_or_else(|| ImageError::NotElf { name: "[vdso]".into() })
+                .and_then(|bytes| Image::from_bytes("[vdso]", bytes))
+                .map_err(words)
+                .map(|image| (image, true)),
         };
         match opened {
             Ok((image, keep)) => {
@@ -224,7 +266,7 @@ impl KnownModule {
                 self.state = if keep { ImageState::Kept(image) } else { ImageState::Open(image) };
             }
             Err(error) => {
-                self.about.problem.get_or_insert_with(|| error.to_string());
+                self.about.problem.get_or_insert(error);
                 self.state = ImageState::Unusable;
             }
         }
@@ -260,7 +302,7 @@ impl KnownModule {
 }
 
 /// What the kernel's name of a mapping says it is.
-fn kind_of(path: &str) -> ModuleKind {
+pub(super) fn kind_of(path: &str) -> ModuleKind {
     /// Memory that looks like a file but is none.
     const NO_FILES: [&str; 6] = ["//", "/memfd:", "/dev/zero", "/SYSV", "/anon_hugepage", "/[aio]"];
     match path {

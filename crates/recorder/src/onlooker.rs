@@ -93,6 +93,7 @@ impl Recorder {
         let time_ns = self.window().time(now_ns);
         let run = Run {
             probes: Default::default(),
+            import: None,
             about: About { elapsed_ns: Some(time_ns), ..about.clone() },
             processes,
             threads,

@@ -1,6 +1,7 @@
 //! From the kernel's records to the recording.
 
 mod functions;
+mod landing;
 mod mappings;
 mod samples;
 mod tasks;
@@ -70,6 +71,12 @@ pub(super) struct Recorder {
     pub copies: Option<CopiesOfProgram>,
     /// When the first process ended.
     pub root_ended_ns: Option<u64>,
+    /// By process, the thread of imported samples that no thread is named of.
+    nameless: HashMap<i32, u32>,
+    /// Samples have registers, so that addresses of operands can be worked out.
+    pub has_registers: bool,
+    /// It is known when threads ran.
+    pub keeps_slices: bool,
     by_place: HashMap<(usize, u64), KnownSpace>,
     /// By module and return address, the place of the call; none if no call stands there.
     callers: HashMap<(usize, u64), Option<u32>>,
@@ -127,6 +134,9 @@ impl Recorder {
             recent: None,
             copies: None,
             root_ended_ns: None,
+            nameless: HashMap::new(),
+            has_registers: true,
+            keeps_slices: true,
             by_place: HashMap::new(),
             callers: HashMap::new(),
             chain: Vec::new(),
@@ -142,6 +152,11 @@ impl Recorder {
 
     pub fn window(&self) -> RecordWindow {
         self.window
+    }
+
+    /// The recording's zero is this moment of the kernel's clock.
+    pub fn begin_at(&mut self, origin_ns: u64) {
+        self.window.origin_ns = origin_ns;
     }
 
     /// Notes who is there already: the process with these threads, their names and what they do.
@@ -292,7 +307,7 @@ impl Recorder {
 
     /// Hands over finished slices and notes of allocations, up to a moment of the kernel's clock before which all
     /// records were taken.
-    fn advance(&mut self, at_ns: u64) {
+    pub fn advance(&mut self, at_ns: u64) {
         self.with_heap(|heap, around| heap.read_all(at_ns, around));
         let writer = &mut self.writer;
         self.slices.advance(self.window.time(at_ns), |slice| writer.slice(slice));

@@ -5,6 +5,7 @@ pub mod compare;
 pub mod count;
 pub mod doctor;
 pub mod events;
+pub mod import;
 pub mod kernels;
 pub mod model;
 pub mod profile;

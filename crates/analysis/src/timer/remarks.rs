@@ -49,7 +49,7 @@ pub(crate) fn remarks(
     if let KnownLimits::Missing(reason) = trust {
         remarks.push(format!("How far shares can be believed was not tried here: {reason}."));
     }
-    if run.about.ending == Ending::Unknown {
+    if run.about.ending == Ending::Unknown && run.import.is_none() {
         remarks.push("The recording ends early: memwall was stopped before the program ended.".to_owned());
     }
     remarks

@@ -69,6 +69,7 @@ pub(crate) fn run(code: &[u8], samples: &[(u64, Option<u64>)]) -> Run {
         loads: Default::default(),
         relief: record::relief::ReliefRecord::NotAsked,
         probes: Default::default(),
+        import: None,
         stacks: Vec::new(),
         data: record::data::Data::default(),
         slices: Vec::new(),

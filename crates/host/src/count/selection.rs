@@ -5,7 +5,7 @@ use events::{
     groups::{Chosen, MetricGroup},
     names,
 };
-use record::count::{CountedMetric, CountedRun, Counts, GroupMetrics, Total, total};
+use record::count::{Counts, GroupMetrics, group_metrics};
 
 /// Events and the groups they serve.
 #[derive(Clone, Debug)]
@@ -85,47 +85,6 @@ impl Selection {
 
     /// The metrics of all groups over all repetitions.
     pub fn metrics(&self, counts: &Counts) -> Vec<GroupMetrics> {
-        self.groups.iter().map(|wanted| wanted.metrics(&counts.runs)).collect()
-    }
-}
-
-impl Wanted {
-    fn metrics(&self, runs: &[CountedRun]) -> GroupMetrics {
-        let mut metrics: Vec<CountedMetric> = Vec::new();
-        for metric in &self.chosen.metrics {
-            let inputs = metric.formula.names();
-            let events = inputs.iter().filter_map(|input| self.chosen.event(input)).map(str::to_owned);
-            metrics.push(CountedMetric {
-                name: metric.name.clone(),
-                unit: metric.unit.clone(),
-                about: metric.about.clone(),
-                values: Vec::new(),
-                missing: Vec::new(),
-                events: events.collect(),
-                trust: None,
-            });
-        }
-        for run in runs {
-            let count = |input: &str| {
-                let (_, event) = self.inputs.iter().find(|(name, _)| *name == input)?;
-                match total(&run.counts, *event, |_| true)? {
-                    Total::Counted { estimate, .. } => Some(estimate),
-                    Total::Missing { .. } => None,
-                }
-            };
-            let values = self.chosen.values(&count, Some(run.elapsed_ns as f64 / 1e9));
-            for (metric, (_, value)) in metrics.iter_mut().zip(values) {
-                match value {
-                    Ok(value) => metric.values.push(value),
-                    Err(reason) => {
-                        let reason = reason.to_string();
-                        if !metric.missing.contains(&reason) {
-                            metric.missing.push(reason);
-                        }
-                    }
-                }
-            }
-        }
-        GroupMetrics { group: self.chosen.group.name.clone(), metrics }
+        self.groups.iter().map(|wanted| group_metrics(&wanted.chosen, &wanted.inputs, &counts.runs)).collect()
     }
 }

@@ -7,6 +7,7 @@ pub mod count;
 pub mod count_simulated;
 pub mod doctor;
 pub mod events;
+pub mod import;
 pub mod kernels;
 pub mod models;
 mod probing;

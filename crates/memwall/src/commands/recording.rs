@@ -156,7 +156,11 @@ impl ReadRecording {
     pub fn text(&self, detail: Detail, columns: usize) -> String {
         let text =
             report::terminal::run::text(&self.reading.findings, Some(&self.reading.objects), detail, columns);
+        let import = self.reading.import.as_ref();
+        let import = import.map(|import| report::terminal::import::text(import, detail.verbose, columns));
+        let import = import.map_or_else(String::new, |text| format!("\n{text}"));
         text + &report::terminal::surroundings::text(&self.reading.surroundings, detail.verbose, columns)
+            + &import
     }
 }
 
@@ -165,7 +169,10 @@ pub fn read(path: &Path) -> Result<ReadRecording, Failure> {
     let mut run = file::read(path).map_err(Failure::measurement)?;
     recorder::complete(&mut run);
     let profile = profile_of(&run.about.fingerprint);
-    let trusted = trust::of_machine(&run.about.fingerprint, None, None);
+    let trusted = match run.import.as_deref_mut() {
+        Some(import) => trust::of_import(import),
+        None => trust::of_machine(&run.about.fingerprint, None, None),
+    };
     let reading = Reading::of(&run, profile.as_ref(), &TimerOptions::on(&trusted));
     Ok(ReadRecording { run, profile, reading })
 }

@@ -176,7 +176,8 @@ impl RecordLayout {
             address,
             physical_address,
             data_page_size,
-            weight: weight.map(|word| parts(word, self.struct_weight)),
+            weight: weight
+                .map(|word| if self.struct_weight { Weight::parts(word) } else { Weight::Whole(word) }),
             data_source,
             period,
             id,
@@ -212,7 +213,7 @@ fn opt<T>(asked: bool, read: impl FnOnce() -> Option<T>) -> Option<Option<T>> {
 
 /// `Some(None)`: the kernel had no registers to give.
 #[inline]
-fn registers<'a>(words: &mut Words<'a>, mask: u64) -> Option<Option<UserRegisters<'a>>> {
+pub(super) fn registers<'a>(words: &mut Words<'a>, mask: u64) -> Option<Option<UserRegisters<'a>>> {
     let abi = match words.u64()? {
         0 => return Some(None),
         1 => Abi::Bits32,
@@ -220,12 +221,4 @@ fn registers<'a>(words: &mut Words<'a>, mask: u64) -> Option<Option<UserRegister
     };
     let values = words.words(mask.count_ones().into())?.as_chunks().0;
     Some(Some(UserRegisters { abi, mask, values }))
-}
-
-fn parts(word: u64, is_struct: bool) -> Weight {
-    if !is_struct {
-        return Weight::Whole(word);
-    }
-    // A union of bit fields that keep their order in the word on either endianness.
-    Weight::Parts { var1: word as u32, var2: (word >> 32) as u16, var3: (word >> 48) as u16 }
 }

@@ -89,6 +89,12 @@ pub enum Weight {
 }
 
 impl Weight {
+    /// Takes a `PERF_SAMPLE_WEIGHT_STRUCT` apart: a union of bit fields that keep their order in the word on either
+    /// endianness.
+    pub(super) fn parts(word: u64) -> Self {
+        Self::Parts { var1: word as u32, var2: (word >> 32) as u16, var3: (word >> 48) as u16 }
+    }
+
     /// The cycles a load took.
     pub fn latency_cycles(self) -> u64 {
         match self {

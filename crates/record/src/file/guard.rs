@@ -18,7 +18,7 @@ use rusqlite::{
 use super::read::Trouble;
 
 /// All tables that are read of any version.
-const TABLES_READ: [&str; 23] = [
+const TABLES_READ: [&str; 27] = [
     "about",
     "argument",
     "process",
@@ -42,6 +42,10 @@ const TABLES_READ: [&str; 23] = [
     "relief_state",
     "remark",
     "probe",
+    "event_sample",
+    "import",
+    "import_counts",
+    "import_interval",
 ];
 
 /// The longest text or code; functions are kept up to a quarter of a MiB.

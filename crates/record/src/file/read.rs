@@ -6,7 +6,7 @@ use machine::regular;
 use rusqlite::{Connection, OpenFlags, Row, types::Value};
 
 use super::{
-    FileError, about, data, guard, loads, probes, relief,
+    EventSample, FileError, about, data, guard, import, loads, probes, relief,
     schema::{APPLICATION_ID, VERSION},
 };
 use crate::{
@@ -26,18 +26,31 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 /// Reads the recording at `path`, also one that was cut off or is still being written.
 pub fn read(path: &Path) -> Result<Run, FileError> {
+    let run = look_into(path, tables)?;
+    check(&run).map_err(|detail| FileError::Damaged { path: path.to_owned(), detail })?;
+    Ok(run)
+}
+
+/// All samples of an imported recording with their events and periods: those of time first, then the others.
+pub fn imported_samples(path: &Path) -> Result<Vec<EventSample>, FileError> {
+    look_into(path, |from, _| import::all_samples(from))
+}
+
+/// Reads of a recording what `look` wants, without letting it do more than being read.
+fn look_into<T>(
+    path: &Path,
+    look: impl FnOnce(&Connection, i64) -> Result<T, Trouble>,
+) -> Result<T, FileError> {
     let (connection, version) = open(path)?;
     // One transaction, so that all tables are of the same moment.
     let failed = |error: rusqlite::Error| FileError::reading(path, &error);
     connection.execute_batch("BEGIN").map_err(failed)?;
     let size_bytes = std::fs::metadata(path).map_or(0, |found| found.len());
-    let run = guard::restrain(&connection, size_bytes).and_then(|()| tables(&connection, version));
-    let run = run.map_err(|trouble| match trouble {
+    let found = guard::restrain(&connection, size_bytes).and_then(|()| look(&connection, version));
+    found.map_err(|trouble| match trouble {
         Trouble::Sqlite(error) => failed(error),
         Trouble::Content(detail) => FileError::Damaged { path: path.to_owned(), detail },
-    })?;
-    check(&run).map_err(|detail| FileError::Damaged { path: path.to_owned(), detail })?;
-    Ok(run)
+    })
 }
 
 /// Whether the file at `path` is a recording of any version; also where somebody holds it, or was killed writing it.
@@ -141,6 +154,7 @@ fn tables(from: &Connection, version: i64) -> Result<Run, Trouble> {
         loads: if version >= 3 { loads::read(from)? } else { LoadSamples::NotAsked },
         relief: relief::read(from)?,
         probes: probes::read(from)?,
+        import: import::read(from)?.map(Box::new),
         stacks: if has_data { data::read_stacks(from)? } else { Vec::new() },
         data: if has_data { data::read(from)? } else { Data::default() },
         slices: slices(from)?,
@@ -330,6 +344,10 @@ fn check(run: &Run) -> Result<(), String> {
     within("place", run.loads.taken().iter().map(|load| load.place.0).max(), run.places.len())?;
     within("module", run.relief.loops().iter().map(|found| found.module.0).max(), run.modules.len())?;
     within("place", run.samples.place.iter().map(|id| id.0).max(), run.places.len())?;
+    if let Some(import) = &run.import {
+        within("place", import.tallies.iter().map(|tally| tally.place.0).max(), run.places.len())?;
+        within("event", import.tallies.iter().map(|tally| tally.event).max(), import.events.len())?;
+    }
     let modules = run.places.iter().map(|place| place.module.0);
     let modules = modules.chain(run.functions.iter().map(|function| function.module.0));
     within("module", modules.chain(run.lines.iter().map(|line| line.module.0)).max(), run.modules.len())?;

@@ -5,6 +5,7 @@ use rusqlite::{Connection, params};
 use super::{
     Code, RecordedSample, about,
     data::{PendingData, json},
+    import::PendingImport,
     loads::PendingLoads,
     relief,
 };
@@ -27,6 +28,7 @@ pub(super) struct PendingRows {
     pub data: PendingData,
     pub loads: PendingLoads,
     pub relief: ReliefRecord,
+    pub import: PendingImport,
     pub remarks: Vec<String>,
 }
 
@@ -63,13 +65,18 @@ impl PendingRows {
         self.samples = Vec::new();
         self.slices = Vec::new();
         self.loads.samples = Vec::new();
+        self.import.drop_measured();
         self.data.drop_measured();
     }
 
     fn write_measured(&self, to: &Connection) -> rusqlite::Result<()> {
         let mut insert = to
             .prepare("INSERT INTO sample(time_ns, thread, cpu, place, address, stack) VALUES(?,?,?,?,?,?)")?;
-        for s in &self.samples {
+        let is_import = !self.import.of_samples.is_empty();
+        if is_import {
+            self.import.write_timed(to, &self.samples)?;
+        }
+        for s in self.samples.iter().filter(|_| !is_import) {
             let address = s.address.map(|address| address.get().cast_signed());
             insert.execute(params![s.time_ns.cast_signed(), s.thread, s.cpu, s.place, address, s.stack])?;
         }
@@ -83,6 +90,7 @@ impl PendingRows {
         }
         self.loads.write(to)?;
         relief::write(to, &self.relief)?;
+        self.import.write(to)?;
         let mut insert = to.prepare("INSERT INTO remark(text) VALUES(?)")?;
         self.remarks.iter().try_for_each(|text| insert.execute([text]).map(drop))
     }
@@ -99,6 +107,7 @@ impl PendingRows {
         self.data.clear();
         self.loads.clear();
         self.relief = ReliefRecord::NotAsked;
+        self.import.clear();
         self.remarks.clear();
     }
 }

@@ -189,6 +189,7 @@ fn run() -> Run {
             cost: ReliefCost { copies: 3, paused_ns: 9, longest_pause_ns: 4, page_faults: 2, copies_ns: 1 },
         },
         probes: probes(),
+        import: None,
         stacks: vec![vec![PlaceId(0), PlaceId(1)], vec![PlaceId(0)]],
         data: data(),
         slices: vec![Slice { thread: ThreadId(0), slice: 0, running_ns: 4, blocked_ns: 5, preempted_ns: 6 }],

@@ -8,6 +8,7 @@ use super::{
     FileError, OlderRecording,
     beside::RecordingFile,
     data::PendingData,
+    import::{self, EventSample},
     loads::PendingLoads,
     probes::add_probes,
     rows::{PendingRows, write_about, write_code},
@@ -16,6 +17,7 @@ use super::{
 use crate::{
     data::{Area, HeapBlock, HeapLog, Site, Variable},
     ids::{FunctionId, PlaceId, ProcessId, ThreadId},
+    import::ImportRecord,
     loads::LoadSample,
     probe::Probes,
     relief::ReliefRecord,
@@ -160,6 +162,32 @@ impl Writer {
         }
     }
 
+    /// What follows is imported: samples have events and periods, and there are others beside those of time.
+    pub fn begin_import(&mut self) -> Result<(), FileError> {
+        let made = self.connection.execute_batch(import::TABLES);
+        made.map_err(|error| FileError::writing(self.file.place(), &error))
+    }
+
+    /// A sample of time that is imported: of this event, with this period.
+    pub fn imported_sample(&mut self, sample: RecordedSample, event: u32, period: Option<u64>) {
+        if !self.stopped {
+            self.pending.samples.push(sample);
+            self.pending.import.of_samples.push((event, period));
+        }
+    }
+
+    /// A sample of an imported event that is no clock, or not of user mode.
+    pub fn event_sample(&mut self, sample: EventSample) {
+        if !self.stopped {
+            self.pending.import.samples.push(sample);
+        }
+    }
+
+    /// Where an imported recording comes from.
+    pub fn import(&mut self, record: ImportRecord) {
+        self.pending.import.record = Some(record);
+    }
+
     /// Loads were asked for: `refusal` says why they cannot be had, if so.
     pub fn loads_asked(&mut self, refusal: Option<&str>) {
         self.pending.loads.asked = Some(refusal.map(str::to_owned));
@@ -209,7 +237,10 @@ impl Writer {
 
     /// Enough waits to be worth a commit.
     pub fn is_laden(&self) -> bool {
-        self.pending.samples.len() > WAITING_SAMPLES || self.pending.data.blocks.len() > WAITING_BLOCKS
+        self.pending.samples.len() > WAITING_SAMPLES
+            || self.pending.import.samples.len() > WAITING_SAMPLES
+            || self.pending.loads.samples.len() > WAITING_SAMPLES
+            || self.pending.data.blocks.len() > WAITING_BLOCKS
     }
 
     /// How a thread spent a slice.
@@ -368,6 +399,10 @@ pub fn write(path: &Path, run: &Run) -> Result<(), FileError> {
     run.stacks.iter().enumerate().for_each(|(index, places)| writer.stack(numbered(index), places));
     writer.pending.data = PendingData::all(&run.data);
     writer.pending.relief = run.relief.clone();
+    if let Some(import) = &run.import {
+        writer.begin_import()?;
+        writer.import(ImportRecord::clone(import));
+    }
     writer.pending.loads = PendingLoads::all(&run.loads);
     let samples = &run.samples;
     for index in 0..samples.time_ns.len() {

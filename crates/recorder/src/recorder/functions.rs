@@ -16,7 +16,7 @@ impl Recorder {
         let mut refusals = BTreeSet::new();
         for (index, number) in self.modules.recorded().to_vec().into_iter().enumerate() {
             let known = self.modules.get(number);
-            let is_generated = known.about.kind == ModuleKind::Anonymous;
+            let is_generated = known.about.kind == ModuleKind::Anonymous && self.modules.are_live();
             let owner = known.pid.filter(|_| is_generated).and_then(|pid| u32::try_from(pid).ok());
             let names = owner.and_then(|pid| match PerfMap::open(Path::new("/"), pid) {
                 Ok(names) => names,

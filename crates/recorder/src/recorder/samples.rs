@@ -108,12 +108,12 @@ impl Recorder {
         });
     }
 
-    fn mapped(&self, pid: i32, ip: u64) -> Option<Mapped> {
+    pub(super) fn mapped(&self, pid: i32, ip: u64) -> Option<Mapped> {
         self.population.processes.get(&pid)?.space.at(ip).copied()
     }
 
     /// The place of an instruction pointer, made at its first sample.
-    fn place(&mut self, number: usize, pid: i32, mapped: Option<&Mapped>, ip: u64) -> KnownSpace {
+    pub(super) fn place(&mut self, number: usize, pid: i32, mapped: Option<&Mapped>, ip: u64) -> KnownSpace {
         let module = self.module(number, pid, mapped);
         let address = self.modules.address(number, mapped, ip);
         if let Some(known) = self.by_place.get(&(number, address)) {
@@ -121,12 +121,14 @@ impl Recorder {
         }
         let operand = match self.generated.iter().find(|code| code.holds(address)) {
             Some(code) => self.operands.find_in(number, code.start, || Some(&code.bytes), address),
+            // Finding functions takes time where files are large.
+            None if !self.has_registers => None,
             None => {
                 let image = self.modules.image(number, pid, mapped).filter(|image| image.is_x86_64());
                 let operand = image.and_then(|image| self.operands.find(number, image, address));
                 let has_no_file = self.modules.get(number).about.kind != ModuleKind::File
                     || self.modules.get(number).about.problem.is_some();
-                if let (true, Some(mapped)) = (has_no_file, mapped) {
+                if let (true, Some(mapped)) = (has_no_file && self.modules.are_live(), mapped) {
                     self.pages.copy(module, address, pid, ip, (mapped.start, mapped.end));
                 }
                 operand
@@ -155,7 +157,7 @@ impl Recorder {
     }
 
     /// The index of a call chain; none if the chain is the sampled place alone.
-    fn stack(&mut self, pid: i32, place: u32, chain: CallChain<'_>) -> Option<u32> {
+    pub(super) fn stack(&mut self, pid: i32, place: u32, chain: CallChain<'_>) -> Option<u32> {
         let mut places = std::mem::take(&mut self.chain);
         places.clear();
         places.push(place);
@@ -191,7 +193,7 @@ impl Recorder {
     }
 
     /// Notes the variable at an address.
-    fn touch(&mut self, pid: i32, address: u64) {
+    pub(super) fn touch(&mut self, pid: i32, address: u64) {
         let Some(spans) = self.spans(pid) else { return };
         let Some(process) = self.population.processes.get(&pid) else { return };
         let found = self.variables.touch(process.id, address, &spans, &mut self.modules, pid);

@@ -32,8 +32,11 @@ impl Recorder {
     pub(super) fn begin_thread(&mut self, pid: i32, tid: i32, at_ns: u64, doing: Doing) -> Option<u32> {
         let thread = self.population.thread(pid, tid, at_ns)?;
         self.writer.thread(thread.index, &thread.about);
-        self.slices.begin(thread.index, doing, at_ns);
-        Some(thread.index)
+        let index = thread.index;
+        if self.keeps_slices {
+            self.slices.begin(index, doing, at_ns);
+        }
+        Some(index)
     }
 
     pub(super) fn rename_thread(&mut self, tid: i32, name: &str) {

@@ -7,6 +7,7 @@ mod verdict;
 
 use analysis::{
     findings::{Findings, KnownLimits, Objects, StreamLimit, WaitLevel},
+    import::ImportFindings,
     listing::AnnotatedFunction,
     reading::Reading,
     surroundings::ProgramSurroundings,
@@ -52,6 +53,8 @@ pub struct RunPage<'a> {
     pub source_remark: Option<&'a str>,
     /// What went on around it, if that was probed.
     pub surroundings: Option<&'a ProgramSurroundings>,
+    /// Where it was imported from, if it was.
+    pub import: Option<&'a ImportFindings>,
     /// The run over time; without it no range can be selected.
     pub aggregate: Option<&'a Aggregate>,
 }
@@ -88,6 +91,7 @@ pub fn recording(
         sources: &texts,
         source_remark: remark.as_deref(),
         surroundings: Some(&reading.surroundings),
+        import: reading.import.as_ref(),
         aggregate: Some(&Aggregate::collect(&reading.findings, count, reading.samples(run))),
     })
 }

@@ -2,6 +2,7 @@
 
 use analysis::{
     findings::{Findings, Objects},
+    import::ImportFindings,
     reading::Reading,
     surroundings::ProgramSurroundings,
 };
@@ -14,11 +15,18 @@ pub struct RunDocument<'a> {
     findings: &'a Findings,
     objects: &'a Objects,
     surroundings: &'a ProgramSurroundings,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    import: Option<&'a ImportFindings>,
 }
 
 impl<'a> RunDocument<'a> {
     /// Of a recording that was read.
     pub fn new(reading: &'a Reading) -> Self {
-        Self { findings: &reading.findings, objects: &reading.objects, surroundings: &reading.surroundings }
+        Self {
+            findings: &reading.findings,
+            objects: &reading.objects,
+            surroundings: &reading.surroundings,
+            import: reading.import.as_ref(),
+        }
     }
 }

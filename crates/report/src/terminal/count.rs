@@ -48,7 +48,8 @@ fn heading(counts: &Counts, columns: usize) -> String {
     let times: Vec<f64> = counts.runs.iter().map(|run| run.elapsed_ns as f64).collect();
     let mean = times.iter().sum::<f64>() / times.len().max(1) as f64;
     let mut parts = vec![visible(&counts.target)];
-    if !times.is_empty() {
+    // Of counts that were imported it may not be known.
+    if mean > 0.0 {
         parts.push(time(mean).text().to_owned());
     }
     if times.len() > 1 {

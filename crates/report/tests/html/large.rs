@@ -61,6 +61,7 @@ pub fn large() -> String {
         sources: &pages::sources(),
         source_remark: None,
         surroundings: None,
+        import: None,
         aggregate: Some(&aggregate),
     })
 }

@@ -419,6 +419,7 @@ pub fn join(change: impl FnOnce(&mut Findings, &mut Objects, &mut Vec<AnnotatedF
         sources: &sources(),
         source_remark: None,
         surroundings: None,
+        import: None,
         aggregate: Some(&aggregate),
     })
 }

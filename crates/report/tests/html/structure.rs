@@ -128,6 +128,7 @@ fn a_run_of_which_little_is_known() {
         sources: &[],
         source_remark: None,
         surroundings: None,
+        import: None,
         aggregate: None,
     });
     check(&page);

@@ -12,7 +12,7 @@ use crate::{
     layout::conditions::{ConditionsSeen, noise_sentences},
     layout::figures::percent_text,
     layout::surroundings,
-    terminal::run::verdict::range,
+    terminal::{import, run::verdict::range},
 };
 
 const METHOD: [&str; 4] = [
@@ -33,6 +33,10 @@ pub(super) fn html(page: &RunPage<'_>) -> Html {
         element("h3").say("What stands behind this report").end(),
         facts(behind(findings).into_iter().chain(data(page)).chain(machine(page)).chain(probes(page))),
     ];
+    if let Some(import) = page.import {
+        content.push(element("h3").say("Imported").end());
+        content.push(list("notes", import::sentences(import)));
+    }
     if !findings.remarks.is_empty() {
         content.push(element("h3").say("Keep in mind").end());
         content.push(list("notes", findings.remarks.iter()));
