@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod events;
 pub mod kernels;
 pub mod models;
+pub mod predict;
 mod probing;
 pub mod profile;
 pub mod record;
@@ -16,6 +17,7 @@ pub mod recording;
 pub mod report;
 pub mod run;
 pub mod scenario;
+pub mod squeeze;
 pub mod topology;
 pub mod validate;
 
