@@ -89,6 +89,9 @@ pub struct SqueezePoint {
     /// paced stream, bytes per second. None if even the smallest is, or where it was not tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fits: Option<f64>,
+    /// The same of the other resource: of cache interference the fastest paced stream that is not harmed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_fits: Option<f64>,
     /// Bandwidth the interference drew by itself, bytes per second.
     pub drawn: Option<f64>,
     /// The same after casas2017 eq. 1, where misses were counted.

@@ -78,6 +78,7 @@ fn made_up(home: &Home) -> Option<()> {
         cache_left: Some(exact(if taken && kind == SqueezeKind::Storage { 1e7 } else { 2e7 })),
         bandwidth_left: Some(exact(if taken && kind == SqueezeKind::Bandwidth { 2e10 } else { 4e10 })),
         fits: None,
+        other_fits: None,
         drawn: None,
         drawn_by_misses: None,
         victims: Vec::new(),

@@ -19,6 +19,10 @@ pub struct Rung {
     pub left: Estimate,
     /// What it leaves of the other one, bytes per second or bytes, where that is known.
     pub other_left: Option<f64>,
+    /// The largest known program that it does not harm, and the largest that it does not harm by way of the other resource.
+    pub fits: Option<f64>,
+    /// See `fits`.
+    pub other_fits: Option<f64>,
 }
 
 /// The strengths of a kind, weakest first, with so many between each two that were calibrated. A strength that leaves no
@@ -44,7 +48,13 @@ pub fn rungs(profile: &SqueezeProfile, kind: SqueezeKind, between: usize) -> Vec
                 let parts = (1..=between).map(|part| part as f64 / (between + 1) as f64);
                 rungs.extend(parts.filter_map(|part| between_two(weaker, point, kind, part)));
             }
-            rungs.push(Rung { interference, left, other_left: point.left(other).map(|left| left.value) });
+            rungs.push(Rung {
+                interference,
+                left,
+                other_left: point.left(other).map(|left| left.value),
+                fits: point.fits,
+                other_fits: point.other_fits,
+            });
         }
         before = Some(point);
     }
@@ -74,10 +84,11 @@ fn between_two(weaker: &SqueezePoint, stronger: &SqueezePoint, kind: SqueezeKind
     let interference = stronger.interference?;
     let (more, less) = (left_of(weaker, kind)?, left_of(stronger, kind)?);
     let at = |a: f64, b: f64| a + (b - a) * part;
+    // Where between the two it lies is not known: its ends are theirs.
     let left = Estimate {
         value: at(more.value, less.value),
-        low: at(more.low, less.low),
-        high: at(more.high, less.high),
+        low: less.low,
+        high: more.high,
         samples: more.samples.min(less.samples),
     };
     let others = weaker.left(other(kind)).zip(stronger.left(other(kind)));
@@ -95,7 +106,7 @@ fn between_two(weaker: &SqueezePoint, stronger: &SqueezePoint, kind: SqueezeKind
             Interference { pause: pause_between(weaker, stronger, part)?, ..interference }
         }
     };
-    Some(Rung { interference, left, other_left })
+    Some(Rung { interference, left, other_left, fits: stronger.fits, other_fits: stronger.other_fits })
 }
 
 /// The pause that draws so far between what two strengths draw: time per byte grows evenly with it. Below the weakest there
@@ -135,6 +146,7 @@ pub(crate) mod tests {
                 40e9
             })),
             fits: None,
+            other_fits: None,
             drawn: Some(6e9 * step as f64),
             drawn_by_misses: None,
             victims: Vec::new(),

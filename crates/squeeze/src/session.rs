@@ -13,7 +13,8 @@ use machine::{
 use record::{
     run::Ending,
     squeeze::{
-        SCHEMA, SlowdownPoint, SqueezeCrash, SqueezeCurve, SqueezeEnd, SqueezeRun, SqueezedRun, TimedBy,
+        HarmVerdict, SCHEMA, SlowdownPoint, SqueezeCrash, SqueezeCurve, SqueezeEnd, SqueezeRun, SqueezedRun,
+        TimedBy,
     },
 };
 
@@ -240,6 +241,23 @@ impl<'a> SqueezeSession<'a> {
         slowdown::loss_at(points, whole, left).max(0.0)
     }
 
+    /// Whether a strength also harms programs by way of the other resource, of a size that this one may have: one that was
+    /// not harmed by a strength of the other kind is no larger than the largest known program that is not harmed there.
+    fn harms_otherwise(&self, tried: &TriedRung) -> bool {
+        let kind = other(tried.kind);
+        let others: Vec<&TriedRung> = self.tried.iter().filter(|other| other.kind == kind).collect();
+        let verdict = |tried: &TriedRung| {
+            slowdown::verdict(&tried.ratios, 0.0, self.plan.harm, self.subject.is_exact())
+        };
+        let unharmed = others.iter().rev().find(|tried| verdict(tried) == HarmVerdict::Harmless);
+        match (unharmed.and_then(|tried| tried.rung.fits), tried.rung.other_fits) {
+            (Some(largest), Some(spared)) => spared < largest,
+            // Harmed by every strength of the other kind: nothing is known of its size.
+            (None, Some(_)) => others.iter().any(|tried| verdict(tried) == HarmVerdict::Harmful),
+            _ => false,
+        }
+    }
+
     fn finish(self, facts: &SubjectFacts, profile: &SqueezeProfile) -> SqueezeRun {
         let spent_s = self.subject.now_s() - self.started_s;
         let exact = self.subject.is_exact();
@@ -280,12 +298,16 @@ impl<'a> SqueezeSession<'a> {
             .filter_map(|tried| {
                 let slowdown = slowdown::slowdown(&tried.ratios)?;
                 let elsewhere = self.elsewhere(tried);
+                let verdict = match slowdown::verdict(&tried.ratios, elsewhere, self.plan.harm, exact) {
+                    HarmVerdict::Harmful if self.harms_otherwise(tried) => HarmVerdict::Open,
+                    verdict => verdict,
+                };
                 Some(SlowdownPoint {
                     interference: tried.rung.interference,
                     left: tried.rung.left,
                     slowdown,
                     elsewhere,
-                    verdict: slowdown::verdict(&tried.ratios, elsewhere, self.plan.harm, exact),
+                    verdict,
                 })
             })
             .collect();

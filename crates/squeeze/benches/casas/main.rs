@@ -62,6 +62,11 @@ pub fn calibrated(
     victims: Vec<KnownVictim>,
 ) -> (SqueezeDomain, SqueezeProfile) {
     let domain = SqueezeDomain::of(&model.topology(), None, None).expect("a shared cache");
+    // What was calibrated once may be read again: `MEMWALL_SQUEEZE_PROFILE` names the file.
+    let kept = std::env::var_os("MEMWALL_SQUEEZE_PROFILE").map(std::path::PathBuf::from);
+    if let Some(text) = kept.as_ref().and_then(|path| std::fs::read_to_string(path).ok()) {
+        return (domain, serde_json::from_str(&text).expect("a squeeze profile"));
+    }
     let request = CalibrateSqueeze {
         victims,
         storage_form: form,
@@ -74,6 +79,9 @@ pub fn calibrated(
     let mut host = host(model, 1);
     let mut tell = |what: &str, share: f64| eprintln!("{:3.0} % {what}", share * 100.0);
     let profile = squeeze::calibrate(&mut host, &domain, &request, &mut tell, &NEVER).expect("calibrated");
+    if let Some(path) = kept {
+        std::fs::write(path, serde_json::to_string(&profile).expect("JSON")).expect("kept");
+    }
     (domain, profile)
 }
 
@@ -87,12 +95,13 @@ pub fn show(profile: &SqueezeProfile) {
                 value.map_or("–".to_owned(), |value| format!("{:.3}", value / unit))
             };
             println!(
-                "{kind}: {:?} left {} ({} to {}), fits {}; cache {} bandwidth {} drawn {}",
+                "{kind}: {:?} left {} ({} to {}), fits {} other {}; cache {} bandwidth {} drawn {}",
                 point.interference.map(|one| (one.form, one.threads, one.bytes_each.0, one.pause)),
                 show(left.map(|left| left.value), unit),
                 show(left.map(|left| left.low), unit),
                 show(left.map(|left| left.high), unit),
                 show(point.fits, unit),
+                show(point.other_fits, 1e9),
                 show(point.cache_left.map(|left| left.value), 1048576.0),
                 show(point.bandwidth_left.map(|left| left.value), 1e9),
                 show(point.drawn, 1e9),

@@ -135,6 +135,11 @@ pub fn print(model: &Model, seeds: std::ops::RangeInclusive<u64>) {
         let run = squeezed(model, &need.text, &domain, &profile, false);
         let (cache, cache_width) = judged(&run.storage, need.cache);
         let (bandwidth, bandwidth_width) = judged(&run.bandwidth, need.bandwidth);
+        if std::env::var_os("MEMWALL_SQUEEZE_POINTS").is_some() {
+            for point in run.storage.points.iter().chain(&run.bandwidth.points) {
+                eprintln!("  {point:?}");
+            }
+        }
         widths[0].extend(cache_width);
         widths[1].extend(bandwidth_width);
         all += 2;

@@ -29,6 +29,7 @@ impl SqueezeBench<'_> {
                 let mut point = self.point(&[interference], &victims)?;
                 let left = point.cache_left.map_or(0.0, |left| left.high);
                 point.fits = self.largest_set(&[interference], left)?;
+                point.other_fits = self.fastest_stream(&[interference])?;
                 points.push(point);
             }
         }

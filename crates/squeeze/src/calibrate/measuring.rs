@@ -118,6 +118,7 @@ impl<'a> SqueezeBench<'a> {
             cache_left: spread(found.iter().filter_map(|victim| victim.capacity)),
             bandwidth_left: Some(bandwidth_left),
             fits: None,
+            other_fits: None,
             drawn,
             drawn_by_misses: idle.beside.and_then(|beside| beside.by_misses_bytes_per_s()),
             victims: found,
