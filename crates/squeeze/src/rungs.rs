@@ -8,7 +8,7 @@ use machine::{
 
 /// Interference that leaves less than this share of the other resource is not used: what it costs there could not be told
 /// from what it is to cost.
-const OTHER_LEAST: f64 = 0.75;
+const OTHER_LEAST: f64 = 0.5;
 
 /// A strength and what it leaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -194,7 +194,7 @@ pub(crate) mod tests {
         let mut profile = profile();
         let many = |profile: &SqueezeProfile, kind| rungs(profile, kind, 1).len();
         profile.bandwidths[3].cache_left =
-            profile.bandwidths[3].cache_left.map(|left| Estimate { value: 14e6, ..left });
+            profile.bandwidths[3].cache_left.map(|left| Estimate { value: 9e6, ..left });
         assert_eq!(many(&profile, SqueezeKind::Bandwidth), 3);
         // One that takes nothing more than the one before.
         profile.storage[3].cache_left = profile.storage[2].cache_left;
