@@ -84,6 +84,9 @@ fn system(what: &'static str) -> impl Fn(std::io::Error) -> SqueezeError {
     move |source| SqueezeError::System { what, source }
 }
 
+/// How a copy ended, and its time in nanoseconds or why there is none.
+type FinishedCopy = (Ending, Result<f64, String>);
+
 /// One run that is under way.
 struct StartedCopy {
     pid: i32,
@@ -131,8 +134,8 @@ impl<'a> NativeProgram<'a> {
         Ok(Some((wall_ns, ending)))
     }
 
-    /// Runs all copies at once; how each ended, and its time in nanoseconds or why there is none.
-    fn run_copies(&mut self, first: bool) -> Result<Vec<(Ending, Result<f64, String>)>, SqueezeError> {
+    /// Runs all copies at once.
+    fn run_copies(&mut self, first: bool) -> Result<Vec<FinishedCopy>, SqueezeError> {
         let mut running = Vec::new();
         for number in 0..self.plan.copies.max(1) {
             running.push(self.start(number, first)?);
@@ -217,7 +220,7 @@ impl<'a> NativeProgram<'a> {
         }
     }
 
-    fn finished(&self, copy: StartedCopy) -> (Ending, Result<f64, String>) {
+    fn finished(&self, copy: StartedCopy) -> FinishedCopy {
         let (ending, at) = copy.ended.unwrap_or((Ending::Unknown, Instant::now()));
         let printed = copy.tee.map(Tee::finish);
         let time = match (&self.plan.metric, printed, copy.marks) {

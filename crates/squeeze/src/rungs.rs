@@ -84,11 +84,13 @@ fn between_two(weaker: &SqueezePoint, stronger: &SqueezePoint, kind: SqueezeKind
     let interference = stronger.interference?;
     let (more, less) = (left_of(weaker, kind)?, left_of(stronger, kind)?);
     let at = |a: f64, b: f64| a + (b - a) * part;
-    // Where between the two it lies is not known: its ends are theirs.
+    // Room in a cache falls evenly with what is held of it. What queues to memory do in between is not known: there the ends
+    // are those of the two.
+    let even = kind == SqueezeKind::Storage;
     let left = Estimate {
         value: at(more.value, less.value),
-        low: less.low,
-        high: more.high,
+        low: if even { at(more.low, less.low) } else { less.low },
+        high: if even { at(more.high, less.high) } else { more.high },
         samples: more.samples.min(less.samples),
     };
     let others = weaker.left(other(kind)).zip(stronger.left(other(kind)));

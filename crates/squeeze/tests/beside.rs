@@ -18,8 +18,7 @@ fn plan() -> RepeatPlan {
 
 /// A sixty-fourth of the paper's machine: 320 KiB of L3, eight cores.
 fn small() -> (Simulated, SqueezeDomain) {
-    let model = Model::builtin("sandy-bridge-ep-e5-2670").and_then(|model| Ok(model.scaled(64).unwrap()));
-    let model = model.expect("a model");
+    let model = Model::builtin("sandy-bridge-ep-e5-2670").expect("a model").scaled(64).expect("a part of it");
     let domain = SqueezeDomain::of(&model.topology(), None, None).expect("a shared cache");
     (Simulated::new(&model, 1).expect("a host"), domain)
 }

@@ -37,7 +37,7 @@ pub static NEVER: AtomicBool = AtomicBool::new(false);
 
 /// The machine, or a part of it.
 pub fn model(divisor: u32) -> Model {
-    Model::builtin(MODEL).and_then(|model| Ok(model.scaled(divisor).expect("a part of it"))).expect("a model")
+    Model::builtin(MODEL).expect("a model").scaled(divisor).expect("a part of it")
 }
 
 /// It as a host, with the kernels of this benchmark.

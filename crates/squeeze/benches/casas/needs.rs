@@ -114,14 +114,14 @@ pub fn squeezed(
     squeeze::session::squeeze(&mut subject, &facts, profile, &plan, &mut |_| {}).expect("squeezed")
 }
 
-/// Whether bounds hold a need, and how wide they are as a share of the whole if both ends are there.
-fn judged(curve: &SqueezeCurve, need: f64) -> (bool, Option<f64>) {
-    let Some(bounds) = curve.bounds else { return (true, None) };
+/// Whether bounds hold a need, if there are any, and how wide they are as a share of the whole if both ends are there.
+fn judged(curve: &SqueezeCurve, need: f64) -> (Option<bool>, Option<f64>) {
+    let Some(bounds) = curve.bounds else { return (None, None) };
     let holds =
         bounds.at_least.is_none_or(|low| need >= low) && bounds.at_most.is_none_or(|high| need <= high);
     let width =
         bounds.at_least.zip(bounds.at_most).zip(curve.whole).map(|((low, high), whole)| (high - low) / whole);
-    (holds, width)
+    (Some(holds), width)
 }
 
 pub fn print(model: &Model, seeds: std::ops::RangeInclusive<u64>) {
@@ -142,8 +142,9 @@ pub fn print(model: &Model, seeds: std::ops::RangeInclusive<u64>) {
         }
         widths[0].extend(cache_width);
         widths[1].extend(bandwidth_width);
-        all += 2;
-        held += usize::from(cache) + usize::from(bandwidth);
+        let given = [cache, bandwidth].into_iter().flatten();
+        all += given.clone().count();
+        held += given.filter(|holds| *holds).count();
         println!(
             "| {seed} | {} | {:.3} | {} | {:.1} | {} | {} |",
             need.name,
@@ -152,10 +153,11 @@ pub fn print(model: &Model, seeds: std::ops::RangeInclusive<u64>) {
             need.bandwidth / 1e9,
             shown(&run.bandwidth, 1e9),
             match (cache, bandwidth) {
-                (true, true) => "yes",
-                (false, true) => "not the cache",
-                (true, false) => "not the bandwidth",
-                (false, false) => "neither",
+                (Some(false), Some(false)) => "neither",
+                (Some(false), _) => "not the cache",
+                (_, Some(false)) => "not the bandwidth",
+                (None, None) => "nothing said",
+                _ => "yes",
             }
         );
     }

@@ -13,6 +13,8 @@ use super::{SqueezeError, measuring::SqueezeBench};
 const STEPS: u64 = 20;
 /// Empty operations between two reads of a paced stream, fastest first.
 const PAUSES: [u64; 12] = [0, 40, 50, 60, 75, 90, 110, 140, 180, 250, 350, 500];
+/// The same of reading what a core's own cache holds: long enough for the shared one to have forgotten it.
+const PRIVATE: VictimLength = VictimLength { warm_up: 4000, timed: 24_000 };
 /// Steps of an iteration of a chase.
 const CHASE_STEPS: u64 = 16;
 /// A slowdown below this is no harm.
@@ -25,6 +27,8 @@ const PACED: VictimLength = VictimLength { warm_up: 600, timed: 1200 };
 pub(super) struct AloneTimes {
     /// Nanoseconds of a step of a chase, by twentieths of the cache.
     chases: Vec<Option<f64>>,
+    /// Nanoseconds of a pass of the one that lives in caches of its own.
+    private: Option<f64>,
     /// Bytes per second, by pause.
     streams: Vec<Option<f64>>,
 }
@@ -36,10 +40,11 @@ impl SqueezeBench<'_> {
         let cache = self.domain.cache.0 as f64;
         let most = ((left / cache * STEPS as f64).ceil() as u64).clamp(1, STEPS);
         let least = (2.0 * self.domain.private.0 as f64 / cache * STEPS as f64).ceil() as u64;
-        // One that lives in caches of its own, and is driven out of them where the shared one has to hold all they do.
+        // One that lives in caches of its own, and is driven out of them where the shared one has to hold all they do. It reads
+        // as fast as it can, so that each line it loses costs it most.
         let private = (self.domain.private.0 / 2) as f64;
-        let alone = self.chase_alone(0, private, taken)?;
-        if self.chase(private)? / alone - 1.0 > HARM {
+        let alone = self.private_alone(taken)?;
+        if self.read_private()? / alone - 1.0 > HARM {
             return Ok(Some(0.0));
         }
         let mut harmed: Option<(f64, f64)> = None;
@@ -58,9 +63,9 @@ impl SqueezeBench<'_> {
     /// The fastest paced stream that these do not harm, bytes per second; none if even the slowest is.
     pub fn fastest_stream(&mut self, taken: &[Interference]) -> Result<Option<f64>, SqueezeError> {
         let mut harmed: Option<(f64, f64)> = None;
-        for index in 0..PAUSES.len() {
+        for (index, pause) in PAUSES.into_iter().enumerate() {
             let alone = self.stream_alone(index, taken)?;
-            let slowdown = alone / self.paced(PAUSES[index])? - 1.0;
+            let slowdown = alone / self.paced(pause)? - 1.0;
             if slowdown <= HARM {
                 return Ok(Some(crossing((alone, slowdown), harmed)));
             }
@@ -92,6 +97,25 @@ impl SqueezeBench<'_> {
         self.alone.streams[index] = Some(found);
         self.squeeze(taken)?;
         Ok(found)
+    }
+
+    fn private_alone(&mut self, taken: &[Interference]) -> Result<f64, SqueezeError> {
+        if let Some(known) = self.alone.private {
+            return Ok(known);
+        }
+        self.squeeze(&[])?;
+        let found = self.read_private()?;
+        self.alone.private = Some(found);
+        self.squeeze(taken)?;
+        Ok(found)
+    }
+
+    /// Nanoseconds of reading half of each core's own cache once, on all CPUs of the program.
+    fn read_private(&mut self) -> Result<f64, SqueezeError> {
+        let own = self.domain.own.clone();
+        let job = self.host.job("load", Bytes(self.domain.private.0 / 2 * own.len() as u64), &own)?;
+        let reading = self.host.watch_victim(&job, PRIVATE, &self.request.repeat, self.interrupt)?;
+        reading.measured.repeated.time_ns().map(|time| time.value).ok_or(SqueezeError::Interrupted)
     }
 
     /// Nanoseconds of a step of a chase.
