@@ -86,10 +86,12 @@ fn between_two(weaker: &SqueezePoint, stronger: &SqueezePoint, kind: SqueezeKind
     let at = |a: f64, b: f64| a + (b - a) * part;
     // Room in a cache falls evenly with what is held of it. What queues to memory do in between is not known: there the ends
     // are those of the two.
+    // Nor is what fits where nothing is taken.
     let even = kind == SqueezeKind::Storage;
+    let fits_known = even && weaker.interference.is_some();
     let left = Estimate {
         value: at(more.value, less.value),
-        low: if even { at(more.low, less.low) } else { less.low },
+        low: if fits_known { at(more.low, less.low) } else { less.low },
         high: if even { at(more.high, less.high) } else { more.high },
         samples: more.samples.min(less.samples),
     };
@@ -210,6 +212,10 @@ pub(crate) mod tests {
         let found = rungs(&profile, SqueezeKind::Storage, 0);
         assert_eq!((found[1].left.low, found[1].left.value), (9e6, 12e6));
         assert_eq!(rungs(&profile, SqueezeKind::Storage, 3).len(), 20);
+        // Between nothing and the weakest, what fits is that of the weakest; between two, in between.
+        let lows: Vec<f64> =
+            rungs(&profile, SqueezeKind::Storage, 1).iter().map(|rung| rung.left.low).collect();
+        assert_eq!(lows[..4], [16e6, 16e6, 12.5e6, 9e6]);
         // What harms even a program that needs nothing is not used.
         profile.storage[4].fits = Some(0.0);
         assert_eq!(rungs(&profile, SqueezeKind::Storage, 0).len(), 3);

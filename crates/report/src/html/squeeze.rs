@@ -13,7 +13,9 @@ use super::{
 use crate::{
     layout::plot::{Axis, Guide, PlottedQuantity, Scale},
     layout::prose::{counted, dotted},
-    terminal::squeeze::{bounds_sentence, class_sentence, ended, harm, ordered, resource, timed_by},
+    terminal::squeeze::{
+        HOW_OFTEN_RIGHT, bounds_sentence, class_sentence, ended, harm, ordered, resource, timed_by,
+    },
 };
 
 /// The page, as one file.
@@ -161,5 +163,5 @@ fn notes(run: &SqueezeRun) -> Vec<String> {
          (casas2017 §5.2).",
         run.harm * 100.0
     );
-    crashes.chain([rule]).chain(run.remarks.iter().cloned()).collect()
+    crashes.chain([rule, HOW_OFTEN_RIGHT.to_owned()]).chain(run.remarks.iter().cloned()).collect()
 }

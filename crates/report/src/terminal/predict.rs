@@ -30,7 +30,8 @@ pub fn text(predictions: &Predictions, columns: usize) -> String {
         QUIET,
         "• ",
         "From curves between measured strengths; losses of cache and bandwidth added up. How processes share a cache is \
-         taken to be in proportion to what they use.",
+         taken to be in proportion to what they use. On a simulated machine half the cache was predicted within 2 % in 4 of 4 \
+         cases, half the bandwidth up to 25 % too slow, and a mapping wrongly.",
         columns,
     );
     out
