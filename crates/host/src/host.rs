@@ -15,6 +15,7 @@ use machine::{
 use record::bench::{BackingPages, Work};
 
 use crate::{
+    beside::{VictimLength, VictimReading},
     meter::{Meter, MeteredPart, MeteredRun},
     noise::StealWatch,
     repeat::{RepeatPlan, Repeated},
@@ -140,6 +141,29 @@ pub trait Host {
         plan: &RepeatPlan,
         interrupt: &AtomicBool,
     ) -> Result<Loaded, HostError>;
+
+    /// Lets these run beside all that is measured from now on, each on CPUs of its own; none: nothing runs there any more.
+    /// On a real machine their data is touched and they are under way when this returns.
+    fn run_beside(&mut self, jobs: &[Job]) -> Result<(), HostError> {
+        match jobs.first() {
+            None => Ok(()),
+            Some(job) => {
+                Err(HostError::new(job.to_string(), "this machine runs nothing beside what it measures"))
+            }
+        }
+    }
+
+    /// Runs a job next to what [`Host::run_beside`] named.
+    fn watch_victim(
+        &mut self,
+        victim: &Job,
+        _length: VictimLength,
+        plan: &RepeatPlan,
+        interrupt: &AtomicBool,
+    ) -> Result<VictimReading, HostError> {
+        let measured = self.measure(victim, plan, interrupt)?;
+        Ok(VictimReading { measured, loads: None, beside: None, memory_bytes_per_s: None })
+    }
 
     /// Hands a line back and forth between two CPUs. One step of the chain is one way.
     fn ping_pong(

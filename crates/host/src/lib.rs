@@ -6,6 +6,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod bench;
+mod beside;
 pub mod clock;
 pub mod count;
 mod host;
@@ -23,4 +24,5 @@ pub mod statistics;
 pub mod timer;
 mod work_truth;
 
+pub use beside::{BesideTraffic, VictimLength, VictimLoads, VictimReading};
 pub use host::{Host, HostError, Loaded, Measured, PlanRun, PreparedPlan, RegionEntry, work_of};

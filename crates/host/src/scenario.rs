@@ -23,6 +23,7 @@ use record::{
 };
 use sim::pmu::{SampleRequest, SimulatedPmu, SimulatedSample};
 
+pub use pacing::StepPace;
 pub use placement::choose_cpus;
 
 use crate::{
@@ -140,10 +141,43 @@ pub fn run(
     run_metered(request, host, None, interrupt)
 }
 
+/// How steps are slowed down so that they move as much as asked, found while nothing else runs.
+pub fn find_pace(
+    request: &ScenarioJob<'_>,
+    host: &mut dyn Host,
+    interrupt: &AtomicBool,
+) -> Result<Vec<StepPace>, RunError> {
+    let failed = |error| failed(request, error);
+    let plan = plan(request, host.topology())?;
+    let nodes = placement::nodes(&plan, request.cpus, host.topology())?;
+    let mut prepared = host.prepare(plan, request.cpus, &nodes).map_err(failed)?;
+    pacing::pace(&mut *prepared, interrupt).map_err(failed)
+}
+
+/// Runs at a pace that was found before: whatever runs beside it now does not change how fast it tries to be.
+pub fn run_at_pace(
+    request: &ScenarioJob<'_>,
+    host: &mut dyn Host,
+    paces: &[StepPace],
+    interrupt: &AtomicBool,
+) -> Result<ScenarioRun, RunError> {
+    run_prepared(request, host, Some(paces), None, interrupt)
+}
+
 /// The same while a meter counts; looking for the pace of a step is not counted.
 pub fn run_metered(
     request: &ScenarioJob<'_>,
     host: &mut dyn Host,
+    meter: Option<&mut dyn Meter>,
+    interrupt: &AtomicBool,
+) -> Result<ScenarioRun, RunError> {
+    run_prepared(request, host, None, meter, interrupt)
+}
+
+fn run_prepared(
+    request: &ScenarioJob<'_>,
+    host: &mut dyn Host,
+    known: Option<&[StepPace]>,
     meter: Option<&mut dyn Meter>,
     interrupt: &AtomicBool,
 ) -> Result<ScenarioRun, RunError> {
@@ -157,7 +191,11 @@ pub fn run_metered(
     let used: CpuSet = request.cpus.iter().copied().collect();
     let steal = host.watch_steal(&used);
     let mut prepared = host.prepare(plan, request.cpus, &nodes).map_err(failed)?;
-    let paces = pacing::pace(&mut *prepared, interrupt).map_err(failed)?;
+    let paces = match known {
+        Some(known) => pacing::set(&mut *prepared, known).map(|()| known.to_vec()),
+        None => pacing::pace(&mut *prepared, interrupt),
+    };
+    let paces = paces.map_err(failed)?.into_iter().map(|known| known.pace).collect();
     let ran = metered(&mut *prepared, meter, interrupt).map_err(failed)?;
     let noise = Noise {
         wall_ns: ran.wall_ns,

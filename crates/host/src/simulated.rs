@@ -17,6 +17,7 @@ mod doctor;
 mod metered;
 mod placed_kernel;
 mod plan;
+mod victim;
 mod window;
 
 pub use crate::meter::{Conditions, Interruptions};
@@ -40,6 +41,7 @@ use sim::{
 };
 
 use crate::{
+    beside::{VictimLength, VictimReading},
     host::{Host, HostError, Loaded, Measured, PreparedPlan},
     meter::{Meter, MeteredPart, MeteredRun},
     repeat::{RepeatPlan, Repeated},
@@ -109,6 +111,8 @@ pub struct Simulated {
     units: u64,
     /// One machine for all hand-overs, which leave nothing behind that the next would meet.
     between_cores: Option<(Engine<MemorySystem>, u64)>,
+    /// Runs beside victims and plans.
+    beside: Vec<Job>,
 }
 
 impl Simulated {
@@ -122,7 +126,16 @@ impl Simulated {
     /// The same with these kernels and no others.
     pub fn with_kernels(model: &Model, catalogue: KernelCatalogue, seed: u64) -> Self {
         let (topology, model) = (model.topology(), Arc::new(model.clone()));
-        Self { model, topology, bank: None, catalogue, seed, units: 0, between_cores: None }
+        Self {
+            model,
+            topology,
+            bank: None,
+            catalogue,
+            seed,
+            units: 0,
+            between_cores: None,
+            beside: Vec::new(),
+        }
     }
 
     /// The same machine, with `pmu` as its PMU.
@@ -298,6 +311,21 @@ impl Host for Simulated {
             .map_err(|error| HostError::new(format!("{chase} against {load}"), error))
     }
 
+    fn run_beside(&mut self, jobs: &[Job]) -> Result<(), HostError> {
+        self.beside = jobs.to_vec();
+        Ok(())
+    }
+
+    fn watch_victim(
+        &mut self,
+        victim: &Job,
+        length: VictimLength,
+        _: &RepeatPlan,
+        interrupt: &AtomicBool,
+    ) -> Result<VictimReading, HostError> {
+        self.watched(victim, length, interrupt).map_err(|error| HostError::new(victim.to_string(), error))
+    }
+
     fn ping_pong(
         &mut self,
         from: u32,
@@ -326,7 +354,8 @@ impl Host for Simulated {
         nodes: &'h [Option<u32>],
     ) -> Result<Box<dyn PreparedPlan + 'h>, HostError> {
         let bank = self.bank.clone();
-        Ok(Box::new(plan::SimulatedPlan { plan, model: &self.model, cpus, nodes, bank }))
+        let beside = self.beside.clone();
+        Ok(Box::new(plan::SimulatedPlan { plan, model: &self.model, cpus, nodes, bank, beside }))
     }
 }
 

@@ -177,6 +177,9 @@ impl Buffer {
         unsafe { mprotect(start.as_ptr().cast(), mapped, MprotectFlags::READ | MprotectFlags::WRITE) }
             .map_err(refused)?;
         let advice = advise(start, mapped, placement.pages);
+        // A program that we start needs none of it; without this, threads that write here would pay for its copy.
+        // SAFETY: changes only what a fork does with the range, which is ours. Where it is refused, forks cost more.
+        let _ = unsafe { madvise(start.as_ptr().cast(), mapped, Advice::LinuxDontFork) };
         if let Some(node) = placement.node {
             bind(start, mapped, node)?;
         }

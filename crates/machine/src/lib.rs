@@ -19,6 +19,7 @@ pub mod profile;
 mod read;
 pub mod regular;
 pub mod source;
+pub mod squeezing;
 pub mod steal;
 pub mod store;
 pub mod topology;

@@ -50,6 +50,9 @@ pub struct Profile {
     /// Short probes of the last cache and memory, to compare those beside a program with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub probes: Vec<crate::probe::ProbeReading>,
+    /// How hard the machine can be squeezed; absent until `memwall squeeze --calibrate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub squeeze: Option<Box<crate::squeezing::SqueezeProfile>>,
     /// Where claim and measurement disagree, and what was noticed, in plain sentences.
     pub remarks: Vec<String>,
     /// Noise seen during the whole calibration.
@@ -78,6 +81,7 @@ impl Profile {
             core_to_core: Vec::new(),
             timer: None,
             probes: Vec::new(),
+            squeeze: None,
             remarks: Vec::new(),
             noise: None,
         }

@@ -101,7 +101,7 @@ impl Choice {
 }
 
 /// A model that comes with memwall, or a part of it: `tiny`, `haswell-ep-e5-2680v3/16`.
-fn builtin(name: &str) -> Result<Model, Failure> {
+pub fn builtin(name: &str) -> Result<Model, Failure> {
     let Some((name, divisor)) = name.split_once('/') else {
         return Model::builtin(name).map_err(Failure::usage);
     };

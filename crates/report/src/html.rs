@@ -11,6 +11,7 @@ mod hierarchy;
 mod markup;
 mod profile;
 mod run;
+mod squeeze;
 mod tables;
 mod validate;
 
@@ -18,4 +19,5 @@ pub use aggregate::{Aggregate, AggregateRow, MOST_CELLS, MOST_INTERVALS, MOST_RO
 pub use bench::bench;
 pub use profile::profile;
 pub use run::{RunPage, SourceFinder, SourceReading, SourceText, recording, run};
+pub use squeeze::squeeze;
 pub use validate::validate;

@@ -1,5 +1,6 @@
 //! This machine as a host: known work in pinned threads, timed.
 
+mod beside;
 mod metered;
 pub mod overheads;
 mod ping_pong;
@@ -28,6 +29,7 @@ use machine::{
 use record::bench::BackingPages;
 
 use crate::{
+    beside::{BesideTraffic, VictimLength, VictimReading},
     host::{Host, HostError, Loaded, Measured, PreparedPlan, work_of},
     meter::{Meter, MeteredPart, MeteredRun},
     noise::StealWatch,
@@ -71,6 +73,8 @@ pub struct Native {
     tsc: Option<Tsc>,
     /// Counts the jobs, so that each gets other pages.
     jobs: u64,
+    /// What runs beside all that is measured.
+    beside: Vec<beside::BesideWork>,
 }
 
 impl Native {
@@ -89,6 +93,7 @@ impl Native {
             started: Instant::now(),
             tsc: Tsc::find(source),
             jobs: 0,
+            beside: Vec::new(),
         }
     }
 
@@ -195,6 +200,30 @@ impl Host for Native {
             let drawn = loader.join().map_err(|_| HostError::new(load.to_string(), "its thread panicked"))?;
             Ok(Loaded { chase: measured?, drawn_bytes_per_s: drawn? })
         })
+    }
+
+    fn run_beside(&mut self, jobs: &[Job]) -> Result<(), HostError> {
+        // Those before end first: they may be on the same CPUs.
+        self.beside.clear();
+        self.beside = jobs.iter().map(beside::BesideWork::begin).collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
+    fn watch_victim(
+        &mut self,
+        victim: &Job,
+        _length: VictimLength,
+        plan: &RepeatPlan,
+        interrupt: &AtomicBool,
+    ) -> Result<VictimReading, HostError> {
+        let mut workload = prepare(victim)?;
+        let before: Vec<_> = self.beside.iter().map(beside::BesideWork::done).collect();
+        let measured = run(&mut workload, victim, plan, interrupt)?;
+        let rates = self.beside.iter().zip(&before).map(|(work, before)| work.bytes_per_s_since(before));
+        let described_bytes_per_s = rates.sum();
+        let beside =
+            (!self.beside.is_empty()).then_some(BesideTraffic { described_bytes_per_s, misses_per_s: None });
+        Ok(VictimReading { measured, loads: None, beside, memory_bytes_per_s: None })
     }
 
     fn ping_pong(

@@ -7,8 +7,22 @@ use record::scenario::ScenarioPace;
 
 use crate::host::{HostError, PreparedPlan};
 
+/// The pace of one step, as it was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepPace {
+    /// Index into the plan's steps.
+    pub step: usize,
+    /// How it is held.
+    pub pace: ScenarioPace,
+}
+
+/// Sets every step to a pace that was found before.
+pub fn set(prepared: &mut dyn PreparedPlan, paces: &[StepPace]) -> Result<(), HostError> {
+    paces.iter().try_for_each(|known| prepared.set_nops(known.step, known.pace.nops))
+}
+
 /// Slows down every step that has a rate. Steps that are interrupted stay as fast as they are.
-pub fn pace(prepared: &mut dyn PreparedPlan, interrupt: &AtomicBool) -> Result<Vec<ScenarioPace>, HostError> {
+pub fn pace(prepared: &mut dyn PreparedPlan, interrupt: &AtomicBool) -> Result<Vec<StepPace>, HostError> {
     let paced: Vec<(usize, f64)> = prepared
         .plan()
         .steps()
@@ -29,13 +43,14 @@ pub fn pace(prepared: &mut dyn PreparedPlan, interrupt: &AtomicBool) -> Result<V
         prepared.set_nops(step, found.nops)?;
         let plan = prepared.plan();
         let planned = &plan.steps()[step];
-        paces.push(ScenarioPace {
+        let pace = ScenarioPace {
             region: plan.regions()[planned.region].path.clone(),
             kernel: planned.kernel.name().to_owned(),
             asked_bytes_per_s,
             nops: found.nops,
             alone_bytes_per_s: asked_bytes_per_s * all_threads_ns * threads / found.ns_per_iteration,
-        });
+        };
+        paces.push(StepPace { step, pace });
     }
     Ok(paces)
 }

@@ -102,6 +102,16 @@ impl<'a> PlacedKernel<'a> {
         }
     }
 
+    /// How many threads it has.
+    pub fn threads(&self) -> usize {
+        self.job.cpus.len()
+    }
+
+    /// The package its first thread runs on.
+    pub fn first_package(&self) -> usize {
+        self.package(0)
+    }
+
     fn package(&self, thread: usize) -> usize {
         let (core, _) = place(self.model, self.job.cpus[thread]);
         core / self.model.cores_per_socket as usize
@@ -178,6 +188,23 @@ impl<'a> PlacedKernel<'a> {
                 }
                 let small = sizes[thread] <= self.model.l2.geometry.size.0;
                 pass * if small { WARM_UP_PASSES_SMALL } else { WARM_UP_PASSES }
+            })
+            .collect()
+    }
+
+    /// Instructions of each thread until its data, or as much of it as the caches hold, was touched: of random draws three
+    /// for each line, after which one line in twenty is still missing.
+    pub fn settling(&self) -> Vec<u64> {
+        let caches = cache_bytes(self.model);
+        let threads = self.counts.iter().zip(self.geometries());
+        threads
+            .map(|(counts, geometry)| {
+                let share = match self.first_pattern() {
+                    Some(StreamPattern::Drawn { element, .. }) => 3.0 * element as f64 / 64.0,
+                    _ => 1.0,
+                };
+                let held = caches as f64 / geometry.size.max(1) as f64;
+                (counts.instructions as f64 * share * held.min(1.0)) as u64
             })
             .collect()
     }
@@ -286,13 +313,15 @@ fn cache_bytes(model: &Model) -> u64 {
     }
 }
 
-/// Runs the windows of all groups together. Jobs of the outcome are in the order of the groups.
-pub(super) fn run(
-    engine: &mut Engine<MemorySystem>,
-    groups: &mut [ThreadGroup<'_>],
-    interrupt: &AtomicBool,
-) -> Result<EngineOutcome, EngineError> {
-    let mut windows: Vec<(usize, usize, bool, Window<'_, PlanSource<'_>>)> = Vec::new();
+/// The threads of a group for a while: core, hardware thread, whether in the background, and what runs.
+pub(super) type PlacedWindow<'w, 'a> = (usize, usize, bool, Window<'w, PlanSource<'a>>);
+
+/// The next part of every group.
+pub(super) fn windows<'w, 'a>(
+    groups: &'w mut [ThreadGroup<'a>],
+    interrupt: &'w AtomicBool,
+) -> Vec<PlacedWindow<'w, 'a>> {
+    let mut windows = Vec::new();
     for group in groups.iter_mut() {
         let threads = group.sources.iter_mut().zip(group.places.iter().zip(&group.limits));
         for (source, (&(core, thread), &limit)) in threads {
@@ -301,7 +330,12 @@ pub(super) fn run(
             windows.push((core, thread, group.background, window));
         }
     }
-    let mut jobs: Vec<engine::EngineJob<'_>> = windows
+    windows
+}
+
+/// The same as the engine takes them.
+pub(super) fn engine_jobs<'w>(windows: &'w mut [PlacedWindow<'_, '_>]) -> Vec<engine::EngineJob<'w>> {
+    windows
         .iter_mut()
         .map(|(core, thread, background, source)| engine::EngineJob {
             core: *core,
@@ -309,6 +343,14 @@ pub(super) fn run(
             background: *background,
             source,
         })
-        .collect();
-    engine.run(&mut jobs)
+        .collect()
+}
+
+/// Runs the windows of all groups together. Jobs of the outcome are in the order of the groups.
+pub(super) fn run(
+    engine: &mut Engine<MemorySystem>,
+    groups: &mut [ThreadGroup<'_>],
+    interrupt: &AtomicBool,
+) -> Result<EngineOutcome, EngineError> {
+    engine.run(&mut engine_jobs(&mut windows(groups, interrupt)))
 }

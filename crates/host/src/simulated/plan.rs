@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kernels::scenario::Plan;
+use kernels::{Job, scenario::Plan};
 use machine::model::Model;
 use record::bench::BackingPages;
 use sim::{
@@ -17,7 +17,8 @@ use sim::{
 
 use super::{
     SimulationError, pages,
-    placed_kernel::{page_size, place},
+    placed_kernel::{engine_jobs, page_size, place, windows as beside_windows},
+    victim::PlacedBeside,
     window::Window,
 };
 use crate::host::{HostError, PlanRun, PreparedPlan, RegionEntry};
@@ -34,6 +35,8 @@ pub(super) struct SimulatedPlan<'a> {
     pub nodes: &'a [Option<u32>],
     /// Counts whole runs, if anybody does.
     pub bank: Option<SharedBank>,
+    /// Runs beside whole runs, from before they begin until they end.
+    pub beside: Vec<Job>,
 }
 
 impl SimulatedPlan<'_> {
@@ -96,12 +99,16 @@ impl SimulatedPlan<'_> {
 
     fn run_all(&self, interrupt: &AtomicBool) -> Result<PlanRun, SimulationError> {
         let (placed, mut engine) = self.placed()?;
+        let beside = PlacedBeside::prepare(&self.beside, self.model, placed.end())?;
+        let mut groups = beside.settled(&mut engine, interrupt)?;
         self.bank.iter().for_each(|bank| engine.attach(bank.clone()));
         let mut sources = placed.sources();
         let mut windows: Vec<_> =
             sources.iter_mut().map(|source| Window::new(source, u64::MAX, interrupt)).collect();
         let windows = windows.iter_mut().enumerate();
+        let mut others = beside_windows(&mut groups, interrupt);
         let mut jobs: Vec<EngineJob<'_>> = windows.map(|(thread, source)| self.job(thread, source)).collect();
+        jobs.extend(engine_jobs(&mut others));
         let outcome = engine.run(&mut jobs)?;
         Ok(PlanRun {
             entries: sources.into_iter().map(entries).collect(),

@@ -11,6 +11,7 @@ use indicatif::ProgressBar;
 use machine::{
     CpuSet, Profile, Source, Topology,
     profile::Fingerprint,
+    squeezing::SqueezeProfile,
     store::{Keeping, Store},
 };
 
@@ -70,10 +71,11 @@ pub fn run(args: &CalibrateArgs, machine: &Target) -> Result<(), Failure> {
         store.check_writable().map_err(Failure::measurement)?;
     }
     let subject = CalibrateSubject::of(machine, args.seed)?;
-    if let Some(store) = &store {
+    let before = match &store {
         // One that cannot be read is not overwritten either.
-        store.load(&subject.fingerprint.id).map_err(Failure::measurement)?;
-    }
+        Some(store) => store.load(&subject.fingerprint.id).map_err(Failure::measurement)?,
+        None => None,
+    };
     let CalibrateSubject { mut host, topology, fingerprint, simulated, now } = subject;
     let request =
         CalibrateRequest { quick: args.quick, cpus: args.cpus.clone(), seed: args.seed, now, simulated };
@@ -83,6 +85,7 @@ pub fn run(args: &CalibrateArgs, machine: &Target) -> Result<(), Failure> {
         store: store.as_ref(),
         replace: args.replace,
         stays: None,
+        squeeze: before.and_then(|profile| profile.squeeze),
     };
     let profile =
         calibrate::calibrate(&mut *host, &topology, &fingerprint, &request, &mut watcher, &interrupt);
@@ -145,6 +148,8 @@ struct CalibrateWatcher<'a> {
     replace: bool,
     /// The better profile that was there.
     stays: Option<Box<Profile>>,
+    /// What 'memwall squeeze --calibrate' measured before, which this does not measure.
+    squeeze: Option<Box<SqueezeProfile>>,
 }
 
 impl Observer for CalibrateWatcher<'_> {
@@ -153,6 +158,7 @@ impl Observer for CalibrateWatcher<'_> {
     }
 
     fn keep(&mut self, profile: &Profile) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let profile = &Profile { squeeze: self.squeeze.clone(), ..profile.clone() };
         self.stays = match self.store {
             None => None,
             Some(store) if self.replace => {

@@ -10,6 +10,7 @@ pub mod events;
 pub mod import;
 pub mod kernels;
 pub mod models;
+pub mod predict;
 mod probing;
 pub mod profile;
 pub mod record;
@@ -17,6 +18,7 @@ pub mod recording;
 pub mod report;
 pub mod run;
 pub mod scenario;
+pub mod squeeze;
 pub mod topology;
 pub mod validate;
 

@@ -12,7 +12,7 @@ use std::{
     ffi::{CString, OsStr, OsString},
     io::{self, Read as _, Write as _},
     os::{
-        fd::{AsRawFd as _, OwnedFd, RawFd},
+        fd::{AsRawFd as _, BorrowedFd, OwnedFd, RawFd},
         unix::ffi::{OsStrExt as _, OsStringExt as _},
     },
     path::{Path, PathBuf},
@@ -142,6 +142,19 @@ impl LaunchedProgram {
 
     /// The same, with variables that are set beside our own environment, or instead of ours.
     pub fn fork_with(&self, mask: &SignalMask, variables: &[(OsString, OsString)]) -> io::Result<Child> {
+        self.fork_redirected(mask, variables, &[])
+    }
+
+    /// The same, with descriptors of ours in the place of others: each is a pair of ours and the number the program knows it
+    /// by, such as 1 for its output.
+    pub fn fork_redirected(
+        &self,
+        mask: &SignalMask,
+        variables: &[(OsString, OsString)],
+        redirected: &[(BorrowedFd<'_>, RawFd)],
+    ) -> io::Result<Child> {
+        let redirected: Vec<(RawFd, RawFd)> =
+            redirected.iter().map(|(ours, theirs)| (ours.as_raw_fd(), *theirs)).collect();
         let (gate_out, gate_in) = pipe_with(PipeFlags::CLOEXEC)?;
         let (error_out, error_in) = pipe_with(PipeFlags::CLOEXEC)?;
         let environment: Vec<CString> = std::env::vars_os()
@@ -159,6 +172,7 @@ impl LaunchedProgram {
             gate: gate_out.as_raw_fd(),
             gate_of_parent: gate_in.as_raw_fd(),
             errors: error_in.as_raw_fd(),
+            redirected: &redirected,
             mask,
         };
         // Keeps the function above in the program.
@@ -194,6 +208,7 @@ struct Prepared<'a> {
     gate: RawFd,
     gate_of_parent: RawFd,
     errors: RawFd,
+    redirected: &'a [(RawFd, RawFd)],
     mask: &'a SignalMask,
 }
 
@@ -217,6 +232,9 @@ impl Prepared<'_> {
                     // The parent is gone or gave up: nobody waits for the program.
                     _ => libc::_exit(126),
                 }
+            }
+            for &(ours, theirs) in self.redirected {
+                libc::dup2(ours, theirs);
             }
             let error = self.execute();
             libc::write(self.errors, (&raw const error).cast(), size_of::<i32>());

@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use machine::units::significant;
+
 use super::markup::{Html, element};
 use crate::layout::plot::{Axis, Guide, PlottedQuantity, range::AxisRange, shows};
 
@@ -208,6 +210,7 @@ fn with_unit(quantity: PlottedQuantity, value: f64) -> String {
         PlottedQuantity::Nanos => machine::units::nanos(value),
         PlottedQuantity::GbPerS => machine::units::gb_per_s(value * 1e9),
         PlottedQuantity::PerAccess => format!("{} per access", quantity.label(value)),
+        PlottedQuantity::Ratio => format!("{}×", significant(value, 3)),
     }
 }
 

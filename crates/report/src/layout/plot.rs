@@ -29,15 +29,19 @@ pub enum PlottedQuantity {
     GbPerS,
     /// Events per load or store.
     PerAccess,
+    /// Times of something else.
+    Ratio,
 }
 
 impl PlottedQuantity {
     pub(crate) fn label(self, value: f64) -> String {
         match self {
             Self::Bytes => Bytes(value.round() as u64).to_string(),
-            Self::Nanos | Self::GbPerS | Self::PerAccess if value >= 1e3 => format!("{value:.0}"),
+            Self::Nanos | Self::GbPerS | Self::PerAccess | Self::Ratio if value >= 1e3 => {
+                format!("{value:.0}")
+            }
             // Ticks are 1, 2 or 5 times a power of ten: one digit says it all, unless steps are linear.
-            Self::Nanos | Self::GbPerS | Self::PerAccess => {
+            Self::Nanos | Self::GbPerS | Self::PerAccess | Self::Ratio => {
                 let text = significant(value, 3);
                 if text.contains('.') {
                     text.trim_end_matches('0').trim_end_matches('.').to_owned()

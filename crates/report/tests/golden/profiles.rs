@@ -120,6 +120,7 @@ pub fn guest() -> Profile {
         timer: None,
         core_to_core: vec![CoreToCore { from: 0, to: 1, latency_ns: about(58.3) }],
         probes: Vec::new(),
+        squeeze: None,
         remarks: vec![
             "L3 claims 260 MiB; one core can use about 10 MiB of it: size data to the measured number, other guests \
              share the rest."

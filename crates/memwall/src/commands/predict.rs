@@ -1,0 +1,149 @@
+//! `memwall predict`: what measured curves say about machines with less, and about programs side by side.
+
+use std::path::{Path, PathBuf};
+
+use machine::{
+    Bytes,
+    regular::{self, LARGEST_RESULT},
+};
+use record::{
+    predict::{Predictions, SCHEMA},
+    squeeze::SqueezeRun,
+};
+use squeeze::predict::{self, Amount, SmallerMachine};
+
+use super::squeeze::KeptProfile;
+use crate::{
+    failure::Failure,
+    forms::{Forms, Screen},
+    target::{self, Target},
+};
+
+/// Say from measured curves how fast programs are with less cache or bandwidth, or beside each other
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct PredictArgs {
+    /// What 'memwall squeeze --json=FILE' wrote; two of them share a socket
+    #[arg(value_name = "FILE", required = true, num_args = 1..=2)]
+    runs: Vec<PathBuf>,
+    /// A machine with so much cache, such as 8M or 50%
+    #[arg(long, value_name = "SIZE|PERCENT", value_parser = cache)]
+    cache: Option<Amount>,
+    /// A machine with so much bandwidth, such as 20GB/s or 50%
+    #[arg(long, value_name = "RATE|PERCENT", value_parser = bandwidth)]
+    bandwidth: Option<Amount>,
+    /// The machine of a model that was calibrated with 'memwall squeeze --calibrate', such as sim:tiny
+    #[arg(long, value_name = "MACHINE", conflicts_with_all = ["cache", "bandwidth"])]
+    machine: Option<String>,
+    /// So many processes of the program on a socket, such as 1,2,4: which is best, and why
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    map: Vec<usize>,
+    #[command(flatten)]
+    forms: Forms,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  memwall squeeze --curves --json=app.json -- ./app
+  memwall predict app.json --cache 8M --bandwidth 50%   on a machine with less
+  memwall predict app.json other.json                   both on one socket
+  memwall predict app.json --map 1,2,4                  how many of it to put on a socket
+
+Nothing is said beyond the strengths that were measured.
+
+Schema of --json: memwall.predict/1.";
+
+fn percent(text: &str) -> Option<Result<Amount, String>> {
+    let number = text.strip_suffix('%')?.trim();
+    let share = number.parse::<f64>().ok().filter(|share| *share > 0.0 && *share <= 100.0);
+    Some(
+        share
+            .map(|share| Amount::Share(share / 100.0))
+            .ok_or_else(|| format!("{text} is no share; write 50%")),
+    )
+}
+
+fn cache(text: &str) -> Result<Amount, String> {
+    percent(text).unwrap_or_else(|| {
+        text.parse::<Bytes>().map(|bytes| Amount::Absolute(bytes.0 as f64)).map_err(|error| error.to_string())
+    })
+}
+
+fn bandwidth(text: &str) -> Result<Amount, String> {
+    percent(text).unwrap_or_else(|| {
+        let number = text.strip_suffix("GB/s").unwrap_or("").trim();
+        let rate = number.parse::<f64>().ok().filter(|rate| *rate > 0.0);
+        rate.map(|rate| Amount::Absolute(rate * 1e9)).ok_or_else(|| format!("{text}: write 20GB/s or 50%"))
+    })
+}
+
+/// Reads, predicts and prints.
+pub fn run(args: &PredictArgs) -> Result<(), Failure> {
+    args.forms.check(&[])?;
+    let runs = args.runs.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+    let mut answers = Vec::new();
+    let smaller = match &args.machine {
+        Some(name) => machine_of(name)?,
+        None => SmallerMachine { cache: args.cache, bandwidth: args.bandwidth },
+    };
+    if smaller != SmallerMachine::default() {
+        answers.extend(runs.iter().map(|run| predict::on_smaller(run, smaller)));
+    }
+    if let [one, other] = runs.as_slice() {
+        answers.extend(predict::side_by_side(one, other));
+    }
+    let mut best = None;
+    if !args.map.is_empty() {
+        let (mapped, found) = predict::best_mapping(&runs[0], &args.map);
+        answers.extend(mapped);
+        best = found;
+    }
+    if answers.is_empty() {
+        return Err(Failure::Usage(
+            "predict what? add --cache, --bandwidth, --machine, --map, or a second program to share the socket"
+                .to_owned(),
+        ));
+    }
+    let programs = runs.iter().map(|run| run.program.clone()).collect();
+    let predictions = Predictions { schema: SCHEMA.to_owned(), programs, answers, best };
+    let refused = predictions.answers.iter().all(|answer| answer.slowdown.is_none());
+    args.forms
+        .give(Screen::Out, &predictions, |columns| report::terminal::predict::text(&predictions, columns))?;
+    if refused {
+        return Err(Failure::Measurement("nothing can be predicted from these curves".to_owned()));
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<SqueezeRun, Failure> {
+    let bad = |why: String| {
+        Failure::Usage(format!("{}: {why}; 'memwall squeeze --json=FILE' writes one", path.display()))
+    };
+    let text = regular::read_text(path, LARGEST_RESULT).map_err(|error| bad(error.to_string()))?;
+    let run: SqueezeRun =
+        serde_json::from_str(&text).map_err(|error| bad(format!("not the result of a squeeze: {error}")))?;
+    if run.schema != record::squeeze::SCHEMA {
+        return Err(bad(format!("schema '{}' is not known", run.schema)));
+    }
+    Ok(run)
+}
+
+/// What a calibrated machine has.
+fn machine_of(name: &str) -> Result<SmallerMachine, Failure> {
+    let target = match name.strip_prefix("sim:") {
+        Some(model) => Target::Simulated(Box::new(target::builtin(model)?)),
+        None if name == "native" => Target::Native,
+        None => return Err(Failure::Usage(format!("--machine {name}: write native or sim:NAME"))),
+    };
+    let kept = KeptProfile::of(&target)?;
+    let squeeze = kept.squeeze().ok_or_else(|| {
+        Failure::Measurement(format!(
+            "{name} is not calibrated: 'memwall squeeze --calibrate --on {name}' does that"
+        ))
+    })?;
+    let whole = |kind| squeeze.whole(kind).map(Amount::Absolute);
+    Ok(SmallerMachine {
+        cache: whole(machine::squeezing::SqueezeKind::Storage),
+        bandwidth: Some(Amount::Absolute(squeeze.bandwidth)),
+    })
+}

@@ -1,0 +1,148 @@
+//! `memwall squeeze --calibrate`.
+
+use host::{Host, native::Native, repeat::RepeatPlan, simulated::Simulated};
+use kernels::draw::Distribution;
+use machine::{Profile, Source, Topology};
+use squeeze::{CalibrateSqueeze, SqueezeError, recipe::SqueezeDomain, victims::KnownVictim};
+
+use super::{FormChoice, KeptProfile, SqueezeArgs};
+use crate::{failure::Failure, forms::Screen, interrupt, progress, target::Target, trust};
+
+/// Seconds for one victim of a real machine, and how precise it has to be.
+const VICTIM_NS: f64 = 4e8;
+const VICTIM_PRECISION: f64 = 0.01;
+/// Data of victims, in times of the cache, as in casas2017 §3.2.3: 30 to 74 MB beside 20.
+const TIMES: [f64; 3] = [1.5, 2.6, 3.7];
+
+/// Which strengths and victims a calibration takes.
+#[derive(clap::Args)]
+#[command(next_help_heading = "With --calibrate")]
+pub struct Strengths {
+    /// How interference is made: as casas2017 does it, or in whatever form takes the most
+    #[arg(long, value_enum, default_value_t = FormChoice::Strongest)]
+    form: FormChoice,
+    /// Strengths of each kind
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=20))]
+    steps: u8,
+    /// Ask victims of all fifteen distributions and three rates of access, instead of some
+    #[arg(long)]
+    all_victims: bool,
+    /// Measure and print, keep nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Measures, keeps and prints.
+pub fn run(args: &SqueezeArgs, machine: &Target) -> Result<(), Failure> {
+    let kept = KeptProfile::of(machine)?;
+    if !args.strengths.dry_run {
+        // Said now, not after minutes of measuring.
+        kept.store.check_writable().map_err(Failure::measurement)?;
+    }
+    let (mut host, topology, now, name) = subject(machine, args.seed)?;
+    let domain = domain(args, &topology, &kept)?;
+    let request = CalibrateSqueeze {
+        victims: victims(args.strengths.all_victims),
+        storage_form: args.strengths.form.storage(),
+        bandwidth_form: args.strengths.form.bandwidth(),
+        steps: usize::from(args.strengths.steps),
+        repeat: RepeatPlan::within(VICTIM_NS, VICTIM_PRECISION),
+        seed: args.seed,
+        now,
+    };
+    let interrupt = interrupt::flag()?;
+    let bar = progress::filling();
+    let mut tell = |what: &str, fraction: f64| progress::fill(&bar, fraction, what);
+    let calibrated = squeeze::calibrate(&mut *host, &domain, &request, &mut tell, &interrupt);
+    bar.finish_and_clear();
+    let mut calibrated = calibrated.map_err(failure)?;
+    if let Some(remark) = unmeasured(&kept, &domain, machine) {
+        calibrated.remarks.push(remark);
+    }
+    let mut profile = kept.profile.clone().unwrap_or_else(|| Profile {
+        fingerprint: kept.fingerprint.clone(),
+        simulated: match machine {
+            Target::Simulated(model) => Some(model.name.clone()),
+            Target::Native => None,
+        },
+        measured_at: now,
+        ..Profile::unmeasured()
+    });
+    profile.squeeze = Some(Box::new(calibrated.clone()));
+    if !args.strengths.dry_run {
+        kept.store.save(&profile).map_err(Failure::measurement)?;
+    }
+    args.forms.give(Screen::Out, &profile, |columns| {
+        report::terminal::squeeze::calibration(&calibrated, &name, columns)
+    })
+}
+
+/// What is measured on, what it claims, the time, and its name.
+fn subject(machine: &Target, seed: u64) -> Result<(Box<dyn Host>, Topology, u64, String), Failure> {
+    match machine {
+        Target::Native => {
+            let source = Source::live();
+            let host = Native::new(&source, seed).map_err(Failure::measurement)?;
+            Ok((Box::new(host), Topology::read(&source), trust::now(), "this machine".to_owned()))
+        }
+        Target::Simulated(model) => {
+            let host = Simulated::new(model, seed).map_err(Failure::measurement)?;
+            Ok((Box::new(host), model.topology(), 0, format!("simulated {}", model.name)))
+        }
+    }
+}
+
+fn domain(args: &SqueezeArgs, topology: &Topology, kept: &KeptProfile) -> Result<SqueezeDomain, Failure> {
+    let claimed = SqueezeDomain::of(topology, args.cpus.as_ref(), None);
+    let claimed = claimed.ok_or_else(|| Failure::measurement(SqueezeError::NoSharedCache))?;
+    if claimed.spare.is_empty() {
+        return Err(Failure::Measurement(format!(
+            "this machine cannot be squeezed: of {} cores around its L{} none is spare for interference; what would do: at \
+             least four cores around one last-level cache, or --on sim:NAME",
+            claimed.cpus.len(),
+            claimed.level
+        )));
+    }
+    let usable = kept.usable(claimed.level);
+    SqueezeDomain::of(topology, args.cpus.as_ref(), usable)
+        .ok_or_else(|| Failure::measurement(SqueezeError::NoSharedCache))
+}
+
+fn unmeasured(kept: &KeptProfile, domain: &SqueezeDomain, machine: &Target) -> Option<String> {
+    let native = matches!(machine, Target::Native);
+    (native && kept.usable(domain.level).is_none()).then(|| {
+        format!(
+            "What one core can use of the L{} was not measured, so its claim of {} was taken; 'memwall calibrate' first \
+             makes strengths fit better.",
+            domain.level, domain.claimed
+        )
+    })
+}
+
+/// Those of the paper, or some of them.
+fn victims(all: bool) -> Vec<KnownVictim> {
+    if all {
+        let each = Distribution::ALL.iter().enumerate();
+        return each
+            .flat_map(|(index, distribution)| {
+                [1, 10, 100].map(|additions| KnownVictim {
+                    distribution: *distribution,
+                    additions,
+                    times: TIMES[index % TIMES.len()],
+                })
+            })
+            .collect();
+    }
+    [(Distribution::Uni, 1), (Distribution::Norm6, 1), (Distribution::Exp6, 10), (Distribution::Tri2, 10)]
+        .into_iter()
+        .map(|(distribution, additions)| KnownVictim { distribution, additions, times: TIMES[1] })
+        .collect()
+}
+
+/// A request that makes no sense is told from one that failed.
+pub fn failure(error: SqueezeError) -> Failure {
+    match error {
+        SqueezeError::Program { .. } | SqueezeError::Metric(_) => Failure::usage(error),
+        _ => Failure::measurement(error),
+    }
+}

@@ -1,0 +1,275 @@
+//! `memwall squeeze -- PROGRAM`, and a scenario in its place.
+
+use std::{ffi::OsString, path::PathBuf, process::ExitCode};
+
+use host::{Host, native::Native, scenario::ScenarioJob, simulated::Simulated};
+use indicatif::ProgressBar;
+use machine::{
+    CpuSet, Source,
+    squeezing::{SqueezeKind, SqueezeProfile},
+};
+use record::{
+    run::Ending,
+    squeeze::{SqueezeRun, TimedBy},
+};
+use squeeze::{
+    native::{NativeProgram, PrintedValue, ProgramMetric, ProgramPlan},
+    scenario::ScenarioSubject,
+    session::{MOST_ROUNDS, SessionPlan, SessionProgress, SqueezeSubject, SubjectFacts},
+};
+
+use super::{KeptProfile, SqueezeArgs, calibrating::failure};
+use crate::{failure::Failure, forms::Screen, interrupt, output, progress, target::Target};
+
+/// Seconds for all runs unless more are asked for.
+pub const BUDGET_S: f64 = 300.0;
+/// Runs shorter than this are mostly starting and ending.
+const SHORT_NS: f64 = 1e8;
+
+/// What a program's time is.
+#[derive(clap::Args)]
+#[command(next_help_heading = "What is timed")]
+pub struct Timing {
+    /// Take the number that the program prints: the first group of this pattern, last match
+    #[arg(long, value_name = "REGEX")]
+    metric_regex: Option<String>,
+    /// What that number is
+    #[arg(long, value_enum, default_value_t = PrintedKind::Rate, requires = "metric_regex")]
+    metric_is: PrintedKind,
+    /// Time from the first line 'begin' to the last line 'end' that the program writes to the file $MEMWALL_MARKS
+    #[arg(long, conflicts_with = "metric_regex")]
+    marks: bool,
+    /// What the program reads; nothing unless given
+    #[arg(long, value_name = "FILE")]
+    input: Option<PathBuf>,
+    /// Show the output of every run, not only of the first
+    #[arg(long)]
+    all_output: bool,
+    /// Run so many copies at once, on CPUs of their own, and give bounds for each
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    copies: u16,
+    /// Of a scenario, time this region only
+    #[arg(long, value_name = "REGION")]
+    region: Option<String>,
+    /// Set a value the scenario declares, such as w=512K; may be given several times
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    set: Vec<String>,
+    /// Divide the size of every buffer of the scenario by this
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    scale: u64,
+}
+
+/// What a printed number is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum PrintedKind {
+    /// More is faster.
+    Rate,
+    /// Less is faster.
+    Time,
+}
+
+/// Squeezes and prints.
+pub fn run(args: &SqueezeArgs, machine: &Target) -> Result<ExitCode, Failure> {
+    let kept = KeptProfile::of(machine)?;
+    let Some(profile) = kept.squeeze() else {
+        let on = match machine {
+            Target::Native => String::new(),
+            Target::Simulated(model) => format!(" --on sim:{}", model.name),
+        };
+        return Err(Failure::Measurement(format!(
+            "what interference takes here is not known yet: 'memwall squeeze --calibrate{on}' measures it once"
+        )));
+    };
+    if SqueezeKind::ALL.iter().all(|kind| profile.refusal(*kind).is_some()) {
+        let why: Vec<&str> = profile.refusals.iter().map(|(_, why)| why.as_str()).collect();
+        return Err(Failure::Measurement(format!("this machine cannot be squeezed: {}", why.join("; "))));
+    }
+    let plan = SessionPlan {
+        harm: args.harm / 100.0,
+        budget_s: matches!(machine, Target::Native).then_some(args.budget),
+        seed: args.seed,
+        kinds: SqueezeKind::ALL.to_vec(),
+        whole_curves: args.curves,
+    };
+    match (&args.scenario, args.command.is_empty(), machine) {
+        (Some(name), true, _) => scenario(args, name, machine, profile, &plan),
+        (None, false, Target::Native) => program(args, profile, &plan),
+        (None, false, Target::Simulated(_)) => Err(Failure::Usage(
+            "a simulated machine runs scenarios: write the name of one instead of a program ('memwall scenario --list')"
+                .to_owned(),
+        )),
+        (Some(_), false, _) => Err(Failure::Usage("a scenario or a program, not both".to_owned())),
+        (None, true, _) => Err(Failure::Usage(
+            "squeeze what? write -- PROGRAM, a scenario, or --calibrate to measure the machine".to_owned(),
+        )),
+    }
+}
+
+/// The CPUs of the program and those of the interference.
+fn cpus(args: &SqueezeArgs, profile: &SqueezeProfile) -> Result<(CpuSet, Vec<u32>), Failure> {
+    let spare: Vec<u32> = profile.spare.iter().collect();
+    let own = match &args.cpus {
+        None => profile.domain.difference(&profile.spare),
+        Some(own) if own.intersection(&profile.spare).is_empty() => own.clone(),
+        Some(own) => {
+            return Err(Failure::Usage(format!(
+                "--cpus {own}: interference was calibrated on CPUs {}; name others, or calibrate with the same --cpus",
+                profile.spare
+            )));
+        }
+    };
+    Ok((own, spare))
+}
+
+fn program(args: &SqueezeArgs, profile: &SqueezeProfile, plan: &SessionPlan) -> Result<ExitCode, Failure> {
+    let (own, spare) = cpus(args, profile)?;
+    let (metric, timed_by) = metric(&args.timing)?;
+    let mut host = Native::new(&Source::live(), args.seed).map_err(Failure::measurement)?;
+    let copies = usize::from(args.timing.copies);
+    let program_plan = ProgramPlan {
+        command: args.command.clone(),
+        cpus: own.clone(),
+        spare,
+        metric,
+        input: args.timing.input.clone(),
+        all_output: args.timing.all_output,
+        copies,
+    };
+    let mut subject = NativeProgram::find(&mut host, program_plan).map_err(failure)?;
+    let Some((wall_ns, ending)) = subject.first_run().map_err(failure)? else {
+        return Err(Failure::Measurement("interrupted before anything was measured".to_owned()));
+    };
+    let code = match ending {
+        Ending::Exited(code) => (code & 0xff) as u8,
+        Ending::Signalled(signal) => {
+            return Err(Failure::Measurement(format!(
+                "the program was killed by signal {signal} without any interference"
+            )));
+        }
+        Ending::Detached | Ending::Unknown => 0,
+    };
+    say_cost(wall_ns, plan, profile);
+    let facts = SubjectFacts {
+        program: words(&args.command),
+        simulated: None,
+        timed_by,
+        cpus: own,
+        processes: copies,
+    };
+    let mut run = squeezed(&mut subject, &facts, profile, plan)?;
+    if wall_ns < SHORT_NS {
+        run.remarks.push(format!(
+            "One run takes {}: much of that is starting and ending. A longer one tells more.",
+            machine::units::nanos(wall_ns)
+        ));
+    }
+    give(args, &run, Screen::BesideProgram)?;
+    Ok(ExitCode::from(code))
+}
+
+fn metric(timing: &Timing) -> Result<(ProgramMetric, TimedBy), Failure> {
+    if timing.marks {
+        return Ok((ProgramMetric::Marks, TimedBy::Marks));
+    }
+    let Some(pattern) = &timing.metric_regex else { return Ok((ProgramMetric::Wall, TimedBy::Wall)) };
+    let is_rate = timing.metric_is == PrintedKind::Rate;
+    let value = PrintedValue::new(pattern, is_rate)
+        .map_err(|error| Failure::Usage(format!("--metric-regex {pattern}: {error}")))?;
+    let pattern = pattern.clone();
+    let timed_by = if is_rate { TimedBy::PrintedRate(pattern) } else { TimedBy::PrintedTime(pattern) };
+    Ok((ProgramMetric::Printed(value), timed_by))
+}
+
+fn words(command: &[OsString]) -> String {
+    command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}
+
+/// What it may cost, before it begins.
+fn say_cost(wall_ns: f64, plan: &SessionPlan, profile: &SqueezeProfile) {
+    let kinds = SqueezeKind::ALL.iter().filter(|kind| profile.refusal(**kind).is_none()).count();
+    let wall_s = wall_ns / 1e9;
+    // Full strength, and some four halvings, each decided at one of the first looks or the last.
+    let most = MOST_ROUNDS * (kinds + 1) * 5;
+    let allowed = plan.budget_s.map_or(most, |budget| ((budget / wall_s) as usize).min(most));
+    let least = squeeze::slowdown::LEAST_ROUNDS * (kinds + 1);
+    let few = if allowed < least { "; that is too few for an interval: --budget allows more" } else { "" };
+    output::say(&format!(
+        "one run takes {}; {least} to {allowed} runs follow, {} to {} in all (--budget {:.0}){few}",
+        machine::units::nanos(wall_ns),
+        machine::units::nanos(least.min(allowed) as f64 * wall_ns),
+        machine::units::nanos(allowed as f64 * wall_ns),
+        plan.budget_s.unwrap_or(f64::NAN),
+    ));
+}
+
+fn squeezed(
+    subject: &mut dyn SqueezeSubject,
+    facts: &SubjectFacts,
+    profile: &SqueezeProfile,
+    plan: &SessionPlan,
+) -> Result<SqueezeRun, Failure> {
+    let bar: ProgressBar = progress::filling();
+    let mut watch = |at: SessionProgress| {
+        let share = at.runs as f64 / (at.runs + at.runs_left).max(1) as f64;
+        progress::fill(&bar, share, &format!("{} runs, about {:.0} s more", at.runs, at.seconds_left));
+    };
+    let run = squeeze::session::squeeze(subject, facts, profile, plan, &mut watch);
+    bar.finish_and_clear();
+    run.map_err(failure)
+}
+
+fn scenario(
+    args: &SqueezeArgs,
+    name: &str,
+    machine: &Target,
+    profile: &SqueezeProfile,
+    plan: &SessionPlan,
+) -> Result<ExitCode, Failure> {
+    let (own, spare) = cpus(args, profile)?;
+    let catalogue = crate::commands::catalogue(None)?;
+    let settings = crate::commands::scenario::settings(&args.timing.set)?;
+    let scenario = crate::commands::scenario::read(name, &catalogue, &settings)?;
+    let threads = scenario.threads.unwrap_or(own.len());
+    let cpus: Vec<u32> = own.iter().take(threads).collect();
+    if cpus.len() < threads {
+        return Err(Failure::Usage(format!(
+            "scenario '{}' has {threads} threads, and interference leaves CPUs {own} to it; calibrate with --cpus that are \
+             enough",
+            scenario.name
+        )));
+    }
+    let (mut host, simulated): (Box<dyn Host>, Option<String>) = match machine {
+        Target::Native => (Box::new(Native::with_kernels(&Source::live(), catalogue, scenario.seed)), None),
+        Target::Simulated(model) => {
+            (Box::new(Simulated::with_kernels(model, catalogue, scenario.seed)), Some(model.name.clone()))
+        }
+    };
+    let interrupt = interrupt::flag()?;
+    let request = ScenarioJob { scenario: &scenario, cpus: &cpus, scale: args.timing.scale };
+    let region = args.timing.region.clone();
+    let timed_by = match (&region, &simulated) {
+        (Some(region), _) => TimedBy::Region(region.clone()),
+        (None, Some(_)) => TimedBy::Simulated,
+        (None, None) => TimedBy::Wall,
+    };
+    let mut subject =
+        ScenarioSubject::prepare(&mut *host, request, region, &spare, &interrupt).map_err(failure)?;
+    let set = args.timing.set.iter().map(|set| format!(" {set}")).collect::<String>();
+    let facts = SubjectFacts {
+        program: format!("{}{set}", scenario.name),
+        simulated,
+        timed_by,
+        cpus: cpus.iter().copied().collect(),
+        processes: 1,
+    };
+    let run = squeezed(&mut subject, &facts, profile, plan)?;
+    give(args, &run, Screen::Out)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn give(args: &SqueezeArgs, run: &SqueezeRun, screen: Screen) -> Result<(), Failure> {
+    if let Some(file) = &args.page.html {
+        output::data_file(file, &report::html::squeeze(run))?;
+    }
+    args.forms.give(screen, run, |columns| report::terminal::squeeze::text(run, columns))
+}

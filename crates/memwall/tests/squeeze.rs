@@ -1,0 +1,276 @@
+//! `memwall squeeze` and `memwall predict` as users type them. How strong interference is does not matter here: profiles
+//! are made up, so that programs run beside hardly anything, and simulated machines are small.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use machine::{
+    Bytes, CpuSet, Profile, Source, Topology,
+    profile::{Estimate, Fingerprint},
+    squeezing::{Interference, SqueezeForm, SqueezeKind, SqueezePoint, SqueezeProfile},
+    store::Store,
+};
+use record::{
+    run::Ending,
+    squeeze::{SqueezeEnd, SqueezeRun},
+};
+
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a folder"))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn memwall(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_memwall"));
+        command.args(args).env("XDG_DATA_HOME", self.path()).env("COLUMNS", "100").stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.memwall(args).output().expect("memwall runs")
+    }
+
+    fn result(&self, name: &str) -> SqueezeRun {
+        let text = fs::read_to_string(self.path().join(name)).expect("a result");
+        serde_json::from_str(&text).expect("of a squeeze")
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A machine that leaves half of everything at its one strength, and takes next to nothing. `None` on one CPU.
+fn made_up(home: &Home) -> Option<()> {
+    let topology = Topology::read(&Source::live());
+    let cpus: Vec<u32> = topology.usable_cpus().iter().collect();
+    let (own, spare) = match cpus.as_slice() {
+        [own, .., spare] => (*own, *spare),
+        _ => {
+            prerequisites::skip(prerequisites::TWO_CPUS, "interference needs a CPU of its own");
+            return None;
+        }
+    };
+    let exact = |value: f64| Estimate { value, low: value, high: value, samples: 1 };
+    let point = |kind: SqueezeKind, taken: bool| SqueezePoint {
+        interference: taken.then_some(Interference {
+            kind,
+            form: SqueezeForm::Shared,
+            threads: 1,
+            bytes_each: Bytes::kib(64),
+            pause: 0,
+        }),
+        cache_left: Some(exact(if taken && kind == SqueezeKind::Storage { 1e7 } else { 2e7 })),
+        bandwidth_left: Some(exact(if taken && kind == SqueezeKind::Bandwidth { 2e10 } else { 4e10 })),
+        fits: None,
+        other_fits: None,
+        drawn: None,
+        drawn_by_misses: None,
+        victims: Vec::new(),
+    };
+    let points = |kind| vec![point(kind, false), point(kind, true)];
+    let squeeze = SqueezeProfile {
+        measured_at: 1,
+        memwall: "test".to_owned(),
+        seed: 1,
+        level: 3,
+        claimed: Bytes::mib(20),
+        domain: [own, spare].into_iter().collect::<CpuSet>(),
+        spare: [spare].into_iter().collect(),
+        bandwidth: 4e10,
+        storage: points(SqueezeKind::Storage),
+        bandwidths: points(SqueezeKind::Bandwidth),
+        tried: Vec::new(),
+        storage_orthogonal: 2,
+        bandwidth_orthogonal: 2,
+        together: None,
+        refusals: Vec::new(),
+        remarks: Vec::new(),
+    };
+    let profile = Profile {
+        fingerprint: Fingerprint::read(&Source::live()),
+        squeeze: Some(Box::new(squeeze)),
+        ..Profile::unmeasured()
+    };
+    Store::at(home.path().join("memwall/profiles")).save(&profile).expect("kept");
+    Some(())
+}
+
+#[test]
+fn output_and_exit_code_pass_through_once() {
+    let home = Home::new();
+    if made_up(&home).is_none() {
+        return;
+    }
+    let json = format!("--json={}", home.file("run.json").display());
+    let output =
+        home.run(&["squeeze", "--budget", "20", &json, "--", "sh", "-c", "echo said; sleep 0.02; exit 3"]);
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stdout), "said\n");
+    assert!(text(&output.stderr).contains("runs follow"), "the cost comes first: {}", text(&output.stderr));
+    let run = home.result("run.json");
+    assert!(run.crashes.is_empty(), "its usual exit code is no crash");
+    assert!(run.runs.len() >= 18 && run.runs.iter().all(|run| run.ns.is_some_and(|ns| ns >= 2e7)));
+}
+
+#[test]
+fn a_crash_is_reported_and_the_rest_goes_on() {
+    let home = Home::new();
+    if made_up(&home).is_none() {
+        return;
+    }
+    let counter = home.file("counter");
+    let script = format!(
+        "echo x >> {0}; test $(wc -l < {0}) -eq 5 && kill -SEGV $$; sleep 0.02; exit 0",
+        counter.display()
+    );
+    let json = format!("--json={}", home.file("run.json").display());
+    let text_file = home.file("run.txt");
+    let told = format!("--text={}", text_file.display());
+    let output = home.run(&["squeeze", "--budget", "20", &json, &told, "--", "sh", "-c", &script]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let run = home.result("run.json");
+    assert_eq!(run.crashes.len(), 1);
+    assert_eq!(run.crashes[0].ending, Ending::Signalled(11));
+    assert!(run.runs.len() > 10, "{}", run.runs.len());
+    assert!(fs::read_to_string(text_file).expect("a report").contains("was killed by signal 11"));
+}
+
+#[test]
+fn an_interrupt_keeps_what_was_measured() {
+    let home = Home::new();
+    if made_up(&home).is_none() {
+        return;
+    }
+    let json = format!("--json={}", home.file("run.json").display());
+    let counter = home.file("counter");
+    let script = format!("echo x >> {}; sleep 0.05", counter.display());
+    let mut child = home
+        .memwall(&["squeeze", "--budget", "600", &json, "--", "sh", "-c", &script])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("memwall runs");
+    let runs = || fs::read_to_string(&counter).map_or(0, |text| text.lines().count());
+    let began = Instant::now();
+    while runs() < 6 && began.elapsed() < Duration::from_secs(60) {
+        thread::sleep(Duration::from_millis(5));
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("sent");
+    child.wait().expect("it ends");
+    let run = home.result("run.json");
+    assert_eq!(run.ended, SqueezeEnd::Interrupted);
+    assert!(run.runs.len() >= 3, "{}", run.runs.len());
+}
+
+#[test]
+fn interference_ends_with_memwall_whatever_ends_it() {
+    let home = Home::new();
+    if made_up(&home).is_none() {
+        return;
+    }
+    let started = home.file("started");
+    let script = format!("echo $$ >> {}; sleep 0.2", started.display());
+    let mut child = home
+        .memwall(&["squeeze", "--budget", "600", "--", "sh", "-c", &script])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("memwall runs");
+    let pid = child.id();
+    let beside = || {
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        tasks
+            .filter(|task| {
+                fs::read_to_string(task.path().join("comm"))
+                    .is_ok_and(|name| name.starts_with("memwall-beside"))
+            })
+            .count()
+    };
+    let began = Instant::now();
+    while beside() == 0 && began.elapsed() < Duration::from_secs(60) {
+        thread::sleep(Duration::from_millis(2));
+    }
+    assert!(beside() > 0, "interference runs in memwall's own process");
+    child.kill().expect("killed");
+    child.wait().expect("gone");
+    assert_eq!(beside(), 0);
+}
+
+#[test]
+fn rates_and_marks_in_place_of_wall_time() {
+    let home = Home::new();
+    if made_up(&home).is_none() {
+        return;
+    }
+    let json = format!("--json={}", home.file("run.json").display());
+    let printed = ["squeeze", "--budget", "20", &json, "--metric-regex", "rate: ([0-9.]+)", "--"];
+    let output = home.run(&[&printed[..], &["sh", "-c", "echo 'rate: 250.0 MB/s'"]].concat());
+    assert_eq!(text(&output.stdout), "rate: 250.0 MB/s\n", "{}", text(&output.stderr));
+    assert!(home.result("run.json").runs.iter().all(|run| run.ns == Some(1e9 / 250.0)));
+    let silent = home.run(&[&printed[..], &["true"]].concat());
+    assert_eq!(silent.status.code(), Some(2));
+    assert!(text(&silent.stderr).contains("printed nothing that matches"), "{}", text(&silent.stderr));
+
+    let script = "sleep 0.05; echo begin > $MEMWALL_MARKS; echo end > $MEMWALL_MARKS; sleep 0.05";
+    let output = home.run(&["squeeze", "--budget", "20", &json, "--marks", "--", "sh", "-c", script]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let marked = home.result("run.json");
+    let least = marked.runs.iter().filter_map(|run| run.ns).fold(f64::INFINITY, f64::min);
+    assert!(least < 5e7, "only what lies between the marks: {least}");
+}
+
+#[test]
+fn two_cores_are_too_few_and_that_is_said_with_numbers() {
+    let home = Home::new();
+    let calibrated = home.run(&["squeeze", "--calibrate", "--steps", "1", "--on", "sim:tiny"]);
+    assert_eq!(calibrated.status.code(), Some(0), "{}", text(&calibrated.stderr));
+    let said = text(&calibrated.stdout);
+    assert!(said.contains("too few spare cores: 1 core is left"), "{said}");
+    assert!(said.contains("full strength took"), "{said}");
+    let refused = home.run(&["squeeze", "--on", "sim:tiny", "neither"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).contains("what would do"), "{}", text(&refused.stderr));
+}
+
+#[test]
+fn what_makes_no_sense_is_said() {
+    let home = Home::new();
+    let nothing = home.run(&["squeeze", "--", "true"]);
+    assert_eq!(nothing.status.code(), Some(1));
+    assert!(text(&nothing.stderr).contains("squeeze --calibrate"), "{}", text(&nothing.stderr));
+    if made_up(&home).is_none() {
+        return;
+    }
+    let empty = home.file("empty.json");
+    fs::write(&empty, "{}").expect("a file");
+    let empty = empty.display().to_string();
+    for (args, says) in [
+        (&["squeeze"][..], "squeeze what?"),
+        (&["squeeze", "--harm", "0", "--", "true"], "--harm"),
+        (&["squeeze", "--budget", "0", "--", "true"], "--budget"),
+        (&["squeeze", "--metric-regex", "(", "--", "true"], "--metric-regex"),
+        (&["squeeze", "--", "./no-such-program"], "no such program"),
+        (&["predict", &empty, "--cache", "50%"], "not the result of a squeeze"),
+    ] {
+        let output = home.run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(says), "{args:?}: {}", text(&output.stderr));
+    }
+}

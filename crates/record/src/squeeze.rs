@@ -1,0 +1,192 @@
+//! What a program lost when cache or bandwidth was taken from it.
+
+use machine::{
+    CpuSet,
+    profile::Estimate,
+    squeezing::{Interference, SqueezeKind},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::run::Ending;
+
+/// The schema of [`SqueezeRun`].
+pub const SCHEMA: &str = "memwall.squeeze/1";
+
+/// A program under interference.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SqueezeRun {
+    /// `memwall.squeeze/1`.
+    pub schema: String,
+    /// What ran, as it was typed.
+    pub program: String,
+    /// The model that was simulated; `None` of a real machine.
+    pub simulated: Option<String>,
+    /// Seed of the order of runs.
+    pub seed: u64,
+    /// What was taken as its time.
+    pub timed_by: TimedBy,
+    /// A slowdown beyond this share is harm.
+    pub harm: f64,
+    /// CPUs the program had.
+    pub cpus: CpuSet,
+    /// CPUs of the interference, at most.
+    pub spare: CpuSet,
+    /// Processes of the program that share the cache.
+    pub processes: usize,
+    /// Seconds that were allowed; none: as many as it took.
+    pub budget_s: Option<f64>,
+    /// Seconds spent.
+    pub spent_s: f64,
+    /// Why it ended.
+    pub ended: SqueezeEnd,
+    /// Against room in the cache.
+    pub storage: SqueezeCurve,
+    /// Against bandwidth.
+    pub bandwidth: SqueezeCurve,
+    /// What kind of program it is.
+    pub class: ProgramClass,
+    /// What that rests on, in sentences.
+    pub evidence: Vec<String>,
+    /// Runs that did not end well.
+    pub crashes: Vec<SqueezeCrash>,
+    /// Every run, in order.
+    pub runs: Vec<SqueezedRun>,
+    /// What else has to be said.
+    pub remarks: Vec<String>,
+}
+
+impl SqueezeRun {
+    /// The curve of a kind.
+    pub fn curve(&self, kind: SqueezeKind) -> &SqueezeCurve {
+        match kind {
+            SqueezeKind::Storage => &self.storage,
+            SqueezeKind::Bandwidth => &self.bandwidth,
+        }
+    }
+}
+
+/// What was taken as a program's time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TimedBy {
+    /// From its start to its end.
+    Wall,
+    /// Between the marks it wrote.
+    Marks,
+    /// One over the rate that it printed.
+    PrintedRate(String),
+    /// The time that it printed.
+    PrintedTime(String),
+    /// Of this region, in simulated time.
+    Region(String),
+    /// All of a scenario, in simulated time.
+    Simulated,
+}
+
+/// Why measuring ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SqueezeEnd {
+    /// All that was to be told is told.
+    Told,
+    /// The budget is spent.
+    Budget,
+    /// As many rounds as make sense, and still something is open.
+    Rounds,
+    /// Ctrl-C.
+    Interrupted,
+}
+
+/// Slowdown against what was left of a resource.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SqueezeCurve {
+    /// What was taken.
+    pub kind: SqueezeKind,
+    /// All there is, bytes or bytes per second.
+    pub whole: Option<f64>,
+    /// Most left first.
+    pub points: Vec<SlowdownPoint>,
+    /// What each process uses.
+    pub bounds: Option<UseBounds>,
+    /// Why there is no curve.
+    pub refused: Option<String>,
+}
+
+/// Slowdown under one strength.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SlowdownPoint {
+    /// What ran beside the program.
+    pub interference: Interference,
+    /// What that leaves, bytes or bytes per second, as calibrated.
+    pub left: Estimate,
+    /// Time over the time alone; `samples` are rounds.
+    pub slowdown: Estimate,
+    /// Part of that loss that comes from what the interference takes of the other resource, by the other curve.
+    #[serde(default)]
+    pub elsewhere: f64,
+    /// What follows.
+    pub verdict: HarmVerdict,
+}
+
+/// Whether a strength slows the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HarmVerdict {
+    /// The whole interval is below the threshold.
+    Harmless,
+    /// The whole interval is above it.
+    Harmful,
+    /// The interval holds the threshold, or there is none.
+    Open,
+}
+
+/// Bounds on what each process uses (casas2017 §5.2): the last harmless and the first harmful strength.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct UseBounds {
+    /// It uses more than was left by the first harmful strength; none if nothing harmed it.
+    pub at_least: Option<f64>,
+    /// It uses no more than was left by the last harmless strength; none if everything harmed it.
+    pub at_most: Option<f64>,
+}
+
+/// What kind of program it is (casas2017 §1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ProgramClass {
+    /// Needs neither: it lives in caches of its own.
+    LivesAbove,
+    /// Needs neither: its data overflows the cache, and memory is fast enough.
+    Overflows,
+    /// Needs neither; which of the two is not known.
+    Insensitive,
+    /// Slower with less cache only.
+    CacheSensitive,
+    /// Slower with less bandwidth only.
+    BandwidthSensitive,
+    /// Slower with less of either.
+    Both,
+    /// Too noisy, too few runs, or a kind that cannot be squeezed here.
+    Undecided,
+}
+
+/// A run that did not end well.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SqueezeCrash {
+    /// What ran beside it; none: nothing.
+    pub interference: Option<Interference>,
+    /// How it ended.
+    pub ending: Ending,
+    /// In words, where there is more to say.
+    pub reason: Option<String>,
+}
+
+/// One run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SqueezedRun {
+    /// What ran beside it; none: nothing.
+    pub interference: Option<Interference>,
+    /// Runs of one round are compared with each other.
+    pub round: usize,
+    /// Its time, nanoseconds; none if it did not end well.
+    pub ns: Option<f64>,
+}

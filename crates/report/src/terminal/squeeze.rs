@@ -1,0 +1,265 @@
+//! What a program lost when cache or bandwidth was taken from it, and what can be taken of a machine.
+
+mod calibration;
+
+use machine::{Bytes, squeezing::SqueezeKind, units::gb_per_s};
+use record::{
+    run::Ending,
+    squeeze::{
+        HarmVerdict, ProgramClass, SlowdownPoint, SqueezeCurve, SqueezeEnd, SqueezeRun, TimedBy, UseBounds,
+    },
+};
+
+pub use calibration::calibration;
+
+use crate::{
+    layout::plot::{Axis, Guide, Plot, PlottedQuantity, Scale},
+    layout::prose::{counted, dotted, titled, wrap, wrap_in},
+    layout::style::{QUIET, WARNING},
+    layout::table::{Cell, Column, Table},
+};
+
+/// Rows of a plot.
+const PLOT_ROWS: usize = 8;
+/// What bounds are worth, as docs/squeeze.md has it.
+pub(crate) const HOW_OFTEN_RIGHT: &str = "For programs of known need on a simulated machine such bounds held in 17 of 23 cases: least often for \
+     programs of several phases, and for random reads.";
+/// Points from which on a curve is worth a plot.
+const PLOTTED: usize = 3;
+
+/// What people read: the class, bounds, curves and what has to be said about them.
+pub fn text(run: &SqueezeRun, columns: usize) -> String {
+    let mut sections = vec![header(run, columns), answer(run, columns)];
+    for kind in SqueezeKind::ALL {
+        sections.push(curve(run, run.curve(kind), columns));
+    }
+    sections.push(notes(run, columns));
+    sections.retain(|section| !section.is_empty());
+    sections.join("\n")
+}
+
+fn header(run: &SqueezeRun, columns: usize) -> String {
+    let machine = run.simulated.as_ref().map_or(String::new(), |name| format!("simulated {name}"));
+    let alone = run.runs.iter().filter(|run| run.interference.is_none()).count();
+    let parts = [
+        machine,
+        format!("program on CPUs {}", run.cpus),
+        format!("interference on {}", run.spare),
+        timed_by(&run.timed_by),
+        format!("{}, {alone} of them alone, in {:.0} s", counted(run.runs.len(), "run"), run.spent_s),
+    ];
+    let mut out = titled(&run.program, "squeezed", columns);
+    out += &wrap("", &dotted(parts.iter().map(String::as_str)), columns);
+    let ended = match run.ended {
+        SqueezeEnd::Told => return out,
+        SqueezeEnd::Budget => "the budget is spent: --budget allows more",
+        SqueezeEnd::Rounds => "some strengths stay open: the runs differ too much among themselves",
+        SqueezeEnd::Interrupted => "interrupted: what was measured until then is below",
+    };
+    out += &wrap_in(WARNING, "", &format!("warning: {ended}"), columns);
+    out
+}
+
+pub(crate) fn timed_by(timed_by: &TimedBy) -> String {
+    match timed_by {
+        TimedBy::Wall => "timed from start to end".to_owned(),
+        TimedBy::Marks => "timed between its marks".to_owned(),
+        TimedBy::PrintedRate(pattern) => format!("by the rate it prints ({pattern})"),
+        TimedBy::PrintedTime(pattern) => format!("by the time it prints ({pattern})"),
+        TimedBy::Region(region) => format!("simulated time of region {region}"),
+        TimedBy::Simulated => "simulated time".to_owned(),
+    }
+}
+
+/// The class in a sentence.
+pub(crate) fn class_sentence(class: ProgramClass) -> &'static str {
+    match class {
+        ProgramClass::LivesAbove => "needs neither: it lives in caches of its own",
+        ProgramClass::Overflows => {
+            "needs neither: its data overflows the cache, and memory is fast enough for it"
+        }
+        ProgramClass::Insensitive => {
+            "needs neither: it lives in caches of its own, or overflows the shared one; 'memwall run' tells which"
+        }
+        ProgramClass::CacheSensitive => "cache-sensitive: slower with less cache, not with less bandwidth",
+        ProgramClass::BandwidthSensitive => {
+            "bandwidth-sensitive: slower with less bandwidth, not with less cache (its data overflows it)"
+        }
+        ProgramClass::Both => "sensitive to both: slower with less cache and with less bandwidth",
+        ProgramClass::Undecided => "not decided",
+    }
+}
+
+fn answer(run: &SqueezeRun, columns: usize) -> String {
+    let mut out = wrap("Class: ", class_sentence(run.class), columns);
+    for kind in SqueezeKind::ALL {
+        let curve = run.curve(kind);
+        if let Some(sentence) = bounds_sentence(curve, run.processes) {
+            out += &wrap(&format!("{}: ", resource(kind)), &sentence, columns);
+        }
+    }
+    for sentence in &run.evidence {
+        out += &wrap("", sentence, columns);
+    }
+    out
+}
+
+pub(crate) fn resource(kind: SqueezeKind) -> &'static str {
+    match kind {
+        SqueezeKind::Storage => "Cache",
+        SqueezeKind::Bandwidth => "Bandwidth",
+    }
+}
+
+/// An amount of a resource with its unit.
+pub(crate) fn amount(kind: SqueezeKind, value: f64) -> String {
+    match kind {
+        SqueezeKind::Storage => rounded(value).to_string(),
+        SqueezeKind::Bandwidth => gb_per_s(value),
+    }
+}
+
+/// To three digits or so: victims tell no more.
+fn rounded(bytes: f64) -> Bytes {
+    let unit = if bytes >= 1048576.0 { 1048576.0 / 8.0 } else { 1024.0 };
+    Bytes(((bytes / unit).round() * unit) as u64)
+}
+
+/// What each process uses, in a sentence.
+pub(crate) fn bounds_sentence(curve: &SqueezeCurve, processes: usize) -> Option<String> {
+    let bounds = curve.bounds?;
+    let each = if processes > 1 { "each process uses" } else { "uses" };
+    let of = curve.whole.map_or(String::new(), |whole| format!(" of {}", amount(curve.kind, whole)));
+    let amount = |value: f64| amount(curve.kind, value);
+    Some(match bounds {
+        UseBounds { at_least: Some(low), at_most: Some(high) } => {
+            format!("{each} between {} and {}{of}", amount(low), amount(high))
+        }
+        UseBounds { at_least: Some(low), at_most: None } => {
+            format!("{each} more than {}{of}: the weakest strength harms already", amount(low))
+        }
+        UseBounds { at_least: None, at_most: Some(high) } => {
+            format!("{each} no more than {}{of}: no strength harms", amount(high))
+        }
+        UseBounds { .. } => return None,
+    })
+}
+
+fn curve(run: &SqueezeRun, curve: &SqueezeCurve, columns: usize) -> String {
+    if let Some(refused) = &curve.refused {
+        return wrap_in(WARNING, &format!("{}: ", resource(curve.kind)), refused, columns);
+    }
+    if curve.points.is_empty() {
+        return String::new();
+    }
+    let mut out = table(curve).render(columns).text;
+    if let Some(plot) = plot(run, curve).and_then(|plot| plot.text(columns, PLOT_ROWS)) {
+        out.push('\n');
+        out += &plot;
+    }
+    out
+}
+
+/// Weakest first.
+pub(crate) fn ordered(curve: &SqueezeCurve) -> Vec<&SlowdownPoint> {
+    let mut points: Vec<&SlowdownPoint> = curve.points.iter().collect();
+    points.sort_by(|a, b| b.left.value.total_cmp(&a.left.value));
+    points
+}
+
+pub(crate) fn harm(verdict: HarmVerdict) -> &'static str {
+    match verdict {
+        HarmVerdict::Harmless => "harmless",
+        HarmVerdict::Harmful => "harmful",
+        HarmVerdict::Open => "open",
+    }
+}
+
+fn table(curve: &SqueezeCurve) -> Table {
+    let mut table = Table::new(vec![
+        Column::new(format!("{} left", curve.kind)).left(),
+        Column::new("from").drop_rank(2),
+        Column::new("to").drop_rank(2),
+        Column::new("slowdown"),
+        Column::new("95 % interval"),
+        Column::new("rounds").drop_rank(1),
+        Column::new("").left(),
+    ]);
+    for point in ordered(curve) {
+        let slowdown = &point.slowdown;
+        let interval = match slowdown.samples {
+            1 => Cell::from("one run"),
+            _ => format!("{:.3} to {:.3}", slowdown.low, slowdown.high).into(),
+        };
+        table.row(vec![
+            amount(curve.kind, point.left.value).into(),
+            amount(curve.kind, point.left.low).into(),
+            amount(curve.kind, point.left.high).into(),
+            format!("{:.3}", slowdown.value).into(),
+            interval,
+            slowdown.samples.to_string().into(),
+            Cell::styled(
+                harm(point.verdict),
+                if point.verdict == HarmVerdict::Harmful { WARNING } else { QUIET },
+            ),
+        ]);
+    }
+    table
+}
+
+fn plot(run: &SqueezeRun, curve: &SqueezeCurve) -> Option<Plot> {
+    let (unit, quantity) = match curve.kind {
+        SqueezeKind::Storage => (1.0, PlottedQuantity::Bytes),
+        SqueezeKind::Bandwidth => (1e9, PlottedQuantity::GbPerS),
+    };
+    let mut points: Vec<(f64, f64)> =
+        curve.points.iter().map(|point| (point.left.value / unit, point.slowdown.value)).collect();
+    if points.len() < PLOTTED {
+        return None;
+    }
+    points.extend(curve.whole.map(|whole| (whole / unit, 1.0)));
+    let ends =
+        |bounds: UseBounds| [bounds.at_least.map(|low| (low, "≥")), bounds.at_most.map(|high| (high, "≤"))];
+    let guides = curve.bounds.map(ends).into_iter().flatten().flatten();
+    let each = run.processes.max(1) as f64;
+    Some(Plot {
+        title: format!("time over time alone, by {} left", curve.kind),
+        x: Axis { quantity, scale: Scale::Linear },
+        y: Axis { quantity: PlottedQuantity::Ratio, scale: Scale::Linear },
+        points,
+        guides: guides.map(|(at, name)| Guide { x: at * each / unit, name: name.to_owned() }).collect(),
+    })
+}
+
+fn notes(run: &SqueezeRun, columns: usize) -> String {
+    let mut out = String::new();
+    for crash in &run.crashes {
+        let beside = match &crash.interference {
+            Some(one) => format!("beside {} on {}", one.kind, counted(one.threads, "thread")),
+            None => "alone".to_owned(),
+        };
+        let why = crash.reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
+        let text = format!("a run {beside} {}{why}; it is left out", ended(crash.ending));
+        out += &wrap_in(WARNING, "• ", &text, columns);
+    }
+    let rule = format!(
+        "Harm is more than {:.0} % of the time alone. Bounds are what the last harmless and the first harmful strength \
+         leave (casas2017 §5.2), as 'memwall squeeze --calibrate' measured it.",
+        run.harm * 100.0
+    );
+    for text in [rule.as_str(), HOW_OFTEN_RIGHT].into_iter().chain(run.remarks.iter().map(String::as_str)) {
+        out += &wrap_in(QUIET, "• ", text, columns);
+    }
+    out
+}
+
+pub(crate) fn ended(ending: Ending) -> String {
+    match ending {
+        Ending::Exited(code) => format!("ended with exit code {code}"),
+        Ending::Signalled(signal) => format!("was killed by signal {signal}"),
+        Ending::Detached | Ending::Unknown => "ended in a way that is not known".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

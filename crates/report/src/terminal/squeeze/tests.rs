@@ -1,0 +1,100 @@
+use machine::{
+    CpuSet,
+    profile::Estimate,
+    squeezing::{Interference, SqueezeForm},
+};
+use record::squeeze::{SqueezeCrash, SqueezedRun};
+
+use super::*;
+
+fn point(kind: SqueezeKind, left: f64, slowdown: f64, verdict: HarmVerdict) -> SlowdownPoint {
+    let interference =
+        Interference { kind, form: SqueezeForm::Shared, threads: 5, bytes_each: Bytes::mib(2), pause: 0 };
+    let around = |value: f64, by: f64| Estimate { value, low: value - by, high: value + by, samples: 7 };
+    SlowdownPoint {
+        interference,
+        left: around(left, left / 20.0),
+        slowdown: around(slowdown, 0.01),
+        elsewhere: 0.0,
+        verdict,
+    }
+}
+
+/// A program that needs 4 to 8 of 20 MiB, on a machine whose bandwidth cannot be squeezed.
+fn run() -> SqueezeRun {
+    let mib = 1048576.0;
+    let points = vec![
+        point(SqueezeKind::Storage, 4.0 * mib, 1.25, HarmVerdict::Harmful),
+        point(SqueezeKind::Storage, 12.0 * mib, 1.0, HarmVerdict::Harmless),
+        point(SqueezeKind::Storage, 8.0 * mib, 1.01, HarmVerdict::Harmless),
+    ];
+    SqueezeRun {
+        schema: record::squeeze::SCHEMA.to_owned(),
+        program: "./app --size 3".to_owned(),
+        simulated: None,
+        seed: 1,
+        timed_by: TimedBy::Wall,
+        harm: 0.03,
+        cpus: (0..3).collect::<CpuSet>(),
+        spare: (3..8).collect(),
+        processes: 2,
+        budget_s: Some(300.0),
+        spent_s: 12.0,
+        ended: SqueezeEnd::Budget,
+        storage: SqueezeCurve {
+            kind: SqueezeKind::Storage,
+            whole: Some(20.0 * mib),
+            points,
+            bounds: Some(UseBounds { at_least: Some(4.0 * mib), at_most: Some(8.0 * mib) }),
+            refused: None,
+        },
+        bandwidth: SqueezeCurve {
+            kind: SqueezeKind::Bandwidth,
+            whole: None,
+            points: Vec::new(),
+            bounds: None,
+            refused: Some("full strength took 4 % of the bandwidth".to_owned()),
+        },
+        class: ProgramClass::Undecided,
+        evidence: Vec::new(),
+        crashes: vec![SqueezeCrash { interference: None, ending: Ending::Signalled(11), reason: None }],
+        runs: vec![SqueezedRun { interference: None, round: 0, ns: Some(1e9) }],
+        remarks: Vec::new(),
+    }
+}
+
+#[test]
+fn bounds_crashes_and_refusals_are_said() {
+    let text = anstream::adapter::strip_str(&text(&run(), 90)).to_string();
+    assert!(text.contains("each process uses between 4 MiB and 8 MiB of 20 MiB"), "{text}");
+    assert!(text.contains("full strength took 4 %"), "{text}");
+    assert!(text.contains("a run alone was killed by signal 11"), "{text}");
+    assert!(text.contains("the budget is spent"), "{text}");
+    assert!(text.contains("17 of 23"), "what bounds are worth is said with them: {text}");
+    // Most left first.
+    let at = |what: &str| text.find(what).unwrap_or(usize::MAX);
+    assert!(at("12 MiB") < at("1.010") && at("1.010") < at("1.250"), "{text}");
+    assert!(text.lines().all(|line| crate::layout::prose::width(line) <= 90), "{text}");
+}
+
+#[test]
+fn the_page_has_both_curves_and_no_script_from_the_program() {
+    let mut run = run();
+    run.program = "<script>alert(1)</script>".to_owned();
+    let page = crate::html::squeeze(&run);
+    assert!(!page.contains("<script>alert"), "names are text");
+    assert!(page.contains("With less cache") && page.contains("full strength took 4 %"));
+    assert!(page.contains("1.25× at 4 MiB"), "points say what they are");
+}
+
+#[test]
+fn every_bound_has_its_sentence() {
+    let mut curve = run().storage;
+    let mut said = |at_least, at_most| {
+        curve.bounds = Some(UseBounds { at_least, at_most });
+        bounds_sentence(&curve, 1)
+    };
+    assert!(said(Some(4e6), None).is_some_and(|text| text.contains("weakest strength harms")));
+    assert!(said(None, Some(4e6)).is_some_and(|text| text.contains("no strength harms")));
+    assert_eq!(said(None, None), None);
+}

@@ -1,0 +1,216 @@
+//! The strengths of each kind, and which form takes the most.
+
+use kernels::draw::Distribution;
+use machine::squeezing::{Interference, SqueezeForm, SqueezePoint};
+
+use super::{SqueezeError, measuring::SqueezeBench};
+use crate::victims::KnownVictim;
+
+/// The first pause that is tried, and the longest.
+const FIRST: u64 = 16;
+const LONGEST: u64 = 1 << 16;
+
+/// Tells room in the cache where only a change matters.
+const QUICK: KnownVictim = KnownVictim { distribution: Distribution::Uni, additions: 1, times: 2.0 };
+
+/// A form's strongest point, and why it was not chosen.
+type TriedForm = (SqueezePoint, String);
+
+impl SqueezeBench<'_> {
+    /// What each strength of cache interference leaves, weakest first, beginning with none.
+    pub fn storage_points(&mut self) -> Result<Vec<SqueezePoint>, SqueezeError> {
+        let form = self.request.storage_form.unwrap_or(SqueezeForm::Shared);
+        let victims = self.request.victims.clone();
+        let mut points = vec![self.point(&[], &victims)?];
+        let steps = self.request.steps.max(1);
+        for step in 1..=steps {
+            let interference = self.domain.storage(form, step as f64 / steps as f64);
+            if points.last().and_then(|point| point.interference) != Some(interference) {
+                let mut point = self.point(&[interference], &victims)?;
+                let left = point.cache_left.map_or(0.0, |left| left.high);
+                point.fits = self.largest_set(&[interference], left)?;
+                point.other_fits = self.fastest_stream(&[interference])?;
+                points.push(point);
+            }
+        }
+        Ok(points)
+    }
+
+    /// The same of bandwidth interference, and the strongest points of forms that were not chosen.
+    pub fn bandwidth_points(&mut self) -> Result<(Vec<SqueezePoint>, Vec<TriedForm>), SqueezeError> {
+        let none = self.point(&[], &[QUICK])?;
+        let (form, full, tried) = match self.request.bandwidth_form {
+            Some(form) => (form, self.at_full(form)?, Vec::new()),
+            None => self.strongest(&none)?,
+        };
+        let mut points = vec![none];
+        for interference in self.bandwidth_ladder(form, &full)? {
+            let mut point = self.point(&[interference], &[QUICK])?;
+            point.fits = self.fastest_stream(&[interference])?;
+            points.push(point);
+        }
+        let mut full = full;
+        if let Some(interference) = full.interference {
+            self.squeeze(&[interference])?;
+            full.fits = self.fastest_stream(&[interference])?;
+        }
+        points.push(full);
+        Ok((points, tried))
+    }
+
+    fn at_full(&mut self, form: SqueezeForm) -> Result<SqueezePoint, SqueezeError> {
+        let interference = self.domain.bandwidth(form, self.domain.spare.len(), 0);
+        self.point(&[interference], &[QUICK])
+    }
+
+    /// The form that takes the most bandwidth with the least cache.
+    fn strongest(
+        &mut self,
+        none: &SqueezePoint,
+    ) -> Result<(SqueezeForm, SqueezePoint, Vec<TriedForm>), SqueezeError> {
+        let mut candidates = Vec::new();
+        for form in [SqueezeForm::Paper, SqueezeForm::Reading, SqueezeForm::Writing] {
+            let point = self.at_full(form)?;
+            let (bandwidth, cache) = (taken(&point, none, Of::Bandwidth), taken(&point, none, Of::Cache));
+            candidates.push((bandwidth - cache.max(0.0), form, point, bandwidth, cache));
+        }
+        candidates.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let mut candidates = candidates.into_iter();
+        let Some((_, form, full, ..)) = candidates.next() else { return Err(SqueezeError::NoSharedCache) };
+        let tried = candidates.map(|(_, form, point, bandwidth, cache)| {
+            let why = format!(
+                "{} took {:.0} % of the bandwidth and {:.0} % of the cache",
+                form.name(),
+                bandwidth * 100.0,
+                cache * 100.0
+            );
+            (point, why)
+        });
+        Ok((form, full, tried.collect()))
+    }
+
+    /// Strengths below the full one, weakest first.
+    fn bandwidth_ladder(
+        &mut self,
+        form: SqueezeForm,
+        full: &SqueezePoint,
+    ) -> Result<Vec<Interference>, SqueezeError> {
+        let threads = self.domain.spare.len();
+        if form == SqueezeForm::Paper {
+            return Ok((1..threads).map(|threads| self.domain.bandwidth(form, threads, 0)).collect());
+        }
+        let Some(drawn) = full.drawn else { return Ok(Vec::new()) };
+        let steps = self.request.steps.max(1);
+        let mut known = vec![(0, drawn)];
+        let mut ladder: Vec<Interference> = Vec::new();
+        // Weak ones too: queues to memory make a stream wait long before memory is busy all the time.
+        let even = (1..steps).map(|step| step as f64 / steps as f64);
+        for share in [0.25, 0.5].map(|part| part / steps as f64).into_iter().chain(even) {
+            let pause = self.pause_for(form, drawn * share, 0.15 * drawn * share, &mut known)?;
+            let interference = self.domain.bandwidth(form, threads, pause);
+            if pause > 0 && !ladder.contains(&interference) {
+                ladder.push(interference);
+            }
+        }
+        Ok(ladder)
+    }
+
+    /// The pause that draws about this much, by halving between pauses that are known to draw more and less.
+    fn pause_for(
+        &mut self,
+        form: SqueezeForm,
+        wanted: f64,
+        tolerance: f64,
+        known: &mut Vec<(u64, f64)>,
+    ) -> Result<u64, SqueezeError> {
+        loop {
+            match next_pause(known, wanted, tolerance) {
+                NextPause::Found(pause) => return Ok(pause),
+                NextPause::Try(pause) => {
+                    let interference = [self.domain.bandwidth(form, self.domain.spare.len(), pause)];
+                    self.squeeze(&interference)?;
+                    let idle = self.beside_idle()?;
+                    known.push((pause, self.drawn(&idle, &interference).unwrap_or(0.0)));
+                }
+            }
+        }
+    }
+
+    /// What is left under both at once, if there are CPUs for both.
+    pub fn together(
+        &mut self,
+        storage: Option<Interference>,
+        bandwidth: Option<Interference>,
+    ) -> Result<Option<SqueezePoint>, SqueezeError> {
+        let Some((storage, bandwidth)) = storage.zip(bandwidth) else { return Ok(None) };
+        if storage.threads + bandwidth.threads > self.domain.spare.len() {
+            return Ok(None);
+        }
+        self.point(&[storage, bandwidth], &[QUICK]).map(Some)
+    }
+}
+
+/// What to do next in search of a pause.
+#[derive(Debug, PartialEq, Eq)]
+enum NextPause {
+    Found(u64),
+    Try(u64),
+}
+
+/// Longer pauses draw less. `known`: what some draw, that without a pause among them.
+fn next_pause(known: &[(u64, f64)], wanted: f64, tolerance: f64) -> NextPause {
+    let near = known.iter().find(|(_, drawn)| (drawn - wanted).abs() <= tolerance);
+    if let Some((pause, _)) = near {
+        return NextPause::Found(*pause);
+    }
+    let more = known.iter().filter(|(_, drawn)| *drawn > wanted).map(|(pause, _)| *pause).max().unwrap_or(0);
+    let less = known.iter().filter(|(_, drawn)| *drawn < wanted).map(|(pause, _)| *pause).min();
+    match less {
+        None if more < LONGEST => NextPause::Try((2 * more).max(FIRST)),
+        None => NextPause::Found(more),
+        Some(less) if less <= more + 1 => NextPause::Found(more),
+        Some(less) => NextPause::Try(more + (less - more) / 2),
+    }
+}
+
+enum Of {
+    Bandwidth,
+    Cache,
+}
+
+/// Share of a resource that is gone.
+fn taken(point: &SqueezePoint, none: &SqueezePoint, of: Of) -> f64 {
+    let left = |point: &SqueezePoint| match of {
+        Of::Bandwidth => point.bandwidth_left,
+        Of::Cache => point.cache_left,
+    };
+    match (left(point), left(none)) {
+        (Some(left), Some(whole)) if whole.value > 0.0 => 1.0 - left.value / whole.value,
+        _ => 0.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_for_every_rate() {
+        // 64 bytes in 2 ns and a nanosecond for each empty operation; not even that steadily, as cores overlap short ones.
+        let draws = |pause: u64| 64.0 / (2.0 + if pause < 20 { pause as f64 / 4.0 } else { pause as f64 });
+        for wanted in [1.0, 4.0, 12.0, 25.0] {
+            let mut known = vec![(0, draws(0))];
+            let found = loop {
+                match next_pause(&known, wanted, 0.1 * wanted) {
+                    NextPause::Found(pause) => break pause,
+                    NextPause::Try(pause) => known.push((pause, draws(pause))),
+                }
+                assert!(known.len() < 20, "{wanted}: {known:?}");
+            };
+            // Where no pause draws just that, the shortest that draws no less.
+            assert!(draws(found) >= 0.9 * wanted && draws(found + 2) < 1.3 * wanted, "{wanted}: {found}");
+        }
+        // Nothing draws so little.
+        assert_eq!(next_pause(&[(0, 5.0), (LONGEST, 4.0)], 1.0, 0.1), NextPause::Found(LONGEST));
+    }
+}

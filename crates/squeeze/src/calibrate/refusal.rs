@@ -1,0 +1,60 @@
+//! Machines that cannot be squeezed, and why, in numbers.
+
+use machine::squeezing::{SqueezeKind, SqueezeProfile};
+
+use crate::recipe::SqueezeDomain;
+
+/// Spare cores below which nothing is concluded: fewer than a program's neighbours can outdo.
+pub const LEAST_SPARE: usize = 3;
+/// Full strength has to take this share of a resource.
+pub const LEAST_TAKEN: f64 = 0.10;
+/// Victims that find such different room beside nothing share it with somebody else.
+const MOST_SPREAD: f64 = 0.5;
+
+/// What kind of machine would do.
+const WOULD_DO: &str = "a machine whose last-level cache is not shared with strangers, with at least four cores around it: \
+                        bare metal, or a guest that has a whole socket; --on sim:NAME shows the method anywhere";
+
+/// Why no conclusion is to be drawn, by kind.
+pub(super) fn refusals(profile: &SqueezeProfile, domain: &SqueezeDomain) -> Vec<(SqueezeKind, String)> {
+    SqueezeKind::ALL.into_iter().filter_map(|kind| Some((kind, refusal(profile, domain, kind)?))).collect()
+}
+
+fn refusal(profile: &SqueezeProfile, domain: &SqueezeDomain, kind: SqueezeKind) -> Option<String> {
+    let taken = taken(profile, kind);
+    let numbers = match taken {
+        Some(taken) => format!("full strength took {:.0} % of the {kind}", taken * 100.0),
+        None => format!("what full strength takes of the {kind} could not be told"),
+    };
+    let spare = domain.spare.len();
+    if spare < LEAST_SPARE {
+        let cores = if spare == 1 { "core is" } else { "cores are" };
+        return Some(format!(
+            "too few spare cores: {spare} {cores} left beside the program's, {LEAST_SPARE} are needed ({numbers}); \
+             what would do: {WOULD_DO}"
+        ));
+    }
+    let none = profile.points(kind).first()?;
+    if let (SqueezeKind::Storage, Some(left)) = (kind, none.cache_left)
+        && left.high - left.low > MOST_SPREAD * left.value
+    {
+        return Some(format!(
+            "beside nothing, victims found between {:.1} and {:.1} MiB of cache, so others take of it as they like \
+             ({numbers}); what would do: {WOULD_DO}",
+            left.low / 1048576.0,
+            left.high / 1048576.0
+        ));
+    }
+    match taken {
+        Some(taken) if taken >= LEAST_TAKEN => None,
+        _ => Some(format!("{numbers}, {:.0} % are needed; what would do: {WOULD_DO}", LEAST_TAKEN * 100.0)),
+    }
+}
+
+/// Share of a resource that the strongest interference takes.
+fn taken(profile: &SqueezeProfile, kind: SqueezeKind) -> Option<f64> {
+    let points = profile.points(kind);
+    let left = |index: usize| points.get(index)?.left(kind).map(|left| left.value);
+    let (whole, left) = (left(0)?, left(points.len().checked_sub(1)?)?);
+    (whole > 0.0).then(|| 1.0 - left / whole)
+}

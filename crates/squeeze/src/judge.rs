@@ -1,0 +1,118 @@
+//! What follows from slowdowns: bounds on use, and the class of a program.
+
+use record::squeeze::{HarmVerdict, ProgramClass, SlowdownPoint, SqueezeCurve, UseBounds};
+
+/// Bounds on what each of `processes` uses (casas2017 §5.2): no more than the last harmless strength leaves, more than the
+/// first harmful one does. What calibration leaves open widens them. `None` if no strength is decided.
+pub fn bounds(points: &[SlowdownPoint], processes: usize) -> Option<UseBounds> {
+    let each = processes.max(1) as f64;
+    let by_strength = sorted(points);
+    let first_harm = by_strength.iter().position(|point| point.verdict == HarmVerdict::Harmful);
+    let before = &by_strength[..first_harm.unwrap_or(by_strength.len())];
+    let harmless = before.iter().rev().find(|point| point.verdict == HarmVerdict::Harmless);
+    let at_least = first_harm.map(|index| by_strength[index].left.low / each);
+    let at_most = harmless.map(|point| point.left.high / each);
+    (at_least.is_some() || at_most.is_some()).then_some(UseBounds { at_least, at_most })
+}
+
+/// Weakest first.
+fn sorted(points: &[SlowdownPoint]) -> Vec<&SlowdownPoint> {
+    let mut sorted: Vec<&SlowdownPoint> = points.iter().collect();
+    sorted.sort_by(|a, b| b.left.value.total_cmp(&a.left.value));
+    sorted
+}
+
+/// Whether less of a resource harms; `None` if that is open.
+fn sensitive(curve: &SqueezeCurve) -> Option<bool> {
+    if curve.points.iter().any(|point| point.verdict == HarmVerdict::Harmful) {
+        return Some(true);
+    }
+    let strongest = sorted(&curve.points).last().map(|point| point.verdict);
+    (strongest == Some(HarmVerdict::Harmless)).then_some(false)
+}
+
+/// The class of a program (casas2017 §1). `misses`: whether it waits for memory, if that is known by other means; it tells
+/// the two insensitive cases apart.
+pub fn class(storage: &SqueezeCurve, bandwidth: &SqueezeCurve, misses: Option<bool>) -> ProgramClass {
+    match (sensitive(storage), sensitive(bandwidth)) {
+        (Some(true), Some(true)) => ProgramClass::Both,
+        (Some(true), Some(false)) => ProgramClass::CacheSensitive,
+        (Some(false), Some(true)) => ProgramClass::BandwidthSensitive,
+        (Some(false), Some(false)) => match misses {
+            Some(true) => ProgramClass::Overflows,
+            Some(false) => ProgramClass::LivesAbove,
+            None => ProgramClass::Insensitive,
+        },
+        _ => ProgramClass::Undecided,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use machine::{
+        Bytes,
+        profile::Estimate,
+        squeezing::{Interference, SqueezeForm, SqueezeKind},
+    };
+
+    fn point(left: f64, verdict: HarmVerdict) -> SlowdownPoint {
+        let interference = Interference {
+            kind: SqueezeKind::Storage,
+            form: SqueezeForm::Paper,
+            threads: 1,
+            bytes_each: Bytes(0),
+            pause: 0,
+        };
+        let left = Estimate { value: left, low: left - 0.5, high: left + 0.5, samples: 3 };
+        let slowdown = Estimate { value: 1.0, low: 1.0, high: 1.0, samples: 6 };
+        SlowdownPoint { interference, left, slowdown, elsewhere: 0.0, verdict }
+    }
+
+    fn curve(points: Vec<SlowdownPoint>) -> SqueezeCurve {
+        SqueezeCurve { kind: SqueezeKind::Storage, whole: Some(20.0), points, bounds: None, refused: None }
+    }
+
+    use HarmVerdict::{Harmful, Harmless, Open};
+
+    #[test]
+    fn the_rule_of_the_paper() {
+        // MCB: harmless with 15, 12 and 7 MB, harmful with 4 and 3: between 4 and 7 for one process, half for two.
+        let points: Vec<_> =
+            [(15.0, Harmless), (12.0, Harmless), (7.0, Harmless), (4.0, Harmful), (3.0, Harmful)]
+                .into_iter()
+                .map(|(left, verdict)| point(left, verdict))
+                .collect();
+        assert_eq!(bounds(&points, 1), Some(UseBounds { at_least: Some(3.5), at_most: Some(7.5) }));
+        assert_eq!(bounds(&points, 2), Some(UseBounds { at_least: Some(1.75), at_most: Some(3.75) }));
+    }
+
+    #[test]
+    fn open_strengths_widen_and_bind_nothing() {
+        let open = [point(15.0, Harmless), point(12.0, Open), point(7.0, Harmful)];
+        assert_eq!(bounds(&open, 1), Some(UseBounds { at_least: Some(6.5), at_most: Some(15.5) }));
+        assert_eq!(bounds(&[point(15.0, Open)], 1), None);
+        assert_eq!(
+            bounds(&[point(3.0, Harmless)], 1),
+            Some(UseBounds { at_least: None, at_most: Some(3.5) })
+        );
+        // A harmless strength beyond a harmful one contradicts it and is not believed.
+        let contradiction = [point(15.0, Harmful), point(7.0, Harmless)];
+        assert_eq!(bounds(&contradiction, 1), Some(UseBounds { at_least: Some(14.5), at_most: None }));
+    }
+
+    #[test]
+    fn classes() {
+        let harmed = || curve(vec![point(5.0, Harmful)]);
+        let unharmed = || curve(vec![point(15.0, Open), point(5.0, Harmless)]);
+        let unknown = || curve(vec![point(15.0, Harmless), point(5.0, Open)]);
+        assert_eq!(class(&harmed(), &harmed(), None), ProgramClass::Both);
+        assert_eq!(class(&harmed(), &unharmed(), None), ProgramClass::CacheSensitive);
+        assert_eq!(class(&unharmed(), &harmed(), None), ProgramClass::BandwidthSensitive);
+        assert_eq!(class(&unharmed(), &unharmed(), None), ProgramClass::Insensitive);
+        assert_eq!(class(&unharmed(), &unharmed(), Some(true)), ProgramClass::Overflows);
+        assert_eq!(class(&unharmed(), &unharmed(), Some(false)), ProgramClass::LivesAbove);
+        assert_eq!(class(&unharmed(), &unknown(), Some(false)), ProgramClass::Undecided);
+        assert_eq!(class(&curve(Vec::new()), &harmed(), None), ProgramClass::Undecided);
+    }
+}

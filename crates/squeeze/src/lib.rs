@@ -1,0 +1,24 @@
+//! Active measurement after casas2017: take room in the shared cache, or bandwidth to memory, away from a program and see
+//! what it loses. Needs a stopwatch and spare cores, no PMU.
+//!
+//! - [`recipe`]: interference of two kinds, each with forms and strengths, as jobs for a [`host::Host`].
+//! - [`calibrate()`]: what each strength leaves, from victims whose hit rates are known; refusals with their numbers.
+//! - [`session`]: a program alone and under each strength, interleaved, adaptively around the knee.
+//! - [`slowdown`], [`judge`]: intervals, bounds on use, and the class of the program.
+//! - [`predict`]: time with less of a resource, or beside another program, from measured curves.
+//! - [`native`], [`scenario`]: programs of this machine, and scenarios on any host, as subjects of a session.
+#![deny(unsafe_code)]
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+pub mod calibrate;
+pub mod judge;
+pub mod native;
+pub mod predict;
+pub mod recipe;
+pub mod rungs;
+pub mod scenario;
+pub mod session;
+pub mod slowdown;
+pub mod victims;
+
+pub use calibrate::{CalibrateSqueeze, SqueezeError, calibrate};

@@ -1,0 +1,322 @@
+//! A program alone and under interference, in rounds: what is compared was run side by side.
+//!
+//! First full strength of each kind against nothing. What harms is halved until the last harmless and the first harmful
+//! strength are neighbours; what does not is done. Then, as the budget allows, the rest of the curves.
+
+mod search;
+
+use kernels::draw::SplitMix;
+use machine::{
+    CpuSet,
+    squeezing::{Interference, SqueezeKind, SqueezeProfile},
+};
+use record::{
+    run::Ending,
+    squeeze::{
+        HarmVerdict, SCHEMA, SlowdownPoint, SqueezeCrash, SqueezeCurve, SqueezeEnd, SqueezeRun, SqueezedRun,
+        TimedBy,
+    },
+};
+
+use crate::{
+    SqueezeError, judge,
+    rungs::{Rung, other, rungs},
+    slowdown,
+};
+
+/// Rounds after which a strength that is still open stays so.
+pub const MOST_ROUNDS: usize = 300;
+/// Strengths between each two that were calibrated: where runs repeat to the bit, more cost little.
+const BETWEEN: usize = 1;
+const BETWEEN_EXACT: usize = 3;
+/// Runs alone that may end badly before there is nothing to compare with.
+const MOST_BAD: usize = 3;
+
+/// Something that is run again and again.
+pub trait SqueezeSubject {
+    /// Runs once beside `interference`.
+    fn run(&mut self, interference: Option<&Interference>) -> Result<SubjectRun, SqueezeError>;
+
+    /// Whether every run repeats to the bit: one is then enough.
+    fn is_exact(&self) -> bool {
+        false
+    }
+
+    /// Seconds since some moment; only differences matter.
+    fn now_s(&mut self) -> f64;
+}
+
+/// How a run went.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SubjectRun {
+    /// It took so many nanoseconds.
+    Timed(f64),
+    /// It did not end well.
+    Crashed(Ending, Option<String>),
+    /// Ctrl-C.
+    Interrupted,
+}
+
+/// How a session is led.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SessionPlan {
+    /// A slowdown beyond this share is harm.
+    pub harm: f64,
+    /// Seconds that may be spent; none: as long as it takes.
+    pub budget_s: Option<f64>,
+    /// Seed of the order of runs.
+    pub seed: u64,
+    /// Kinds to try.
+    pub kinds: Vec<SqueezeKind>,
+    /// Whether to fill in the curves once bounds are found.
+    pub whole_curves: bool,
+}
+
+/// What is known of the subject beside its runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SubjectFacts {
+    /// As it was typed.
+    pub program: String,
+    /// The model that is simulated.
+    pub simulated: Option<String>,
+    /// What its time is.
+    pub timed_by: TimedBy,
+    /// CPUs it has.
+    pub cpus: CpuSet,
+    /// Processes that share the cache.
+    pub processes: usize,
+}
+
+/// One strength with what was measured under it.
+#[derive(Clone, Debug)]
+struct TriedRung {
+    kind: SqueezeKind,
+    rung: Rung,
+    /// Time over the time alone of the same round.
+    ratios: Vec<f64>,
+    bad: usize,
+}
+
+/// Where a session stands, for those who watch it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SessionProgress {
+    /// Runs so far.
+    pub runs: usize,
+    /// Runs that may still come, at most.
+    pub runs_left: usize,
+    /// Seconds they would take.
+    pub seconds_left: f64,
+}
+
+/// A session under way.
+pub struct SqueezeSession<'a> {
+    subject: &'a mut dyn SqueezeSubject,
+    plan: &'a SessionPlan,
+    tried: Vec<TriedRung>,
+    /// All there is, by kind.
+    wholes: Vec<(SqueezeKind, f64)>,
+    runs: Vec<SqueezedRun>,
+    crashes: Vec<SqueezeCrash>,
+    round: usize,
+    bad_alone: usize,
+    random: SplitMix,
+    started_s: f64,
+    /// Of all runs together.
+    running_s: f64,
+    ended: Option<SqueezeEnd>,
+    watch: &'a mut dyn FnMut(SessionProgress),
+}
+
+/// Runs a subject under the strengths of a profile.
+pub fn squeeze(
+    subject: &mut dyn SqueezeSubject,
+    facts: &SubjectFacts,
+    profile: &SqueezeProfile,
+    plan: &SessionPlan,
+    watch: &mut dyn FnMut(SessionProgress),
+) -> Result<SqueezeRun, SqueezeError> {
+    let mut session = SqueezeSession::begin(subject, profile, plan, watch);
+    session.search()?;
+    Ok(session.finish(facts, profile))
+}
+
+impl<'a> SqueezeSession<'a> {
+    fn begin(
+        subject: &'a mut dyn SqueezeSubject,
+        profile: &SqueezeProfile,
+        plan: &'a SessionPlan,
+        watch: &'a mut dyn FnMut(SessionProgress),
+    ) -> Self {
+        let started_s = subject.now_s();
+        let between = if subject.is_exact() { BETWEEN_EXACT } else { BETWEEN };
+        let wholes = SqueezeKind::ALL.into_iter().filter_map(|kind| Some((kind, profile.whole(kind)?)));
+        let squeezable = plan.kinds.iter().copied().filter(|kind| profile.refusal(*kind).is_none());
+        let tried = squeezable.flat_map(|kind| {
+            let rungs = rungs(profile, kind, between).into_iter();
+            rungs.map(move |rung| TriedRung { kind, rung, ratios: Vec::new(), bad: 0 })
+        });
+        Self {
+            tried: tried.collect(),
+            wholes: wholes.collect(),
+            subject,
+            plan,
+            runs: Vec::new(),
+            crashes: Vec::new(),
+            round: 0,
+            bad_alone: 0,
+            random: SplitMix::new(plan.seed),
+            started_s,
+            running_s: 0.0,
+            ended: None,
+            watch,
+        }
+    }
+
+    /// Runs the program alone and under each of these strengths, in any order.
+    fn run_round(&mut self, strengths: &[usize]) -> Result<(), SqueezeError> {
+        let mut order: Vec<Option<usize>> = strengths.iter().copied().map(Some).chain([None]).collect();
+        for last in (1..order.len()).rev() {
+            order.swap(last, self.random.below(last as u64 + 1) as usize);
+        }
+        let (mut alone, mut squeezed) = (None, Vec::new());
+        for entry in order {
+            let interference = entry.map(|index| self.tried[index].rung.interference);
+            let before = self.subject.now_s();
+            let run = self.subject.run(interference.as_ref())?;
+            self.running_s += self.subject.now_s() - before;
+            let ns = match run {
+                SubjectRun::Timed(ns) => Some(ns),
+                SubjectRun::Interrupted => {
+                    self.ended = Some(SqueezeEnd::Interrupted);
+                    return Ok(());
+                }
+                SubjectRun::Crashed(ending, reason) => {
+                    self.crashes.push(SqueezeCrash { interference, ending, reason });
+                    None
+                }
+            };
+            self.runs.push(SqueezedRun { interference, round: self.round, ns });
+            match (entry, ns) {
+                (None, Some(ns)) => alone = Some(ns),
+                (None, None) => self.bad_alone += 1,
+                (Some(index), Some(ns)) => squeezed.push((index, ns)),
+                (Some(index), None) => self.tried[index].bad += 1,
+            }
+        }
+        if let Some(alone) = alone.filter(|alone| *alone > 0.0) {
+            squeezed.into_iter().for_each(|(index, ns)| self.tried[index].ratios.push(ns / alone));
+        }
+        self.round += 1;
+        Ok(())
+    }
+
+    /// Whether another round of so many strengths may begin.
+    fn may_go_on(&mut self, strengths: usize) -> bool {
+        if self.ended.is_some() {
+            return false;
+        }
+        if self.bad_alone >= MOST_BAD {
+            self.ended = Some(SqueezeEnd::Rounds);
+            return false;
+        }
+        let Some(budget_s) = self.plan.budget_s else { return true };
+        let each = if self.runs.is_empty() { 0.0 } else { self.running_s / self.runs.len() as f64 };
+        let spent_s = self.subject.now_s() - self.started_s;
+        if spent_s + each * (strengths + 1) as f64 > budget_s && !self.runs.is_empty() {
+            self.ended = Some(SqueezeEnd::Budget);
+            return false;
+        }
+        true
+    }
+
+    /// What of a strength's loss comes from what it takes of the other resource, by what is known of that so far.
+    fn elsewhere(&self, tried: &TriedRung) -> f64 {
+        let kind = other(tried.kind);
+        let whole = self.wholes.iter().find(|(known, _)| *known == kind).map(|(_, whole)| *whole);
+        let Some((left, whole)) = tried.rung.other_left.zip(whole) else { return 0.0 };
+        let points = self.tried.iter().filter(|other| other.kind == kind).filter_map(|other| {
+            let slowdown = slowdown::slowdown(&other.ratios)?;
+            Some((other.rung.left.value, (slowdown.value - 1.0).max(0.0)))
+        });
+        slowdown::loss_at(points, whole, left).max(0.0)
+    }
+
+    /// Whether a strength also harms programs by way of the other resource, of a size that this one may have: one that was
+    /// not harmed by a strength of the other kind is no larger than the largest known program that is not harmed there.
+    fn harms_otherwise(&self, tried: &TriedRung) -> bool {
+        let kind = other(tried.kind);
+        let others: Vec<&TriedRung> = self.tried.iter().filter(|other| other.kind == kind).collect();
+        let verdict = |tried: &TriedRung| {
+            slowdown::verdict(&tried.ratios, 0.0, self.plan.harm, self.subject.is_exact())
+        };
+        let unharmed = others.iter().rev().find(|tried| verdict(tried) == HarmVerdict::Harmless);
+        match (unharmed.and_then(|tried| tried.rung.fits), tried.rung.other_fits) {
+            (Some(largest), Some(spared)) => spared < largest,
+            // Harmed by every strength of the other kind: nothing is known of its size.
+            (None, Some(_)) => others.iter().any(|tried| verdict(tried) == HarmVerdict::Harmful),
+            _ => false,
+        }
+    }
+
+    fn finish(self, facts: &SubjectFacts, profile: &SqueezeProfile) -> SqueezeRun {
+        let spent_s = self.subject.now_s() - self.started_s;
+        let exact = self.subject.is_exact();
+        let curve = |kind| self.curve(kind, profile, facts.processes, exact);
+        let (storage, bandwidth) = (curve(SqueezeKind::Storage), curve(SqueezeKind::Bandwidth));
+        SqueezeRun {
+            schema: SCHEMA.to_owned(),
+            program: facts.program.clone(),
+            simulated: facts.simulated.clone(),
+            seed: self.plan.seed,
+            timed_by: facts.timed_by.clone(),
+            harm: self.plan.harm,
+            cpus: facts.cpus.clone(),
+            spare: profile.spare.clone(),
+            processes: facts.processes,
+            budget_s: self.plan.budget_s,
+            spent_s,
+            ended: self.ended.unwrap_or(SqueezeEnd::Told),
+            class: judge::class(&storage, &bandwidth, None),
+            evidence: Vec::new(),
+            storage,
+            bandwidth,
+            crashes: self.crashes,
+            runs: self.runs,
+            remarks: Vec::new(),
+        }
+    }
+
+    fn curve(
+        &self,
+        kind: SqueezeKind,
+        profile: &SqueezeProfile,
+        processes: usize,
+        exact: bool,
+    ) -> SqueezeCurve {
+        let of_kind = self.tried.iter().filter(|tried| tried.kind == kind);
+        let points: Vec<SlowdownPoint> = of_kind
+            .filter_map(|tried| {
+                let slowdown = slowdown::slowdown(&tried.ratios)?;
+                let elsewhere = self.elsewhere(tried);
+                let verdict = match slowdown::verdict(&tried.ratios, elsewhere, self.plan.harm, exact) {
+                    HarmVerdict::Harmful if self.harms_otherwise(tried) => HarmVerdict::Open,
+                    verdict => verdict,
+                };
+                Some(SlowdownPoint {
+                    interference: tried.rung.interference,
+                    left: tried.rung.left,
+                    slowdown,
+                    elsewhere,
+                    verdict,
+                })
+            })
+            .collect();
+        let bounds = judge::bounds(&points, processes);
+        let not_asked = || (!self.plan.kinds.contains(&kind)).then(|| "not asked for".to_owned());
+        let refused = profile.refusal(kind).map(str::to_owned).or_else(not_asked);
+        SqueezeCurve { kind, whole: profile.whole(kind), points, bounds, refused }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,228 @@
+use machine::profile::Estimate;
+use proptest::prelude::*;
+use record::squeeze::{HarmVerdict, ProgramClass};
+
+use super::*;
+use crate::rungs::tests::profile;
+
+/// A program that takes a second alone, and so much longer beside what leaves less than it needs.
+struct Imagined {
+    profile: SqueezeProfile,
+    cache: f64,
+    bandwidth: f64,
+    loss: f64,
+    /// Factors of each run, over and over.
+    noise: Vec<f64>,
+    exact: bool,
+    runs: usize,
+    crash: Option<(SqueezeKind, f64)>,
+    interrupt_after: Option<usize>,
+    clock_s: f64,
+}
+
+impl Imagined {
+    fn needing(cache: f64, bandwidth: f64) -> Self {
+        Self {
+            profile: profile(),
+            cache,
+            bandwidth,
+            loss: 0.5,
+            noise: vec![1.0],
+            exact: true,
+            runs: 0,
+            crash: None,
+            interrupt_after: None,
+            clock_s: 0.0,
+        }
+    }
+
+    fn left(&self, interference: &Interference) -> f64 {
+        let rungs = rungs(&self.profile, interference.kind, if self.exact { 3 } else { 1 });
+        rungs.iter().find(|rung| rung.interference == *interference).expect("a known strength").left.value
+    }
+
+    fn squeeze(&mut self, plan: &SessionPlan) -> SqueezeRun {
+        let facts = SubjectFacts {
+            program: "imagined".to_owned(),
+            simulated: None,
+            timed_by: TimedBy::Wall,
+            cpus: (0..3).collect(),
+            processes: 1,
+        };
+        let profile = self.profile.clone();
+        squeeze(self, &facts, &profile, plan, &mut |_| {}).expect("a result")
+    }
+}
+
+impl SqueezeSubject for Imagined {
+    fn run(&mut self, interference: Option<&Interference>) -> Result<SubjectRun, SqueezeError> {
+        self.runs += 1;
+        if self.interrupt_after.is_some_and(|runs| self.runs > runs) {
+            return Ok(SubjectRun::Interrupted);
+        }
+        let mut time = self.noise[self.runs % self.noise.len()];
+        if let Some(interference) = interference {
+            let left = self.left(interference);
+            if self.crash.is_some_and(|(kind, below)| kind == interference.kind && left < below) {
+                return Ok(SubjectRun::Crashed(Ending::Signalled(11), None));
+            }
+            let need = if interference.kind == SqueezeKind::Storage { self.cache } else { self.bandwidth };
+            if left < need {
+                time *= 1.0 + self.loss;
+            }
+        }
+        self.clock_s += time;
+        Ok(SubjectRun::Timed(time * 1e9))
+    }
+
+    fn is_exact(&self) -> bool {
+        self.exact
+    }
+
+    fn now_s(&mut self) -> f64 {
+        self.clock_s
+    }
+}
+
+fn plan() -> SessionPlan {
+    SessionPlan { harm: 0.05, budget_s: None, seed: 1, kinds: SqueezeKind::ALL.to_vec(), whole_curves: false }
+}
+
+#[test]
+fn what_needs_nothing_is_soon_told() {
+    let mut neither = Imagined::needing(0.0, 0.0);
+    let found = neither.squeeze(&plan());
+    assert_eq!((found.class, found.ended, neither.runs), (ProgramClass::Insensitive, SqueezeEnd::Told, 3));
+    assert_eq!(found.bandwidth.bounds.expect("bounds").at_most, Some(10e9));
+}
+
+#[test]
+fn a_kind_that_cannot_be_squeezed_is_left_out() {
+    let mut program = Imagined::needing(9e6, 0.0);
+    program.profile.refusals.push((SqueezeKind::Bandwidth, "too few spare cores".to_owned()));
+    let found = program.squeeze(&plan());
+    assert_eq!(found.bandwidth.refused.as_deref(), Some("too few spare cores"));
+    assert!(found.bandwidth.points.is_empty() && found.storage.bounds.is_some());
+    assert_eq!(found.class, ProgramClass::Undecided);
+}
+
+#[test]
+fn a_crash_is_reported_with_its_strength_and_the_rest_goes_on() {
+    let mut program = Imagined::needing(0.0, 21e9);
+    (program.crash, program.exact) = (Some((SqueezeKind::Storage, 1.0)), false);
+    let found = program.squeeze(&plan());
+    assert!(!found.crashes.is_empty());
+    assert!(found.crashes.iter().all(|crash| {
+        crash.ending == Ending::Signalled(11)
+            && crash.interference.is_some_and(|one| one.kind == SqueezeKind::Storage)
+    }));
+    let bounds = found.bandwidth.bounds.expect("bounds");
+    assert_eq!((bounds.at_least, bounds.at_most), (Some(16e9), Some(22e9)));
+    assert!(found.runs.iter().any(|run| run.ns.is_none()));
+}
+
+#[test]
+fn a_program_that_never_ends_well_is_given_up() {
+    struct Broken(usize);
+    impl SqueezeSubject for Broken {
+        fn run(&mut self, _: Option<&Interference>) -> Result<SubjectRun, SqueezeError> {
+            self.0 += 1;
+            Ok(SubjectRun::Crashed(Ending::Exited(3), None))
+        }
+        fn now_s(&mut self) -> f64 {
+            0.0
+        }
+    }
+    let facts = SubjectFacts {
+        program: String::new(),
+        simulated: None,
+        timed_by: TimedBy::Wall,
+        cpus: CpuSet::default(),
+        processes: 1,
+    };
+    let mut broken = Broken(0);
+    let found = squeeze(&mut broken, &facts, &profile(), &plan(), &mut |_| {}).expect("a result");
+    assert_eq!((found.class, broken.0), (ProgramClass::Undecided, 9));
+}
+
+#[test]
+fn an_interrupt_keeps_what_was_measured() {
+    let mut program = Imagined::needing(9e6, 21e9);
+    (program.exact, program.interrupt_after) = (false, Some(31));
+    let found = program.squeeze(&plan());
+    assert_eq!((found.ended, found.runs.len()), (SqueezeEnd::Interrupted, 31));
+    assert_eq!(found.class, ProgramClass::Both);
+    assert!(found.storage.bounds.expect("bounds").at_least.is_some());
+}
+
+#[test]
+fn a_budget_is_kept() {
+    let mut program = Imagined::needing(9e6, 21e9);
+    (program.exact, program.noise) = (false, vec![1.0, 1.3, 0.9, 1.1, 1.2]);
+    let found = program.squeeze(&SessionPlan { budget_s: Some(40.0), ..plan() });
+    assert_eq!(found.ended, SqueezeEnd::Budget);
+    assert!(found.spent_s <= 40.0, "{}", found.spent_s);
+}
+
+#[test]
+fn whole_curves_have_every_strength() {
+    let mut program = Imagined::needing(9e6, 0.0);
+    let found = program.squeeze(&SessionPlan { whole_curves: true, ..plan() });
+    assert_eq!(found.storage.points.len(), 20);
+    // What does not matter is not measured further.
+    assert_eq!(found.bandwidth.points.len(), 1);
+    assert!(found.storage.points.iter().all(|point| point.verdict != HarmVerdict::Open));
+}
+
+#[test]
+fn what_the_other_resource_explains_is_no_harm() {
+    // Cache interference that takes a tenth of the bandwidth as well, beside a program that needs nothing but bandwidth.
+    let mut stream = Imagined::needing(0.0, 39e9);
+    for point in &mut stream.profile.storage[1..] {
+        point.bandwidth_left = point.bandwidth_left.map(|left| Estimate { value: 36e9, ..left });
+    }
+    stream.cache = 1e12;
+    stream.loss = 0.5;
+    let harmed = stream.squeeze(&plan());
+    // Half its time is more than a tenth of the bandwidth explains.
+    assert_eq!(harmed.class, ProgramClass::Both);
+    let explained = harmed.storage.points.iter().map(|point| point.elsewhere).fold(0.0, f64::max);
+    assert!(explained > 0.05 && explained < 0.5, "{explained}");
+}
+
+#[test]
+fn harm_that_may_come_from_the_other_resource_is_left_open() {
+    // Cache interference that harms every stream above 5 GB/s, beside a program whose bandwidth harms begin at 39 GB/s.
+    let mut stream = Imagined::needing(19e6, 39e9);
+    for point in &mut stream.profile.storage[1..] {
+        point.other_fits = Some(5e9);
+    }
+    for point in &mut stream.profile.bandwidths[1..] {
+        point.fits = point.bandwidth_left.map(|left| left.value);
+    }
+    let found = stream.squeeze(&plan());
+    assert!(found.storage.points.iter().all(|point| point.verdict != HarmVerdict::Harmful));
+    assert_eq!(found.storage.bounds.and_then(|bounds| bounds.at_least), None);
+    assert_eq!(found.class, ProgramClass::Undecided);
+    // One that full strength does not harm is smaller than that.
+    stream.bandwidth = 0.0;
+    for point in &mut stream.profile.bandwidths[1..] {
+        point.fits = Some(4e9);
+    }
+    assert_eq!(stream.squeeze(&plan()).class, ProgramClass::CacheSensitive);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn bounds_hold_the_need(cache in 0.1e6f64..19.9e6, bandwidth in 10.1e9f64..39.9e9) {
+        let found = Imagined::needing(cache, bandwidth).squeeze(&plan());
+        for (kind, need, step) in [(SqueezeKind::Storage, cache, 1e6), (SqueezeKind::Bandwidth, bandwidth, 6e9)] {
+            let bounds = found.curve(kind).bounds.expect("bounds");
+            let (low, high) = (bounds.at_least.unwrap_or(0.0), bounds.at_most.unwrap_or(40e9));
+            prop_assert!((low..=high).contains(&need), "{kind}: {low} {need} {high}");
+            // A strength between two has the ends of both.
+            prop_assert!(bounds.at_most.is_none() || high - low <= 8.0 * step);
+        }
+    }
+}
