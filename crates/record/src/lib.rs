@@ -9,6 +9,7 @@ pub mod data;
 pub mod doctor;
 pub mod file;
 pub mod ids;
+pub mod inlined;
 pub mod loads;
 pub mod probe;
 pub mod relief;

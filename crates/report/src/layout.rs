@@ -5,6 +5,7 @@ pub mod conditions;
 pub mod figures;
 pub mod plot;
 pub mod prose;
+pub mod signature;
 pub mod style;
 pub mod surroundings;
 pub mod table;

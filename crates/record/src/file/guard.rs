@@ -18,7 +18,7 @@ use rusqlite::{
 use super::read::Trouble;
 
 /// All tables that are read of any version.
-const TABLES_READ: [&str; 23] = [
+const TABLES_READ: [&str; 26] = [
     "about",
     "argument",
     "process",
@@ -27,6 +27,8 @@ const TABLES_READ: [&str; 23] = [
     "function",
     "file",
     "line",
+    "inlined_call",
+    "inlined_range",
     "place",
     "sample",
     "load",
@@ -42,6 +44,7 @@ const TABLES_READ: [&str; 23] = [
     "relief_state",
     "remark",
     "probe",
+    "rank",
 ];
 
 /// The longest text or code; functions are kept up to a quarter of a MiB.
