@@ -21,6 +21,7 @@ pub mod regular;
 pub mod source;
 pub mod steal;
 pub mod store;
+pub mod throttle;
 pub mod topology;
 pub mod units;
 

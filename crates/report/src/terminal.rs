@@ -3,11 +3,13 @@
 pub mod bench;
 pub mod compare;
 pub mod count;
+pub mod demo;
 pub mod doctor;
 pub mod events;
 pub mod kernels;
 pub mod model;
 pub mod profile;
+pub mod ranks;
 pub mod run;
 pub mod scenario;
 pub mod surroundings;

@@ -116,7 +116,7 @@ pub fn run(args: &BenchArgs, machine: &Target) -> Result<(), Failure> {
         return Err(Failure::Measurement("stopped before the first size was measured".to_owned()));
     }
     if let Some(file) = &args.page.html {
-        output::data_file(file, &report::html::bench(&bench))?;
+        output::page_file(file, &report::html::bench(&bench))?;
     }
     let has_rows = args.rows.give(|| report::terminal::bench::csv(&bench))?;
     // Rows or a page are asked for instead of a text.

@@ -5,6 +5,7 @@ pub mod calibrate;
 pub mod compare;
 pub mod count;
 pub mod count_simulated;
+pub mod demo;
 pub mod doctor;
 pub mod events;
 pub mod kernels;

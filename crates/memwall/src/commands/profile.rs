@@ -65,7 +65,7 @@ pub fn run(args: &ProfileArgs, machine: &Target) -> Result<(), Failure> {
     let trusted = trust::of(machine);
     let changed: Vec<String> = changes.iter().map(FingerprintChange::to_string).collect();
     if let Some(file) = &args.page.html {
-        output::data_file(file, &report::html::profile(&profile, &changed))?;
+        output::page_file(file, &report::html::profile(&profile, &changed))?;
     }
     // A page is asked for instead of a text.
     let screen = if args.page.html.is_some() { Screen::None } else { Screen::Out };

@@ -2,6 +2,7 @@
 
 use analysis::{
     findings::{Findings, Objects},
+    phase_check::{self, PhaseCheck},
     reading::Reading,
     surroundings::ProgramSurroundings,
 };
@@ -20,5 +21,20 @@ impl<'a> RunDocument<'a> {
     /// Of a recording that was read.
     pub fn new(reading: &'a Reading) -> Self {
         Self { findings: &reading.findings, objects: &reading.objects, surroundings: &reading.surroundings }
+    }
+}
+
+/// Of `memwall demo`: what the recording says, and how right that is.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct DemoDocument<'a> {
+    schema: &'static str,
+    phases: &'a [PhaseCheck],
+    report: RunDocument<'a>,
+}
+
+impl<'a> DemoDocument<'a> {
+    /// Of a recording that was read, and its phases.
+    pub fn new(reading: &'a Reading, phases: &'a [PhaseCheck]) -> Self {
+        Self { schema: phase_check::SCHEMA, phases, report: RunDocument::new(reading) }
     }
 }
