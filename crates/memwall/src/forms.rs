@@ -18,6 +18,7 @@ const STDOUT: &str = "-";
 
 /// Text or JSON.
 #[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Output")]
 pub struct Forms {
     /// Print JSON instead of text; --json=FILE writes it to a file
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = STDOUT)]
@@ -32,6 +33,7 @@ pub struct Forms {
 
 /// Rows for a spreadsheet.
 #[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Output")]
 pub struct Rows {
     /// Print CSV instead of text; --csv=FILE writes it to a file
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = STDOUT, conflicts_with = "json")]
@@ -40,6 +42,7 @@ pub struct Rows {
 
 /// A comment for a pull request.
 #[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Output")]
 pub struct Markdown {
     /// Print Markdown instead of text, for a pull request; --markdown=FILE writes it to a file
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = STDOUT)]
@@ -69,10 +72,39 @@ impl Markdown {
 
 /// A page.
 #[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Output")]
 pub struct Page {
     /// Write a page that any browser shows, without a network
     #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
+    html: Option<PathBuf>,
+    /// Open that page in your browser
+    #[arg(long, requires = "html")]
+    open: bool,
+}
+
+impl Page {
+    /// The file, to be tried out.
+    pub fn file(&self) -> &Option<PathBuf> {
+        &self.html
+    }
+
+    /// Writes the page if it was asked for, says where it is, and opens it if that was asked for too. True: it was.
+    pub fn give(&self, page: impl FnOnce() -> String) -> Result<bool, Failure> {
+        let Some(file) = &self.html else { return Ok(false) };
+        output::export(file, |out| out.write_all(page().as_bytes()))?;
+        if is_stdout(&self.html) {
+            return Ok(true);
+        }
+        // As a browser takes it from whoever copies it.
+        let whole = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+        output::say(&format!("the page is in {}", whole.display()));
+        if self.open
+            && let Err(error) = open::that_detached(&whole)
+        {
+            output::say(&format!("no browser could be started: {error}"));
+        }
+        Ok(true)
+    }
 }
 
 /// Where a text goes that nobody redirected.

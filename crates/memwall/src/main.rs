@@ -64,6 +64,7 @@ enum Command {
     Topology(commands::topology::TopologyArgs),
     /// What can be measured here, and how to unlock the rest
     Doctor(commands::doctor::Doctor),
+    Setup(commands::setup::SetupArgs),
     /// A program without a command before it.
     #[command(external_subcommand)]
     Program(Vec<OsString>),
@@ -101,6 +102,7 @@ fn run(cli: &Cli) -> Result<ExitCode, failure::Failure> {
         Command::Models(args) => commands::models::run(args),
         Command::Scenario(args) => commands::scenario::run(args, &machine.target()?),
         Command::Topology(args) => commands::topology::run(args, &machine.target()?),
+        Command::Setup(args) => machine.none().and_then(|()| commands::setup::run(args)),
         Command::Doctor(options) => commands::doctor::run(options, &machine.target()?),
         // `typed::parse` has made it a run.
         Command::Program(_) => {

@@ -92,15 +92,6 @@ pub fn data_file(path: &Path, data: &str) -> Result<(), Failure> {
         .map_err(|error| Failure::Measurement(format!("cannot write {}: {error}", path.display())))
 }
 
-/// Writes a page into a file, and says where it is.
-pub fn page_file(path: &Path, page: &str) -> Result<(), Failure> {
-    data_file(path, page)?;
-    // As a browser takes it from whoever copies it.
-    let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    say(&format!("the page is in {}", whole.display()));
-    Ok(())
-}
-
 /// Prints data for another tool, as it is; to a terminal, harmless to that.
 pub fn data(data: &str) -> Result<(), Failure> {
     if io::stdout().is_terminal() {

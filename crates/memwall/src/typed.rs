@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 
 use clap::{
-    CommandFactory as _, Parser as _,
+    CommandFactory as _, FromArgMatches as _,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 use recorder::program::launch::{LaunchedProgram, NotFound};
@@ -47,9 +47,40 @@ const FLAGS_OF_PEERS: [(&str, &str); 4] = [
     ("--stdio", "a report is text unless something else is asked for; leave it out"),
 ];
 
+/// Commands that are about no machine, or about this one only.
+const WITHOUT_MACHINE: [&str; 8] =
+    ["demo", "run", "record", "report", "compare", "kernels", "models", "setup"];
+
+/// Options that choose a machine.
+const CHOOSES_MACHINE: [&str; 3] = ["on", "model_file", "prefetchers"];
+
+/// All commands. Options that a command refuses are known to it, to be refused with a reason, and not listed.
+pub fn command() -> clap::Command {
+    let mut command = Cli::command();
+    command.build();
+    for name in WITHOUT_MACHINE {
+        if let Some(found) = command.find_subcommand_mut(name) {
+            let is_refused = |argument: &clap::Arg| {
+                // Its own --model-file is another.
+                CHOOSES_MACHINE.contains(&argument.get_id().as_str()) && argument.is_global_set()
+            };
+            let hide =
+                |argument: clap::Arg| if is_refused(&argument) { argument.hide(true) } else { argument };
+            *found = std::mem::take(found).mut_args(hide);
+        }
+    }
+    command
+}
+
+fn parsed(words: &[OsString]) -> Result<Cli, clap::Error> {
+    let mut command = command();
+    let mut matches = command.try_get_matches_from_mut(words)?;
+    Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+}
+
 /// Parses what was typed, the program's name first.
 pub fn parse(words: Vec<OsString>) -> Result<Cli, TypedAnswer> {
-    let cli = match Cli::try_parse_from(&words) {
+    let cli = match parsed(&words) {
         Ok(cli) => cli,
         Err(error) => return Err(refused(error)),
     };
@@ -75,8 +106,8 @@ fn as_run(words: &[OsString], program: &[OsString]) -> Result<Cli, TypedAnswer> 
     let run = [OsString::from("run"), OsString::from("--")];
     // `memwall -- ./app`
     let options = words[..at].iter().filter(|word| *word != "--").cloned();
-    let words = options.chain(run).chain(program.iter().cloned());
-    Cli::try_parse_from(words).map_err(TypedAnswer::Parser)
+    let words: Vec<OsString> = options.chain(run).chain(program.iter().cloned()).collect();
+    parsed(&words).map_err(TypedAnswer::Parser)
 }
 
 /// Neither a command nor a program: the parser knows which command it looks like.

@@ -1,10 +1,13 @@
 //! The first things people type, before they have read anything.
 
 use std::{
+    fs::OpenOptions,
+    io::Read as _,
     path::Path,
     process::{Command, Output, Stdio},
 };
 
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 
 fn memwall(words: &[&str]) -> Output {
@@ -94,4 +97,32 @@ fn json_in_a_file_leaves_both_streams_to_the_program() {
         assert_eq!(told(&output), 0, "{words:?}: {}", text(&output.stderr));
         serde_json::from_slice::<Value>(&std::fs::read(&file).expect("the file")).expect("one document");
     }
+}
+
+/// What appears on a terminal while memwall runs there.
+fn on_a_terminal(words: &[&str]) -> String {
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    grantpt(&terminal).and_then(|()| unlockpt(&terminal)).expect("a terminal");
+    let name = ptsname(&terminal, Vec::new()).expect("its name").into_string().expect("a name");
+    let other_end = OpenOptions::new().read(true).write(true).open(name).expect("its other end");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_memwall"));
+    command.env("XDG_DATA_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("no-profiles"));
+    command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(other_end);
+    let mut running = command.spawn().expect("memwall starts");
+    drop(command);
+    let (mut seen, mut screen) = (Vec::new(), std::fs::File::from(terminal));
+    // Ends with an error when nobody has the other end any more.
+    let _ = screen.read_to_end(&mut seen);
+    running.wait().expect("it ends");
+    text(&seen)
+}
+
+#[test]
+fn a_long_recording_tells_how_long_it_has_gone_on_and_a_short_one_nothing() {
+    let seen = on_a_terminal(&["run", "sleep", "3.2"]);
+    assert!(seen.contains("memwall: recording, 3 s") || seen.contains("memwall: recording, 2 s"), "{seen:?}");
+    // Gone before the report.
+    let (last, report) = (seen.rfind("memwall: recording"), seen.find("Held back by memory"));
+    assert!(last < report && seen.contains("\r\u{1b}[2K\r"), "{seen:?}");
+    assert!(!on_a_terminal(&["run", "true"]).contains("memwall: recording"));
 }

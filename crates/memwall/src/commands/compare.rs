@@ -90,7 +90,7 @@ fn share(text: &str) -> Result<f64, String> {
 
 /// Reads or runs, compares and prints.
 pub fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
-    args.forms.check(&[&args.page.html, args.markdown.file()])?;
+    args.forms.check(&[args.page.file(), args.markdown.file()])?;
     if args.forms.prints_json() && args.markdown.is_printed() {
         return Err(Failure::Usage(
             "--json and --markdown both go to stdout; name a file for one, as --json=FILE".to_owned(),
@@ -100,11 +100,9 @@ pub fn run(args: &CompareArgs) -> Result<ExitCode, Failure> {
         true => recorded(&Sides::of(&args.recordings, &args.before, &args.after)?)?,
         false => Series::of(&args.programs, args.runs, args.keep.as_deref())?.comparison()?,
     };
-    if let Some(file) = &args.page.html {
-        output::page_file(file, &report::html::compare(&comparison))?;
-    }
+    let has_page = args.page.give(|| report::html::compare(&comparison))?;
     let is_printed = args.markdown.give(|| report::markdown::compare(&comparison, args.top))?;
-    let screen = if is_printed || args.page.html.is_some() { Screen::None } else { Screen::Out };
+    let screen = if is_printed || has_page { Screen::None } else { Screen::Out };
     args.forms.give(screen, &comparison, |columns| {
         report::terminal::compare::text(&comparison, args.top, columns)
     })?;

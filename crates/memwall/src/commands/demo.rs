@@ -62,7 +62,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
         let times = work::run(args.seconds, args.twin);
         return output::json_file(file, &times);
     }
-    args.forms.check(&[&args.page.html])?;
+    args.forms.check(&[args.page.file()])?;
     let (folder, _) = recording::passing()?;
     let demo = Demo { folder: folder.path(), seconds: args.seconds };
     output::say("a program with three phases runs here, and before and after it the same on little data");
@@ -70,9 +70,7 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     let (own, recorded) = demo.record("program", None)?;
     near.extend(demo.record("after", Some(demo.seconds / 4))?.0);
     let read = recording::read(&recorded)?;
-    if let Some(file) = &args.page.html {
-        output::page_file(file, &read.page(&Readable::OwnProgram))?;
-    }
+    args.page.give(|| read.page(&Readable::OwnProgram))?;
     let checks: Vec<PhaseCheck> = PHASES.iter().map(|phase| check(phase, &own, &near, &read)).collect();
     let document = DemoDocument::new(&read.reading, &checks);
     args.forms.give(Screen::Out, &document, |columns| {

@@ -17,6 +17,7 @@ pub mod recording;
 pub mod report;
 pub mod run;
 pub mod scenario;
+pub mod setup;
 pub mod topology;
 pub mod validate;
 

@@ -37,6 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Whom to record, and how.
 #[derive(clap::Args)]
+#[command(next_help_heading = "What is recorded")]
 pub struct Recording {
     /// Attach to this process and its threads instead of starting a program
     #[arg(long, short, value_name = "PID", conflicts_with = "program")]

@@ -63,9 +63,7 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
     let [recording] = &args.recordings[..] else { return ranks(args) };
     let sources = args.sources.of_recording()?;
     let read = recording::read(recording)?;
-    if let Some(file) = &args.page.html {
-        output::page_file(file, &read.page(&sources))?;
-    }
+    let has_page = args.page.give(|| read.page(&sources))?;
     if let Some(file) = &args.folded {
         return output::export(file, |out| out.write_all(report::export::folded(&read.run).as_bytes()));
     }
@@ -75,13 +73,13 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
     }
     let detail = Detail { top: args.top, verbose: args.verbose };
     // A page is asked for instead of a text.
-    let screen = if args.page.html.is_some() { Screen::None } else { Screen::Out };
+    let screen = if has_page { Screen::None } else { Screen::Out };
     args.forms.give(screen, &read.document(), |columns| read.text(detail, columns))
 }
 
 /// Several recordings: ranks of one program.
 fn ranks(args: &ReportArgs) -> Result<(), Failure> {
-    if args.page.html.is_some() || args.folded.is_some() || args.firefox.is_some() {
+    if args.page.file().is_some() || args.folded.is_some() || args.firefox.is_some() {
         return Err(Failure::Usage(
             "several recordings are ranks of one program, shown as text or JSON; name one of them for a page or an export"
                 .to_owned(),

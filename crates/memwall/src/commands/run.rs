@@ -59,7 +59,7 @@ Schema of --json: memwall.run/1.";
 
 /// Records, analyses and prints; gives the program's exit code.
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
-    args.forms.check(&[&args.page.html])?;
+    args.forms.check(&[args.page.file()])?;
     let sources = args.sources.of_program(args.recording.is_own())?;
     let (passing, path) = match &args.output {
         Some(path) => (None, LaunchEnvironment::here().resolve(path)?),
@@ -88,9 +88,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 
 fn report(args: &RunArgs, path: &Path, sources: &Readable) -> Result<(), Failure> {
     let read = recording::read(path)?;
-    if let Some(file) = &args.page.html {
-        output::page_file(file, &read.page(sources))?;
-    }
+    args.page.give(|| read.page(sources))?;
     let detail = Detail { top: args.top, verbose: args.verbose };
     args.forms.give(Screen::BesideProgram, &read.document(), |columns| read.text(detail, columns))
 }
