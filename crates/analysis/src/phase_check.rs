@@ -58,16 +58,16 @@ impl PhaseCheck {
             }
             (KnownLimits::Value(truth), KnownLimits::Value(answer)) => (truth, answer),
         };
+        let difference = (truth.value - answer.value).abs();
+        // Whoever leaves much open and is wrong all the same is wrong.
+        if truth.low > answer.high || answer.low > truth.high {
+            return Closeness::Disagrees { difference };
+        }
         if answer.high - answer.low > WIDEST_ANSWER {
             let [low, high] = [answer.low, answer.high].map(|share| share * 100.0);
             return Closeness::Undecided(format!("memwall leaves it open: {low:.0} to {high:.0} %"));
         }
-        let difference = (truth.value - answer.value).abs();
-        if truth.low <= answer.high && answer.low <= truth.high {
-            Closeness::Agrees { difference }
-        } else {
-            Closeness::Disagrees { difference }
-        }
+        Closeness::Agrees { difference }
     }
 }
 
@@ -136,5 +136,7 @@ mod tests {
         };
         assert!((difference - 0.4).abs() < 1e-9);
         assert!(matches!(check(known(0.9), (0.5, 0.1, 0.95)), Closeness::Undecided(_)));
+        // An open answer that leaves the truth out is wrong.
+        assert!(matches!(check(known(0.9), (0.3, 0.0, 0.6)), Closeness::Disagrees { .. }));
     }
 }

@@ -5,6 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::{ComparedRun, joining::JoinedFunction};
 use crate::findings::{Account, KnownLimits, ThreadActivity};
 
+/// A time of an account.
+type AccountTime = fn(&Account) -> &KnownLimits<f64>;
+
 /// Parts that are kept.
 const MOST: usize = 8;
 
@@ -55,7 +58,7 @@ pub(super) fn causes(both: [&[ComparedRun]; 2], functions: &[JoinedFunction]) ->
             parts.extend(difference(means).map(|ns| (cause(), ns)));
         }
     }
-    let off: [(ChangeCause, fn(&Account) -> &KnownLimits<f64>); 3] = [
+    let off: [(ChangeCause, AccountTime); 3] = [
         (ChangeCause::Kernel, |account| &account.kernel_ns),
         (ChangeCause::Blocked, |account| &account.blocked_ns),
         (ChangeCause::Preempted, |account| &account.preempted_ns),

@@ -50,7 +50,7 @@ Examples:
   memwall demo                      some five seconds: the report of a program with three phases, and how right it is
   memwall demo --html demo.html     the same as a page
 
-The program walks through 128 MiB, walks through 4 MiB with arithmetic in between, and sums 16 KiB that stay in the first
+The program walks through 128 MiB, walks through 64 MiB with arithmetic in between, and sums 16 KiB that stay in the first
 cache. How much each waits for memory is measured on this machine, by timing the same steps on 4 KiB of data: nothing of
 it is stored. Exit code: 0 also where memwall was wrong or left something open; 1 if nothing could be measured.
 
@@ -74,10 +74,13 @@ pub fn run(args: &DemoArgs) -> Result<(), Failure> {
     let checks: Vec<PhaseCheck> = PHASES.iter().map(|phase| check(phase, &own, &near, &read)).collect();
     let document = DemoDocument::new(&read.reading, &checks);
     args.forms.give(Screen::Out, &document, |columns| {
-        let detail = Detail::default();
+        let detail = Detail { top: Some(FUNCTIONS), verbose: false };
         format!("{}\n{}", read.text(detail, columns), report::terminal::demo::text(&checks, columns))
     })
 }
+
+/// Functions listed: all phases, and what else there may be.
+const FUNCTIONS: usize = 4;
 
 /// Where it runs, and how long a phase takes.
 struct Demo<'a> {

@@ -70,7 +70,12 @@ pub struct Recording {
     #[arg(skip = true)]
     is_told: bool,
     /// The program and its arguments; -- may stand before it
-    #[arg(trailing_var_arg = true, value_name = "PROGRAM", required_unless_present = "pid")]
+    #[arg(
+        trailing_var_arg = true,
+        value_name = "PROGRAM",
+        required_unless_present = "pid",
+        help_heading = "Arguments"
+    )]
     program: Vec<OsString>,
 }
 

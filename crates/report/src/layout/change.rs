@@ -74,10 +74,13 @@ pub fn sides(comparison: &Comparison) -> String {
             name.as_ref().map(|name| format!(" ({})", super::prose::visible(name))).unwrap_or_default();
         format!("{runs} {word}{name}")
     };
+    let itself =
+        comparison.itself.map(|ratio| format!("; before differed from itself by {} %", percent_text(ratio)));
     format!(
-        "{}, {}; ± is a 95 % interval from the noise that is known",
+        "{}, {}{}; ± is a 95 % interval from the noise that is known",
         side(comparison.runs_before, "before", &comparison.before),
-        side(comparison.runs_after, "after", &comparison.after)
+        side(comparison.runs_after, "after", &comparison.after),
+        itself.unwrap_or_default()
     )
 }
 

@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(object_name(object, 48), "block of 128 MiB from …::_M_default_append(…)");
         assert_eq!(
             object_name("file /usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.30", 32),
-            "file /usr/lib/x8…++.so.6.0.30"
+            "file /usr/lib/x8…tdc++.so.6.0.30"
         );
     }
 

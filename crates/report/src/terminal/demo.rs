@@ -80,9 +80,9 @@ fn word(closeness: &Closeness) -> Cell {
         if points == 1.0 { "1 point".to_owned() } else { format!("{points} points") }
     };
     match closeness {
-        Closeness::Agrees { difference } => Cell::styled(format!("right, {} off", points(difference)), PLAIN),
+        Closeness::Agrees { difference } => Cell::styled(format!("right to {}", points(difference)), PLAIN),
         Closeness::Disagrees { difference } => {
-            Cell::styled(format!("wrong, {} off", points(difference)), WARNING)
+            Cell::styled(format!("wrong by {}", points(difference)), WARNING)
         }
         Closeness::Undecided(_) => Cell::styled("left open", QUIET),
     }
@@ -115,8 +115,8 @@ mod tests {
         let text = anstream::adapter::strip_str(&text(&checks, 100)).to_string();
         for wanted in [
             "97 % (96 to 98)",
-            "right, 2 points off",
-            "wrong, 30 points off",
+            "right to 2 points",
+            "wrong by 30 points",
             "left open",
             "sum: too busy.",
             "Right within what it says of itself: 1 of 3 phases. Wrong: 1.",

@@ -194,7 +194,7 @@ fn undisturbed(
             }
         }
         let Some(reason) = reasons.first() else { continue };
-        let dropped = format!("{} of {all} runs of {} were left out: {reason}", reasons.len(), name(side));
+        let dropped = format!("{} of {all} runs of {} left out: {reason}", reasons.len(), name(side));
         if kept[side].len() < FEWEST_RUNS {
             return Err(Failure::Measurement(format!(
                 "nothing can be judged, since too few runs are undisturbed: {dropped}"
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn two_programs_are_wanted_and_no_others() {
         let words = |line: &str| -> Vec<OsString> { line.split(' ').map(OsString::from).collect() };
-        let series = Series::of(&words("./old -x -- ./new -y z"), None, None).ok().expect("two programs");
+        let series = Series::of(&words("./old -x -- ./new -y z"), None, None).expect("two programs");
         assert_eq!((series.programs[0].len(), series.programs[1].len(), series.runs), (2, 3, 10));
         for odd in ["./old", "./old --", "-- ./new", "./a -- ./b -- ./c"] {
             assert!(matches!(Series::of(&words(odd), None, None), Err(Failure::Usage(_))), "{odd}");
@@ -247,9 +247,9 @@ mod tests {
     fn spoilt_runs_are_left_out_and_said_and_too_many_end_it() {
         let name = |side: usize| ["./old", "./new"][side].to_owned();
         let groups = [runs(&[false, true, false]), runs(&[false, false, false])];
-        let (kept, said) = undisturbed(groups, name).ok().expect("enough are left");
+        let (kept, said) = undisturbed(groups, name).expect("enough are left");
         assert_eq!((kept[0].len(), kept[1].len()), (2, 3));
-        assert_eq!(said, ["1 of 3 runs of ./old were left out: others took it."]);
+        assert_eq!(said, ["1 of 3 runs of ./old left out: others took it."]);
         let too_few = undisturbed([runs(&[true, true, false]), runs(&[false, false])], name);
         assert!(matches!(too_few, Err(Failure::Measurement(line)) if line.contains("2 of 3 runs of ./old")));
     }

@@ -55,8 +55,8 @@ pub const PHASES: [DemoPhase; 3] = [
     },
     DemoPhase {
         function: "walk_and_compute",
-        about: "a load and arithmetic in turn, all over 4 MiB",
-        bytes: 4 << 20,
+        about: "a walk all over 64 MiB and arithmetic in turn",
+        bytes: 64 << 20,
         work: walk_and_compute,
     },
     DemoPhase {
@@ -91,7 +91,7 @@ pub fn run(time: Duration, is_little: bool) -> Vec<PhaseTimes> {
 impl DemoPhase {
     fn times<'a>(&self, lines: &'a [DemoLine<'a>], time: Duration) -> PhaseTimes {
         // Finds how many steps make a chunk, and warms up.
-        let (mut steps, mut at) = (1_u64 << 10, 0);
+        let (mut steps, mut at) = (1_u64 << 4, 0);
         loop {
             let began = processor_time();
             at = (self.work)(lines, at, steps);
@@ -157,19 +157,26 @@ fn chase_through_memory<'a>(lines: &'a [DemoLine<'a>], start: u64, steps: u64) -
     at.index
 }
 
+/// A step is so many lines, and then so many multiplications: about the same time on most machines.
+const WALKED_LINES: u32 = 64;
+const MULTIPLICATIONS: u32 = 8192;
+
 /// The arithmetic gives back what it is given, which the compiler does not know.
 #[inline(never)]
 fn walk_and_compute<'a>(lines: &'a [DemoLine<'a>], start: u64, steps: u64) -> u64 {
     let (flip, factor) = black_box((0_u64, 1_u64));
-    let once = |value: u64| (value ^ flip).wrapping_mul(factor);
-    let four = |value: u64| once(once(once(once(value))));
-    let (mut at, mut sum) = (start, 0_u64);
+    let first = &lines[start as usize & (lines.len() - 1)];
+    let (mut at, mut value) = (first, 0_u64);
     for _ in 0..steps {
-        let line = &lines[at as usize & (lines.len() - 1)];
-        sum = sum.wrapping_add(line.index);
-        at = four(four(four(four(line.next_index))));
+        for _ in 0..WALKED_LINES {
+            at = at.next.get().unwrap_or(first);
+        }
+        value ^= at.index;
+        for _ in 0..MULTIPLICATIONS {
+            value = (value ^ flip).wrapping_mul(factor);
+        }
     }
-    at ^ (sum & flip)
+    at.index ^ (value & flip)
 }
 
 #[inline(never)]
@@ -192,19 +199,16 @@ mod tests {
         for bytes in [LITTLE_BYTES, 1 << 20] {
             let lines = allocate_lines(bytes);
             link_lines(&lines);
-            for walk in [chase_through_memory as PhaseWork, walk_and_compute] {
-                let mut is_seen = vec![false; lines.len()];
-                let mut at = 0;
-                for _ in 0..lines.len() {
-                    assert!(
-                        !std::mem::replace(&mut is_seen[at as usize], true),
-                        "line {at} of {}",
-                        lines.len()
-                    );
-                    at = walk(&lines, at, 1);
-                }
-                assert_eq!(at, 0);
+            let mut is_seen = vec![false; lines.len()];
+            let mut at = 0;
+            for _ in 0..lines.len() {
+                assert!(!std::mem::replace(&mut is_seen[at as usize], true), "line {at} of {}", lines.len());
+                at = chase_through_memory(&lines, at, 1);
             }
+            assert_eq!(at, 0);
+            // With arithmetic in between it leads as far as without.
+            let steps = u64::from(WALKED_LINES);
+            assert_eq!(walk_and_compute(&lines, 0, 2), chase_through_memory(&lines, 0, 2 * steps));
         }
     }
 

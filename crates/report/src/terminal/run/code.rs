@@ -85,11 +85,11 @@ fn table(
         Column::new("function").left(),
         Column::new("user time %").called("share of user time"),
         Column::new("waits for").left().drop_rank(2),
-        Column::new("% of it").called("share of the function's time").drop_rank(2),
-        Column::new("in").left().called("module").drop_rank(3),
+        Column::new("% of it").called("share of the function's time").drop_rank(3),
+        Column::new("in").left().called("module").drop_rank(4),
         // The last to go: a name says which function, this says where to look.
         Column::new("most at").left().called("hottest instruction").drop_rank(1),
-        Column::new("access").left().called("access pattern").drop_rank(4),
+        Column::new("access").left().called("access pattern").drop_rank(5),
     ]);
     for symbol in symbols {
         let waits = match class {
