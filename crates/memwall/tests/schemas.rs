@@ -169,8 +169,8 @@ fn documents_have_what_their_schema_says_and_nothing_else() {
     for (name, line) in LIVE {
         let document = document(home.path(), &line.split(' ').collect::<Vec<_>>());
         if is_writing && !documents.contains_key(name) {
-            let text =
-                serde_json::to_string_pretty(&outline(whole(name, &[document.clone()]))).expect("JSON");
+            let text = serde_json::to_string_pretty(&outline(whole(name, std::slice::from_ref(&document))))
+                .expect("JSON");
             fs::write(file_of(name), text + "\n").expect("written");
         }
         let kept: Value =
