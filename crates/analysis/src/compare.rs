@@ -4,16 +4,27 @@
 //! the same program takes another time next time, which only several runs of each side can tell. Changes are given
 //! with a 95 % interval from whatever of both is known; with one run a side the second is not, and that is said.
 
+mod cause;
 mod joining;
+mod judgement;
 
 use record::run::Run;
 use serde::{Deserialize, Serialize};
 
 use crate::findings::{Findings, ThreadActivity};
-use joining::FunctionIdentity;
+use joining::{FunctionIdentity, JoinedFunction};
+
+pub use cause::{ChangeCause, ChangePart};
+pub use judgement::{CompareGate, CompareJudgement, spoilt};
 
 /// Name and version of the form in which comparisons are written as JSON.
 pub const SCHEMA: &str = "memwall.compare/1";
+
+/// The row of the time from beginning to end.
+const WALL: &str = "wall time";
+
+/// The row of processor time in user mode.
+const USER: &str = "user time";
 
 /// What changed from one set of runs to another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -24,6 +35,20 @@ pub struct Comparison {
     pub runs_before: usize,
     /// Runs on the second side.
     pub runs_after: usize,
+    /// What the first side is, for people: programs or recordings; none if nobody said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// What the second side is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+    /// How the whole is judged.
+    pub judgement: CompareJudgement,
+    /// Change of wall time by which the first side differed from itself, as a share; none if that was not tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub itself: Option<f64>,
+    /// What makes up the change of thread time, the largest first.
+    #[serde(default)]
+    pub causes: Vec<ChangePart>,
     /// Wall time, user time and waiting, the whole program.
     pub whole: Vec<CompareRow>,
     /// User time of each function, the largest change first.
@@ -77,18 +102,6 @@ impl ComparedChange {
     }
 }
 
-impl Comparison {
-    /// Wall and user time, where they grew by more than `share` and not within the noise that is known.
-    pub fn regressions(&self, share: f64) -> Vec<&CompareRow> {
-        let grew = |row: &&CompareRow| {
-            row.change.is_some_and(|change| {
-                change.ratio.is_some_and(|ratio| ratio > share) && change.is_beyond_noise() != Some(false)
-            })
-        };
-        self.whole.iter().take(2).filter(grew).collect()
-    }
-}
-
 /// One of the runs to compare.
 #[derive(Clone, Debug)]
 pub struct ComparedRun {
@@ -122,12 +135,14 @@ pub fn compare(before: &[ComparedRun], after: &[ComparedRun]) -> Comparison {
     let of_each = |value: &dyn Fn(&Findings) -> Option<ComparedSide>| {
         both.map(|side| side.iter().filter_map(|run| value(&run.findings)).collect())
     };
-    let mut whole = vec![row("wall time", of_each(&wall)), row("user time", of_each(&user))];
+    let mut whole = vec![row(WALL, of_each(&wall)), row(USER, of_each(&user))];
     whole.extend(
         ThreadActivity::ALL.map(|activity| row(activity.label(), of_each(&|run| spent(run, activity)))),
     );
     whole.retain(|row| row.before_ns.unwrap_or(0.0) > 0.0 || row.after_ns.unwrap_or(0.0) > 0.0);
-    let (mut functions, not_told_apart) = functions(both);
+    let (joined, not_told_apart) = joined(both);
+    let causes = cause::causes(both, &joined);
+    let mut functions = functions(both, joined);
     let size = |row: &CompareRow| (row.after_ns.unwrap_or(0.0) - row.before_ns.unwrap_or(0.0)).abs();
     functions.sort_by(|a, b| size(b).total_cmp(&size(a)).then_with(|| a.name.cmp(&b.name)));
     let mut remarks = remarks(both);
@@ -136,6 +151,11 @@ pub fn compare(before: &[ComparedRun], after: &[ComparedRun]) -> Comparison {
         schema: SCHEMA.to_owned(),
         runs_before: before.len(),
         runs_after: after.len(),
+        before: None,
+        after: None,
+        judgement: CompareJudgement::of(&whole, [before.len(), after.len()], None),
+        itself: None,
+        causes,
         whole,
         functions,
         remarks,
@@ -164,11 +184,13 @@ fn sampled(run: &Findings, samples: f64) -> ComparedSide {
     ComparedSide { ns: samples * period, sampling_ns: Some((samples + 1.0).sqrt() * period) }
 }
 
-/// Each function; one that a run did not see took no sample there, which is known as well as others. Beside them, what
-/// could not be told apart.
-fn functions(both: [&[ComparedRun]; 2]) -> (Vec<CompareRow>, Vec<String>) {
-    let identities = both.map(|runs| runs.iter().map(|run| run.functions.as_slice()).collect());
-    let (joined, remarks) = joining::joined(identities);
+/// Functions of all runs, each once, and what could not be told apart.
+fn joined(both: [&[ComparedRun]; 2]) -> (Vec<JoinedFunction>, Vec<String>) {
+    joining::joined(both.map(|runs| runs.iter().map(|run| run.functions.as_slice()).collect()))
+}
+
+/// Each function; one that a run did not see took no sample there, which is known as well as others.
+fn functions(both: [&[ComparedRun]; 2], joined: Vec<JoinedFunction>) -> Vec<CompareRow> {
     let rows = joined.into_iter().map(|function| {
         let sides = [0, 1].map(|side| {
             let sampled_runs = both[side].iter().enumerate().filter(|(_, run)| run.has_samples());
@@ -177,7 +199,7 @@ fn functions(both: [&[ComparedRun]; 2]) -> (Vec<CompareRow>, Vec<String>) {
         });
         CompareRow { function: Some(function.about), ..row(&function.name, sides) }
     });
-    (rows.collect(), remarks)
+    rows.collect()
 }
 
 fn row(name: &str, [before, after]: [Vec<ComparedSide>; 2]) -> CompareRow {

@@ -20,7 +20,7 @@ use record::{
 use serde::{Deserialize, Serialize};
 
 pub use flagged::{Flagged, FlaggedPart};
-pub use instruction::{AccessPattern, InstructionFinding, Pattern, SourceLine};
+pub use instruction::{AccessPattern, InlinedLine, InstructionFinding, Pattern, SourceLine};
 pub use levels::{LevelFindings, LevelPart, WaitLevel};
 pub use limits::{LevelLimit, LimitFindings, Rate, StreamLimit};
 pub use loads::{FunctionLoads, LoadFindings, LoadSummary, ObjectLoads};

@@ -7,7 +7,7 @@ use crate::{
     findings::{Confidence, Findings, HeldBack, Objects, ThreadActivity},
     import::ImportFindings,
     listing::{self, AnnotatedFunction},
-    objects,
+    objects, runtimes,
     surroundings::ProgramSurroundings,
     timer::{self, SplitTally, Tally, TimerOptions},
 };
@@ -55,6 +55,8 @@ impl Reading {
         let (objects, assigned) = objects::assign(run, &tally, &ranks, &findings);
         findings.advice = timer::advice(&findings, objects::advice(&findings, &objects));
         doubt_where_lines_are_shared(&mut findings, &objects);
+        // First: what has no name cannot be looked at.
+        findings.remarks.splice(0..0, runtimes::note(run, &findings));
         let small = |(instruction, parts): (usize, SplitTally)| (instruction, parts.map(|part| part as f32));
         let parts_of = |place| tally.parts_by_instruction(place, &ranks).into_iter().map(small).collect();
         let parts = (0..run.places.len()).map(|place| parts_of(PlaceId::of(place))).collect();

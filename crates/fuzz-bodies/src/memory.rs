@@ -39,8 +39,8 @@ pub fn perf_map(bytes: &[u8]) -> bool {
 /// Names of symbols, one a line.
 pub fn demangle(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(bytes);
-    let shorter =
-        text.lines().take(FUNCTIONS).map(|name| symbols::shorten(&symbols::demangle(name), 60).len());
+    let short = |name: &str| report::layout::signature::shorten(&symbols::demangle(name), 60).len();
+    let shorter = text.lines().take(FUNCTIONS).map(short);
     shorter.sum::<usize>() > 0
 }
 

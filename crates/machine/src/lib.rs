@@ -22,6 +22,7 @@ pub mod source;
 pub mod squeezing;
 pub mod steal;
 pub mod store;
+pub mod throttle;
 pub mod topology;
 pub mod units;
 

@@ -1,12 +1,14 @@
 //! The forms an answer can have, and where each goes: one set of flags for all commands.
 
 use std::{
+    ffi::OsString,
     fs::{self, OpenOptions},
     os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
 };
 
 use machine::private;
+use recorder::ProgramOutput;
 use serde::Serialize;
 
 use crate::{failure::Failure, output};
@@ -16,6 +18,7 @@ const STDOUT: &str = "-";
 
 /// Text or JSON.
 #[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Output")]
 pub struct Forms {
     /// Print JSON instead of text; --json=FILE writes it to a file
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = STDOUT)]
@@ -30,18 +33,78 @@ pub struct Forms {
 
 /// Rows for a spreadsheet.
 #[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Output")]
 pub struct Rows {
     /// Print CSV instead of text; --csv=FILE writes it to a file
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = STDOUT, conflicts_with = "json")]
     csv: Option<PathBuf>,
 }
 
+/// A comment for a pull request.
+#[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Output")]
+pub struct Markdown {
+    /// Print Markdown instead of text, for a pull request; --markdown=FILE writes it to a file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = STDOUT)]
+    markdown: Option<PathBuf>,
+}
+
+impl Markdown {
+    /// Gives it if it was asked for. True: it was printed.
+    pub fn give(&self, text: impl FnOnce() -> String) -> Result<bool, Failure> {
+        match &self.markdown {
+            None => Ok(false),
+            Some(file) if file.as_os_str() == STDOUT => output::data(&text()).map(|()| true),
+            Some(file) => output::data_file(file, &text()).map(|()| false),
+        }
+    }
+
+    /// It goes to stdout.
+    pub fn is_printed(&self) -> bool {
+        is_stdout(&self.markdown)
+    }
+
+    /// The file, to be tried out.
+    pub fn file(&self) -> &Option<PathBuf> {
+        &self.markdown
+    }
+}
+
 /// A page.
 #[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Output")]
 pub struct Page {
     /// Write a page that any browser shows, without a network
     #[arg(long, value_name = "FILE")]
-    pub html: Option<PathBuf>,
+    html: Option<PathBuf>,
+    /// Open that page in your browser
+    #[arg(long, requires = "html")]
+    open: bool,
+}
+
+impl Page {
+    /// The file, to be tried out.
+    pub fn file(&self) -> &Option<PathBuf> {
+        &self.html
+    }
+
+    /// Writes the page if it was asked for, says where it is, and opens it if that was asked for too. True: it was.
+    pub fn give(&self, page: impl FnOnce() -> String) -> Result<bool, Failure> {
+        let Some(file) = &self.html else { return Ok(false) };
+        output::export(file, |out| out.write_all(page().as_bytes()))?;
+        if is_stdout(&self.html) {
+            return Ok(true);
+        }
+        // As a browser takes it from whoever copies it.
+        let whole = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+        output::say(&format!("the page is in {}", whole.display()));
+        if self.open
+            && let Err(error) = open::that_detached(&whole)
+        {
+            output::say(&format!("no browser could be started: {error}"));
+        }
+        Ok(true)
+    }
 }
 
 /// Where a text goes that nobody redirected.
@@ -59,6 +122,36 @@ impl Forms {
     /// Nothing but text is printed.
     pub fn is_text(&self) -> bool {
         self.json.is_none()
+    }
+
+    /// JSON goes to stdout.
+    pub fn prints_json(&self) -> bool {
+        is_stdout(&self.json) && (self.to.is_none() || is_stdout(&self.to))
+    }
+
+    /// Where a program's standard output goes: ours is for JSON or rows alone where they are printed, which is said.
+    pub fn program_output(&self, program: &[OsString], rows: Option<&Rows>) -> ProgramOutput {
+        let form = match rows {
+            _ if self.prints_json() => "JSON",
+            Some(rows) if is_stdout(&rows.csv) => "CSV",
+            _ => return ProgramOutput::Stdout,
+        };
+        if !program.is_empty() {
+            output::say(&format!("stdout is for the {form}: what the program writes there goes to stderr"));
+        }
+        ProgramOutput::Stderr
+    }
+
+    /// `--json FILE` makes the file a program, where `--json=FILE` is meant: says so.
+    pub fn explained(&self, failure: Failure, program: &[OsString]) -> Failure {
+        let is_json = |name: &&OsString| Path::new(name).extension().is_some_and(|end| end == "json");
+        match (failure, program.first().filter(is_json)) {
+            (Failure::Usage(line), Some(name)) if self.json.is_some() => {
+                let name = name.display();
+                Failure::Usage(format!("{line}; if it is the file for JSON, write --json={name}"))
+            }
+            (failure, _) => failure,
+        }
     }
 
     /// Gives the answer in the forms asked for. `text` takes the columns there are.
@@ -115,6 +208,10 @@ impl Rows {
     pub fn file(&self) -> &Option<PathBuf> {
         &self.csv
     }
+}
+
+fn is_stdout(file: &Option<PathBuf>) -> bool {
+    file.as_ref().is_some_and(|file| file.as_os_str() == STDOUT)
 }
 
 /// Opens a file as it will be opened; one that was not there is not there afterwards.

@@ -1,6 +1,7 @@
 //! The command line: parses, wires, prints, exits.
 #![deny(unsafe_code)]
 
+mod ascii;
 mod commands;
 mod failure;
 mod forms;
@@ -8,12 +9,14 @@ mod harmless;
 mod interrupt;
 mod output;
 mod progress;
+mod ranks;
 mod relieving;
 mod source_files;
 mod target;
 mod trust;
+mod typed;
 
-use std::process::ExitCode;
+use std::{ffi::OsString, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 
@@ -32,7 +35,8 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  memwall run -- ./app args           is the program held back by memory, where, and how sure is that
+  memwall demo                        see it at work on a program of its own, and how right it is
+  memwall ./app args                  is the program held back by memory, where, and how sure is that
   memwall doctor                      what can be measured here, and how to unlock the rest
   memwall calibrate --quick           measure this machine's caches and memory in about ten seconds
   memwall bench triad --size 16K..1G  a bandwidth sweep of a known kernel
@@ -43,6 +47,7 @@ Exit codes: 0 success, 1 a measurement failed, 2 bad usage.";
 
 #[derive(Subcommand)]
 enum Command {
+    Demo(commands::demo::DemoArgs),
     Run(commands::run::RunArgs),
     Record(commands::record::RecordArgs),
     Import(commands::import::ImportArgs),
@@ -62,12 +67,17 @@ enum Command {
     Topology(commands::topology::TopologyArgs),
     /// What can be measured here, and how to unlock the rest
     Doctor(commands::doctor::Doctor),
+    Setup(commands::setup::SetupArgs),
+    /// A program without a command before it.
+    #[command(external_subcommand)]
+    Program(Vec<OsString>),
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match typed::parse(std::env::args_os().collect()) {
         Ok(cli) => cli,
-        Err(answer) => return output::usage(&answer),
+        Err(typed::TypedAnswer::Parser(answer)) => return output::usage(&answer),
+        Err(typed::TypedAnswer::Usage(failure)) => return failure.report(),
     };
     output::colour(cli.color);
     match run(&cli) {
@@ -79,6 +89,7 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<ExitCode, failure::Failure> {
     let machine = &cli.machine;
     match &cli.command {
+        Command::Demo(args) => machine.native_only().and_then(|()| commands::demo::run(args)),
         Command::Run(args) => return machine.native_only().and_then(|()| commands::run::run(args)),
         Command::Record(args) => return machine.native_only().and_then(|()| commands::record::run(args)),
         Command::Count(args) => return commands::count::run(args, &machine.target()?),
@@ -87,7 +98,7 @@ fn run(cli: &Cli) -> Result<ExitCode, failure::Failure> {
         Command::Import(args) => machine.none().and_then(|()| commands::import::run(args)),
         Command::Report(args) => machine.none().and_then(|()| commands::report::run(args)),
         Command::Predict(args) => machine.none().and_then(|()| commands::predict::run(args)),
-        Command::Compare(args) => machine.none().and_then(|()| commands::compare::run(args)),
+        Command::Compare(args) => return machine.none().and_then(|()| commands::compare::run(args)),
         Command::Calibrate(args) => commands::calibrate::run(args, &machine.target()?),
         Command::Profile(args) => commands::profile::run(args, &machine.target()?),
         Command::Validate(args) => commands::validate::run(args, &machine.target()?),
@@ -97,7 +108,12 @@ fn run(cli: &Cli) -> Result<ExitCode, failure::Failure> {
         Command::Models(args) => commands::models::run(args),
         Command::Scenario(args) => commands::scenario::run(args, &machine.target()?),
         Command::Topology(args) => commands::topology::run(args, &machine.target()?),
+        Command::Setup(args) => machine.none().and_then(|()| commands::setup::run(args)),
         Command::Doctor(options) => commands::doctor::run(options, &machine.target()?),
+        // `typed::parse` has made it a run.
+        Command::Program(_) => {
+            Err(failure::Failure::Usage("write 'memwall run' before the program".to_owned()))
+        }
     }?;
     Ok(ExitCode::SUCCESS)
 }

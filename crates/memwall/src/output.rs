@@ -11,6 +11,7 @@ use machine::private;
 use serde::Serialize;
 
 use crate::{
+    ascii,
     failure::Failure,
     harmless::{escaped, harmless, harmless_line},
 };
@@ -37,12 +38,35 @@ pub const FILE_COLUMNS: usize = 100;
 /// Prints a finished text beside the output of a program: on stderr. A reader that went away is no failure.
 pub fn note(text: &str) {
     let mut out = anstream::stderr().lock();
-    let _ = out.write_all(harmless(text).as_bytes()).and_then(|()| out.flush());
+    let _ = out.write_all(ascii::shown(&harmless(text)).as_bytes()).and_then(|()| out.flush());
 }
 
 /// One line about ourselves, on stderr. Nobody may be there to read it: a terminal that hung up is no failure.
 pub fn say(line: &str) {
     note(&format!("memwall: {}\n", harmless_line(line)));
+}
+
+/// Whether a person sees [`status`]: on a terminal that no program has taken over for itself.
+pub fn has_status() -> bool {
+    io::stderr().is_terminal() && is_line_by_line()
+}
+
+/// Programs that fill the screen switch off echo and lines.
+fn is_line_by_line() -> bool {
+    let lines = rustix::termios::LocalModes::ICANON | rustix::termios::LocalModes::ECHO;
+    rustix::termios::tcgetattr(io::stderr()).is_ok_and(|modes| modes.local_modes.contains(lines))
+}
+
+/// A line on the terminal that the next one takes the place of, as does whatever the program writes; none clears it.
+pub fn status(line: Option<&str>) {
+    if !has_status() {
+        return;
+    }
+    let shown: String =
+        harmless_line(line.unwrap_or_default()).chars().take(columns().saturating_sub(1)).collect();
+    let mut out = io::stderr().lock();
+    // Clears the line, writes, and goes back to where the program would write.
+    let _ = write!(out, "\r\u{1b}[2K{shown}\r").and_then(|()| out.flush());
 }
 
 /// What the command line was answered with: help on stdout, complaints on stderr.
@@ -99,8 +123,12 @@ pub fn json_file(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
 
 /// Prints a finished text; a line end is added if it lacks one.
 pub fn text(text: &str) -> Result<(), Failure> {
+    print(&ascii::shown(&harmless(text)))
+}
+
+fn print(text: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
-    out.write_all(harmless(text).as_bytes())?;
+    out.write_all(text.as_bytes())?;
     if !text.ends_with('\n') {
         out.write_all(b"\n")?;
     }
@@ -109,7 +137,8 @@ pub fn text(text: &str) -> Result<(), Failure> {
 
 /// Prints `value` as indented JSON.
 pub fn json(value: &impl Serialize) -> Result<(), Failure> {
-    text(&rendered(value)?)
+    // Data, whatever the locale: what a terminal would obey is written with digits.
+    print(&rendered(value)?)
 }
 
 fn rendered(value: &impl Serialize) -> Result<String, Failure> {

@@ -16,7 +16,7 @@ use record::{
     ids::ModuleId,
     relief::{ReliefBarrier, ReliefRecord, ReliefRefusal, RelievedLoop},
 };
-use recorder::{CopiesOfProgram, Onlooker, SampledMoment};
+use recorder::{CopiesOfProgram, Onlooker, SampledMoment, program::signals::CaughtSignals};
 use relief::{FirstCache, LoopRelief, ReliefOptions, ReliefSeries, ReliefTarget, SHORTEST_RUN};
 
 /// Loops that are relieved at most; none with less than a tenth of the time is hot.
@@ -55,10 +55,13 @@ impl Relieving {
         };
         let began = Instant::now();
         let halted = Arc::clone(&stop);
+        // A thread that lets signals in would take those meant for the program, and end us.
+        let blocked = CaughtSignals::catch();
         let worker = std::thread::Builder::new()
             .name("relief".to_owned())
             .spawn(move || work(&received, &halted, options, profile.as_ref(), began))
             .ok();
+        drop(blocked);
         Self { copies, moments: Some(moments), stop, worker }
     }
 }

@@ -20,6 +20,7 @@ const WITHHELD: &str =
 
 /// Folders whose files may be shown.
 #[derive(clap::Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Output")]
 pub struct SourceFolders {
     /// Show source from files below this folder in the page; may be given several times
     #[arg(long = "sources", value_name = "DIR")]

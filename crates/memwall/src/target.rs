@@ -11,6 +11,7 @@ use crate::failure::Failure;
 
 /// Options that every command takes.
 #[derive(clap::Args)]
+#[command(next_help_heading = "Which machine")]
 pub struct Choice {
     /// The machine: native, or sim:NAME for a simulated one that 'memwall models' lists
     ///

@@ -292,7 +292,7 @@ fn mistakes_are_answered_in_words() {
     };
     wrong(&["-e", "page-fautls", "--", "true"], 2, "did you mean page-faults");
     wrong(&["-g", "NO_SUCH", "--", "true"], 2, "there are CYCLES");
-    wrong(&["-e", "page-faults"], 2, "give a program after --");
+    wrong(&["-e", "page-faults"], 2, "give a program, or --pid");
     wrong(&["-e", "page-faults", "--", "/no/such/program"], 2, "no such program");
     wrong(&["-e", "page-faults", "--cgroup", "no/such/group", "--", "true"], 1, "no/such/group");
     wrong(&["-e", "page-faults", "--pid", "4194305"], 1, "no such process");

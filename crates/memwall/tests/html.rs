@@ -61,3 +61,31 @@ fn a_run_becomes_a_page_and_a_file_that_cannot_be_written_is_named() {
     both.stdout(contains("\"schema\": \"memwall.bench/1\""));
     assert!(page(home, "a.html").contains("simulated tiny"));
 }
+
+#[test]
+fn a_page_is_opened_where_it_was_written() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let home = tempfile::tempdir().unwrap();
+    let home = home.path();
+    // Stands for the browser.
+    let browser = home.join("xdg-open");
+    fs::write(&browser, format!("#!/bin/sh\necho \"$1\" > {}\n", home.join("opened").display())).unwrap();
+    fs::set_permissions(&browser, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = memwall(home, "--on sim:tiny bench load --size 1K --html load.html --open");
+    let path = format!("{}:/usr/bin:/bin", home.display());
+    command
+        .env("PATH", path)
+        .env_remove("WSL_DISTRO_NAME")
+        .assert()
+        .success()
+        .stderr(contains("the page is in /"));
+    let opened = || fs::read_to_string(home.join("opened")).unwrap_or_default();
+    for _ in 0..300 {
+        if !opened().is_empty() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert!(opened().trim_end().ends_with("/load.html"), "{}", opened());
+    memwall(home, "--on sim:tiny bench load --size 1K --open").assert().code(2);
+}

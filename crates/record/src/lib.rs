@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod file;
 pub mod ids;
 pub mod import;
+pub mod inlined;
 pub mod loads;
 pub mod predict;
 pub mod probe;

@@ -9,6 +9,7 @@ use crate::{
     data::Data,
     ids::{FunctionId, ModuleId, PlaceId, ProcessId, ThreadId},
     import::ImportRecord,
+    inlined::{InlinedCode, is_library_source},
     loads::LoadSamples,
     probe::Probes,
     relief::ReliefRecord,
@@ -31,6 +32,9 @@ pub struct Run {
     pub files: Vec<String>,
     /// Source lines of those functions where debug information exists, ordered by module and address.
     pub lines: Vec<LineRange>,
+    /// Functions that were inlined into those.
+    #[serde(default)]
+    pub inlined: InlinedCode,
     /// Addresses that samples landed on, each once.
     pub places: Vec<Place>,
     /// The samples.
@@ -82,13 +86,48 @@ impl Run {
         self.places.get(id.index())
     }
 
-    /// File and line that an address comes from, if debug information says so.
+    /// File and line that an address comes from, if debug information says so. Where the line is a library's that was
+    /// inlined, the line outside of it that is not.
     pub fn line_at(&self, module: ModuleId, address: u64) -> Option<(&str, u32)> {
+        let frames = self.frames_at(module, address);
+        let own = frames.iter().find(|frame| !is_library_source(frame.file));
+        own.or(frames.first()).map(|frame| (frame.file, frame.line))
+    }
+
+    /// The lines of an address from the innermost inlined function outwards, as far as they are known.
+    pub fn frames_at(&self, module: ModuleId, address: u64) -> Vec<SourceFrame<'_>> {
+        let Some((file, line)) = self.innermost_line_at(module, address) else { return Vec::new() };
+        let calls = self.inlined.at(module, address);
+        let mut frames = vec![SourceFrame { file, line, inlined: calls.first().map(|call| &*call.function) }];
+        for (index, call) in calls.iter().enumerate() {
+            let file = call.file.and_then(|file| self.files.get(file as usize));
+            let (Some(file), Some(line)) = (file, call.line) else { break };
+            frames.push(SourceFrame {
+                file,
+                line,
+                inlined: calls.get(index + 1).map(|call| &*call.function),
+            });
+        }
+        frames
+    }
+
+    fn innermost_line_at(&self, module: ModuleId, address: u64) -> Option<(&str, u32)> {
         let after = self.lines.partition_point(|line| (line.module, line.start) <= (module, address));
         let line = self.lines.get(after.checked_sub(1)?)?;
         let is_here = line.module == module && address < line.end;
         is_here.then_some((self.files.get(line.file as usize)?, line.line))
     }
+}
+
+/// A line that an address comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceFrame<'a> {
+    /// As debug information names it.
+    pub file: &'a str,
+    /// Line in it.
+    pub line: u32,
+    /// The inlined function that the line is in; none: the function itself.
+    pub inlined: Option<&'a str>,
 }
 
 /// What was run, how, and how it ended.

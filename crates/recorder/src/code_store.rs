@@ -7,9 +7,10 @@ use code::decode_range;
 use record::{
     file::Code,
     ids::{FunctionId, ModuleId},
+    inlined::{InlinedCall, InlinedRange},
     run::{Function, LineRange, Module, ModuleKind, Place, Run},
 };
-use symbols::{Identity, Image, PerfMap};
+use symbols::{Identity, Image, PerfMap, SourceLocation};
 
 use super::{known_work::GeneratedCode, memory::CodePages};
 
@@ -21,6 +22,9 @@ const KEPT_BYTES: usize = 64 << 20;
 
 /// Lines of longer functions are looked up only around places.
 const LINES_OF_INSTRUCTIONS: usize = 4096;
+
+/// Names of inlined functions kept in all: those of templates may be as long as a page.
+const KEPT_NAME_BYTES: usize = 8 << 20;
 
 /// How many instructions around a place.
 const NEAR: usize = 32;
@@ -47,7 +51,9 @@ pub(super) struct Collector {
     /// Which places have samples; others are callers, of whose functions only the names are kept.
     sampled: Vec<bool>,
     files: HashMap<String, u32>,
+    calls: HashMap<InlinedCall, u32>,
     kept_bytes: usize,
+    kept_name_bytes: usize,
 }
 
 /// One function with the places in it.
@@ -87,6 +93,7 @@ impl Collector {
 
     pub fn finish(mut self) -> Code {
         self.code.lines.sort_unstable_by_key(|line| (line.module, line.start));
+        self.code.inlined.ranges.sort_unstable_by_key(|range| (range.module, range.start));
         self.code
     }
 
@@ -129,11 +136,13 @@ impl Collector {
             if all.len() > LINES_OF_INSTRUCTIONS && !is_near(index) {
                 continue;
             }
-            let location = image.lines_at(start).into_iter().next();
-            let Some((file, line)) = location.and_then(|location| location.file.zip(location.line)) else {
-                continue;
-            };
-            let file = self.file(file);
+            let frames = image.lines_at(start);
+            let known = frames.first().and_then(|innermost| innermost.file.as_ref().zip(innermost.line));
+            let Some((file, line)) = known else { continue };
+            let file = self.file(file.clone());
+            if let Some(call) = self.innermost_call(&frames) {
+                self.inlined(function.module, (start, end), call);
+            }
             match self.code.lines.last_mut() {
                 Some(last)
                     if (last.module, last.end, last.file, last.line)
@@ -143,6 +152,45 @@ impl Collector {
                 }
                 _ => self.code.lines.push(LineRange { module: function.module, start, end, file, line }),
             }
+        }
+    }
+
+    /// The call that the innermost of these frames was inlined at; none if nothing was, or its names take too much room.
+    fn innermost_call(&mut self, frames: &[SourceLocation]) -> Option<u32> {
+        let mut caller = None;
+        // From the outside in: each call stands in the frame around it.
+        for pair in frames.windows(2).rev() {
+            let [inner, outer] = pair else { continue };
+            let call = InlinedCall {
+                function: inner.function.clone().unwrap_or_else(|| "a function without a name".to_owned()),
+                file: outer.file.as_ref().map(|file| self.file(file.clone())),
+                line: outer.line,
+                caller,
+            };
+            caller = Some(self.call(call)?);
+        }
+        caller
+    }
+
+    fn call(&mut self, call: InlinedCall) -> Option<u32> {
+        if let Some(&index) = self.calls.get(&call) {
+            return Some(index);
+        }
+        self.kept_name_bytes += call.function.len();
+        if self.kept_name_bytes > KEPT_NAME_BYTES {
+            return None;
+        }
+        let index = u32::try_from(self.code.inlined.calls.len()).ok()?;
+        self.code.inlined.calls.push(call.clone());
+        self.calls.insert(call, index);
+        Some(index)
+    }
+
+    /// Neighbours of the same call are one range.
+    fn inlined(&mut self, module: ModuleId, (start, end): (u64, u64), call: u32) {
+        match self.code.inlined.ranges.last_mut() {
+            Some(last) if (last.module, last.end, last.call) == (module, start, call) => last.end = end,
+            _ => self.code.inlined.ranges.push(InlinedRange { module, start, end, call }),
         }
     }
 
@@ -270,6 +318,7 @@ pub fn complete(run: &mut Run) {
         place.function = *function;
     }
     (run.functions, run.files, run.lines) = (code.functions, code.files, code.lines);
+    run.inlined = code.inlined;
 }
 
 fn reopen(module: &mut Module) -> Option<Image> {

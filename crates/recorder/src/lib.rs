@@ -56,6 +56,7 @@ pub use known_work::{GeneratedCode, KnownWork, KnownWorkError};
 pub use memory::own_vdso;
 pub use onlooker::{CopiesOfProgram, Onlooker, SampledMoment};
 pub use passing::{PassingFolder, PassingUse, clear_leftovers, leftovers};
+pub use program::launch::ProgramOutput;
 pub use replay::{ImageFinder, Replay, ReplayOptions, ReplayOutcome, ReplayedArea, WantedImage};
 
 /// What to record, and how.
@@ -82,6 +83,8 @@ pub struct RecordRequest {
     pub call_chains: bool,
     /// Sample loads with their latency and where their data came from, where the processor can.
     pub precise: bool,
+    /// Where the standard output of a program that is started goes.
+    pub program_output: ProgramOutput,
     /// The version of memwall, for the recording.
     pub memwall: String,
 }
@@ -118,6 +121,7 @@ impl RecordRequest {
             heap: true,
             call_chains: false,
             precise: false,
+            program_output: ProgramOutput::Stdout,
             memwall: env!("CARGO_PKG_VERSION").to_owned(),
         }
     }
@@ -174,7 +178,7 @@ pub enum RecordTrouble {
 #[non_exhaustive]
 pub enum RecordError {
     /// There is no such program.
-    #[error("{program}: no such program; check the name, or give a path such as ./{program}")]
+    #[error("{program}: no such program; {}", where_to_look(program))]
     NoProgram {
         /// As it was given.
         program: String,
@@ -215,6 +219,15 @@ pub enum RecordError {
     },
 }
 
+/// What to do about a program that is not there.
+pub fn where_to_look(program: &str) -> String {
+    if program.contains('/') {
+        "check the path".to_owned()
+    } else {
+        format!("check the name, or give a path such as ./{program}")
+    }
+}
+
 /// More would be throttled by most kernels, and measure the measuring.
 pub const MAX_RATE_HZ: u32 = 20_000;
 
@@ -236,18 +249,27 @@ pub fn record(
     kernel: &dyn LinuxKernel,
     source: &Source,
 ) -> Result<RecordOutcome, RecordError> {
-    record_watched(request, kernel, source, None)
+    record_watched(request, kernel, source, Watchers::default())
 }
 
-/// The same, with somebody who looks at the samples while the program runs.
+/// Who is told of a recording while it goes on.
+#[derive(Default)]
+pub struct Watchers<'k> {
+    /// Looks at the samples.
+    pub onlooker: Option<&'k mut dyn Onlooker>,
+    /// Hears about once a second how long it has gone on. Must not take long.
+    pub clock: Option<&'k mut dyn FnMut(Duration)>,
+}
+
+/// The same, with somebody who watches while the program runs.
 pub fn record_watched<'k>(
     request: &RecordRequest,
     kernel: &'k dyn LinuxKernel,
     source: &Source,
-    onlooker: Option<&'k mut dyn Onlooker>,
+    watchers: Watchers<'k>,
 ) -> Result<RecordOutcome, RecordError> {
     if !(1..=MAX_RATE_HZ).contains(&request.rate_hz) {
         return Err(RecordError::Rate { rate_hz: request.rate_hz });
     }
-    session::record(request, kernel, source, onlooker)
+    session::record(request, kernel, source, watchers)
 }

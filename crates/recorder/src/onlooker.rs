@@ -101,6 +101,7 @@ impl Recorder {
             functions: code.functions,
             files: code.files,
             lines: code.lines,
+            inlined: code.inlined,
             places,
             samples,
             loads: LoadSamples::NotAsked,

@@ -29,7 +29,7 @@ use rustix::{
 };
 
 use super::{
-    OnRefusal, Onlooker, RecordError, RecordOutcome, RecordRequest, RecordTarget, RecordTrouble,
+    OnRefusal, Onlooker, RecordError, RecordOutcome, RecordRequest, RecordTarget, RecordTrouble, Watchers,
     heap::{Barrier, Heap, barrier},
     loads, procfs,
     recorder::{NEVER, RecordWindow, Recorder},
@@ -74,6 +74,8 @@ enum SessionInstrument<'k> {
 struct RecordSession<'k> {
     /// Looks at the samples while the program runs.
     onlooker: Option<&'k mut dyn Onlooker>,
+    /// Hears how long it has run.
+    clock: Option<&'k mut dyn FnMut(Duration)>,
     instrument: SessionInstrument<'k>,
     /// Sample loads beside it.
     loads: Vec<Sampler<'k>>,
@@ -112,7 +114,7 @@ pub(super) fn record<'k>(
     request: &RecordRequest,
     kernel: &'k dyn LinuxKernel,
     source: &Source,
-    onlooker: Option<&'k mut dyn Onlooker>,
+    watchers: Watchers<'k>,
 ) -> Result<RecordOutcome, RecordError> {
     let topology = Topology::read(source);
     let cpus: CpuSet = topology.cpus.iter().map(|cpu| cpu.id).collect();
@@ -122,7 +124,8 @@ pub(super) fn record<'k>(
         RecordTarget::Launch(command) => begin.launch(command, signals)?,
         RecordTarget::Attach(pid) => begin.attach(*pid, signals)?,
     };
-    if let Some(onlooker) = onlooker {
+    session.clock = watchers.clock;
+    if let Some(onlooker) = watchers.onlooker {
         session.recorder.be_watched(onlooker.copies());
         session.onlooker = Some(onlooker);
     }
@@ -178,6 +181,7 @@ impl<'k> Begin<'_, 'k> {
             NotFound::Missing => RecordError::NoProgram { program: name() },
             NotFound::Forbidden(source) => RecordError::NotExecutable { program: name(), source },
         })?;
+        let program = program.printing_to(self.request.program_output);
         let command = command.iter().map(|text| text.to_string_lossy().into_owned()).collect();
         let about = self.about(command, None);
         let writer = Writer::create(&self.request.output, &about)?;
@@ -280,6 +284,7 @@ impl<'k> Begin<'_, 'k> {
         let process = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         RecordSession {
             onlooker: None,
+            clock: None,
             instrument,
             loads: Vec::new(),
             no_loads: None,

@@ -5,6 +5,7 @@
 
 mod aggregate;
 mod bench;
+mod compare;
 mod curve;
 mod frame;
 mod hierarchy;
@@ -17,6 +18,7 @@ mod validate;
 
 pub use aggregate::{Aggregate, AggregateRow, MOST_CELLS, MOST_INTERVALS, MOST_ROWS, Track, Tracks};
 pub use bench::bench;
+pub use compare::compare;
 pub use profile::profile;
 pub use run::{RunPage, SourceFinder, SourceReading, SourceText, recording, run};
 pub use squeeze::squeeze;

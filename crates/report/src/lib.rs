@@ -6,4 +6,5 @@ pub mod export;
 pub mod html;
 pub mod json;
 pub mod layout;
+pub mod markdown;
 pub mod terminal;

@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod compare;
 pub mod count;
+pub mod demo;
 pub mod doctor;
 pub mod events;
 pub mod import;
@@ -10,6 +11,7 @@ pub mod kernels;
 pub mod model;
 pub mod predict;
 pub mod profile;
+pub mod ranks;
 pub mod run;
 pub mod scenario;
 pub mod squeeze;

@@ -28,7 +28,6 @@ mod lines;
 mod named;
 mod perf_map;
 mod plt;
-mod shorten;
 mod symtab;
 mod table;
 
@@ -40,4 +39,3 @@ pub use layout::ImageSegment;
 pub use lines::SourceLocation;
 pub use named::{DataSymbol, NameSource, NamedFunction};
 pub use perf_map::PerfMap;
-pub use shorten::shorten;

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use record::run::Run;
 
 use super::ComparedFunction;
-use crate::findings::SymbolFinding;
+use crate::findings::{Split, SymbolFinding, ThreadActivity};
 
 /// Who a function is, as far as its recording tells.
 #[derive(Clone, Debug)]
@@ -27,8 +27,8 @@ pub(super) struct FunctionIdentity {
     pub file: Option<String>,
     /// First address; none of code that belongs to no known function.
     pub start: Option<u64>,
-    /// Samples in it.
-    pub samples: u64,
+    /// Samples in it, by what the core did.
+    pub split: Split,
 }
 
 impl FunctionIdentity {
@@ -43,7 +43,7 @@ impl FunctionIdentity {
             build: run.module(found.module_id).and_then(|module| module.build_id.clone()),
             file: line.map(|(file, _)| file.to_owned()),
             start,
-            samples: found.split.samples,
+            split: found.split,
         }
     }
 }
@@ -54,7 +54,12 @@ pub(super) struct JoinedFunction {
     pub about: ComparedFunction,
     /// Samples of each run of a side that saw it.
     pub samples: [BTreeMap<usize, u64>; 2],
+    /// The same by activity, in the order of [`ThreadActivity::ALL`].
+    pub activities: [BTreeMap<usize, ActivitySamples>; 2],
 }
+
+/// Samples by activity.
+pub(super) type ActivitySamples = [f64; ThreadActivity::ALL.len()];
 
 /// A function of one run, its paths as the side before has them.
 struct Member {
@@ -187,8 +192,14 @@ fn function(module: &str, members: Vec<Member>) -> Option<JoinedFunction> {
         address: first.of.start.filter(|_| in_one_build),
     };
     let mut samples: [BTreeMap<usize, u64>; 2] = Default::default();
+    let mut activities: [BTreeMap<usize, ActivitySamples>; 2] = Default::default();
     for member in &members {
-        *samples[member.side].entry(member.run).or_default() += member.of.samples;
+        let split = &member.of.split;
+        *samples[member.side].entry(member.run).or_default() += split.samples;
+        let sums = activities[member.side].entry(member.run).or_default();
+        for (sum, activity) in sums.iter_mut().zip(ThreadActivity::ALL) {
+            *sum += split.samples as f64 * split.share(activity);
+        }
     }
-    Some(JoinedFunction { name: first.of.name.clone(), about, samples })
+    Some(JoinedFunction { name: first.of.name.clone(), about, samples, activities })
 }

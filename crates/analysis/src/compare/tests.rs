@@ -114,19 +114,68 @@ fn a_function_that_doubled_stands_out_and_one_that_jittered_does_not() {
     // One run a side says nothing of the noise of wall time.
     assert_eq!(row(&result.whole, "wall time").change.unwrap().is_beyond_noise(), None);
     assert!(result.remarks[0].contains("One run"));
-    assert_eq!(result.regressions(0.05).len(), 2);
-    assert!(result.regressions(0.6).is_empty());
+    // Nor may it fail by what it does not know.
+    assert!(matches!(result.gate(0.05), CompareGate::CannotTell(_)), "{:?}", result.gate(0.05));
+    assert!(matches!(result.judgement, CompareJudgement::Unknown(_)), "{:?}", result.judgement);
+}
+
+/// Runs of so many milliseconds, all of one function.
+fn side(times: &[u64], function: &str, loads: f64) -> Vec<ComparedRun> {
+    times.iter().map(|ms| run(ms * 1_000_000, &[(function, *ms, loads)])).collect()
+}
+
+#[test]
+fn a_change_has_a_cause() {
+    // 1000 ms of which 500 wait become 1120 of which 620 do.
+    let result =
+        compare(&side(&[1000, 1001, 999], "probe", 0.5), &side(&[1120, 1121, 1119], "probe", 620.0 / 1120.0));
+    let CompareJudgement::Slower { ratio, resolution } = result.judgement else {
+        panic!("{:?}", result.judgement)
+    };
+    assert!((ratio - 0.12).abs() < 1e-3 && resolution < 0.01, "{ratio} {resolution}");
+    let first = &result.causes[0];
+    let function = "probe".to_owned();
+    assert_eq!(first.cause, ChangeCause::Activity { activity: ThreadActivity::Loads, function });
+    assert!((first.share - 1.0).abs() < 0.02, "{:?}", result.causes);
+}
+
+#[test]
+fn what_the_program_differs_from_itself_cannot_be_told() {
+    let (before, after) = (side(&[1000, 1001, 999], "work", 0.5), side(&[1030, 1031, 1029], "work", 0.5));
+    let mut result = compare(&before, &after);
+    assert!(matches!(result.judgement, CompareJudgement::Slower { .. }), "{:?}", result.judgement);
+    result.know_itself(&compare(&before, &side(&[1050, 1049, 1051], "work", 0.5)));
+    assert!(matches!(result.judgement, CompareJudgement::Same { .. }), "{:?}", result.judgement);
+    assert!((result.judgement.resolution().unwrap() - 0.05).abs() < 1e-3);
+    assert!(matches!(result.gate(0.01), CompareGate::CannotTell(_)), "{:?}", result.gate(0.01));
+    assert_eq!(result.gate(0.1), CompareGate::Kept);
+}
+
+#[test]
+fn a_run_that_the_hypervisor_took_time_from_is_spoilt() {
+    let mut run = crate::timer::tests::run(&[0xc3], &[]);
+    assert_eq!(spoilt(&run), None);
+    let noise = |steal_ns| {
+        Some(machine::profile::Noise { wall_ns: 1e9, steal_ns, involuntary_switches: None, spread: None })
+    };
+    run.about.noise = noise(Some(1e7));
+    assert_eq!(spoilt(&run), None);
+    run.about.noise = noise(Some(5e7));
+    assert!(spoilt(&run).unwrap().contains("5.0 %"));
+    run.about.noise = noise(None);
+    assert_eq!(spoilt(&run), None);
 }
 
 #[test]
 fn the_same_program_that_varies_is_no_regression() {
     let side = |times: [u64; 4]| times.map(|ms| run(ms * 1_000_000, &[("work", ms, 0.5)])).to_vec();
     let noisy = compare(&side([1000, 1200, 900, 1100]), &side([1100, 1250, 1000, 1180]));
-    assert!(noisy.regressions(0.05).is_empty(), "{noisy:?}");
+    assert!(!matches!(noisy.gate(0.05), CompareGate::Exceeded(_)), "{noisy:?}");
     let slower = compare(&side([1000, 1010, 990, 1005]), &side([1100, 1110, 1090, 1105]));
-    assert_eq!(slower.regressions(0.05).len(), 2, "{slower:?}");
+    let CompareGate::Exceeded(rows) = slower.gate(0.05) else { panic!("{slower:?}") };
+    assert_eq!(rows.len(), 2, "{slower:?}");
     let faster = compare(&side([1100, 1110, 1090, 1105]), &side([1000, 1010, 990, 1005]));
-    assert!(faster.regressions(0.05).is_empty());
+    assert_eq!(faster.gate(0.05), CompareGate::Kept);
 }
 
 #[test]

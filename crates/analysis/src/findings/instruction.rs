@@ -1,6 +1,6 @@
 //! Findings about single instructions.
 
-use record::{ids::ModuleId, run::Run};
+use record::{ids::ModuleId, inlined::is_library_source, run::Run};
 use serde::{Deserialize, Serialize};
 
 use super::{Rate, ThreadActivity, TimeShare};
@@ -45,12 +45,39 @@ pub struct SourceLine {
     pub file: String,
     /// Line in it.
     pub line: u32,
+    /// What was inlined into that line, the innermost first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inlined: Vec<InlinedLine>,
+}
+
+/// A line of a function that was inlined.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InlinedLine {
+    /// The function.
+    pub function: String,
+    /// As debug information names it.
+    pub file: String,
+    /// Line in it.
+    pub line: u32,
 }
 
 impl SourceLine {
-    /// Of an address in a module.
+    /// A line into which nothing was inlined.
+    pub fn new(file: impl Into<String>, line: u32) -> Self {
+        Self { file: file.into(), line, inlined: Vec::new() }
+    }
+
+    /// Of an address in a module: the innermost that is of no library, and what was inlined into it.
     pub(crate) fn at(run: &Run, module: ModuleId, address: u64) -> Option<Self> {
-        run.line_at(module, address).map(|(file, line)| Self { file: file.to_owned(), line })
+        let frames = run.frames_at(module, address);
+        let own = frames.iter().position(|frame| !is_library_source(frame.file)).unwrap_or(0);
+        let inner = frames.get(..own)?.iter().map(|frame| InlinedLine {
+            function: frame.inlined.unwrap_or_default().to_owned(),
+            file: frame.file.to_owned(),
+            line: frame.line,
+        });
+        let frame = frames.get(own)?;
+        Some(Self { file: frame.file.to_owned(), line: frame.line, inlined: inner.collect() })
     }
 }
 

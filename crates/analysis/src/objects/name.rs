@@ -77,7 +77,7 @@ pub(super) fn site(run: &Run, key: &ObjectId) -> Option<ObjectSite> {
         function: site.function.clone(),
         module: site.module.clone(),
         address: site.address,
-        source: site.line.as_ref().map(|(file, line)| SourceLine { file: file.clone(), line: *line }),
+        source: site.line.as_ref().map(|(file, line)| SourceLine::new(file.as_str(), *line)),
         callers: site.callers.clone(),
     })
 }

@@ -64,6 +64,7 @@ pub(crate) fn run(code: &[u8], samples: &[(u64, Option<u64>)]) -> Run {
         functions: vec![function],
         files: vec!["f.c".into()],
         lines: vec![LineRange { module: ModuleId(0), start: BASE, end, file: 0, line: 3 }],
+        inlined: Default::default(),
         places,
         samples: columns,
         loads: Default::default(),

@@ -10,7 +10,7 @@ use std::{
 use events::{Count, Counting, Scope};
 use record::run::{Ending, Usage};
 use recorder::program::{
-    launch::{Child, LaunchedProgram, NotFound},
+    launch::{Child, LaunchedProgram, NotFound, ProgramOutput},
     signals::{self, CaughtSignals},
     usage,
 };
@@ -31,18 +31,25 @@ pub type Hear<'a> = dyn FnMut(u64, &[Count]) + 'a;
 pub struct NativeTarget<'a> {
     whom: Whom,
     duration: Option<Duration>,
+    output: ProgramOutput,
     hear: Box<Hear<'a>>,
 }
 
 impl<'a> NativeTarget<'a> {
     /// Counts `whom`; what does not end by itself, for at most `duration`.
     pub fn new(whom: Whom, duration: Option<Duration>) -> Self {
-        Self { whom, duration, hear: Box::new(|_, _| {}) }
+        Self { whom, duration, output: ProgramOutput::default(), hear: Box::new(|_, _| {}) }
     }
 
     /// Tells of every interval as soon as it is over.
     pub fn telling(self, hear: impl FnMut(u64, &[Count]) + 'a) -> Self {
         Self { hear: Box::new(hear), ..self }
+    }
+
+    /// Has a program's standard output go there.
+    #[must_use]
+    pub fn printing_to(self, output: ProgramOutput) -> Self {
+        Self { output, ..self }
     }
 
     fn program(&self) -> &[OsString] {
@@ -83,7 +90,7 @@ impl Target for NativeTarget<'_> {
         let signals = CaughtSignals::catch().map_err(system("catch signals"))?;
         let mut child = match self.program().is_empty() {
             true => None,
-            false => Some(start(self.program(), &signals)?),
+            false => Some(start(self.program(), self.output, &signals)?),
         };
         let mut counting = match open(self.scope(child.as_ref().map(|child| child.pid))) {
             Ok(counting) => counting,
@@ -147,16 +154,16 @@ fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
-fn start(command: &[OsString], signals: &CaughtSignals) -> Result<Child, CountError> {
+fn start(command: &[OsString], output: ProgramOutput, signals: &CaughtSignals) -> Result<Child, CountError> {
     let name = || command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let program = LaunchedProgram::find(command).map_err(|error| CountError::Program {
         program: name(),
         reason: match error {
-            NotFound::Missing => "no such program; check the name, or give a path".to_owned(),
+            NotFound::Missing => format!("no such program; {}", recorder::where_to_look(&name())),
             NotFound::Forbidden(error) => format!("cannot be executed: {error}"),
         },
     })?;
-    program.fork(signals.mask_before()).map_err(system("start the program"))
+    program.printing_to(output).fork(signals.mask_before()).map_err(system("start the program"))
 }
 
 fn not_started(command: &[OsString], error: &io::Error) -> CountError {

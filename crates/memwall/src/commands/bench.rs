@@ -16,7 +16,7 @@ use machine::{Bytes, CpuSet, Source, Topology, Width};
 use crate::{
     failure::Failure,
     forms::{Forms, Page, Rows, Screen},
-    interrupt, output, progress,
+    interrupt, progress,
     target::Target,
 };
 
@@ -87,7 +87,7 @@ Schema of --json: memwall.bench/1.";
 
 /// Measures and prints.
 pub fn run(args: &BenchArgs, machine: &Target) -> Result<(), Failure> {
-    args.forms.check(&[args.rows.file(), &args.page.html])?;
+    args.forms.check(&[args.rows.file(), args.page.file()])?;
     let kernel = kernel(args)?;
     let plan = RepeatPlan::asked(args.runs, args.seconds, args.precision).map_err(Failure::usage)?;
     let mut host: Box<dyn Host> = match machine {
@@ -115,12 +115,10 @@ pub fn run(args: &BenchArgs, machine: &Target) -> Result<(), Failure> {
     if bench.points.is_empty() {
         return Err(Failure::Measurement("stopped before the first size was measured".to_owned()));
     }
-    if let Some(file) = &args.page.html {
-        output::data_file(file, &report::html::bench(&bench))?;
-    }
+    let has_page = args.page.give(|| report::html::bench(&bench))?;
     let has_rows = args.rows.give(|| report::terminal::bench::csv(&bench))?;
     // Rows or a page are asked for instead of a text.
-    let screen = if has_rows || args.page.html.is_some() { Screen::None } else { Screen::Out };
+    let screen = if has_rows || has_page { Screen::None } else { Screen::Out };
     let is_terminal = std::io::stdout().is_terminal();
     args.forms.give(screen, &bench, |columns| report::terminal::bench::text(&bench, columns, is_terminal))
 }

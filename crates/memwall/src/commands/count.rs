@@ -68,22 +68,22 @@ pub struct CountArgs {
     rows: Rows,
     #[command(flatten)]
     simulated: super::count_simulated::SimulatedCount,
-    /// The program and its arguments
-    #[arg(last = true, value_name = "PROGRAM")]
+    /// The program and its arguments; -- may stand before it
+    #[arg(trailing_var_arg = true, value_name = "PROGRAM")]
     program: Vec<OsString>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  memwall count -g SOFTWARE -- ./app                   time, switches and faults; works everywhere
-  memwall count -e page-faults,task-clock --runs 5 -- ./app
+  memwall count -g SOFTWARE ./app                      time, switches and faults; works everywhere
+  memwall count -e page-faults,task-clock --runs 5 ./app
   memwall count -g MEM --per-socket -a --seconds 10    memory traffic of the machine for ten seconds
   memwall count -e mem:0x404040/8:w --pid 4242         writes to an address
   memwall count -g L2 --on sim:haswell-ep-e5-2680v3 --kernel load --size 8M
 
 What cannot be counted is shown as not counted, with the reason, never as 0. Beside each value stands the trust that its
 event earned in 'memwall validate'; values of broken ones are withheld. The table goes to stderr, JSON and CSV
-to stdout. Exit code: the program's own if it failed; else 1 if nothing could be counted, 2 if the question was wrong.
+to stdout, and the program's own stdout then to stderr. Exit code: the program's own if it failed; else 1 if nothing could be counted, 2 if the question was wrong.
 
 Schema of --json: memwall.count/1.";
 
@@ -122,7 +122,7 @@ fn native(args: &CountArgs) -> Result<ExitCode, Failure> {
         return Err(Failure::Usage("--runs 0 counts nothing".to_owned()));
     }
     if args.runs > 1 && args.program.is_empty() {
-        return Err(Failure::Usage("--runs repeats a program; give one after --".to_owned()));
+        return Err(Failure::Usage("--runs repeats a program; give one".to_owned()));
     }
     let instrument = PerfEvents::new(&pmu::Live, source);
     let selection = selection(args, &instrument)?;
@@ -134,6 +134,7 @@ fn native(args: &CountArgs) -> Result<ExitCode, Failure> {
         interval: args.interval.map(Duration::from_millis),
         packages: topology.cpus.iter().filter_map(|cpu| Some((cpu.id, cpu.socket?))).collect(),
     };
+    let printing = args.forms.program_output(&args.program, Some(&args.rows));
     let bar = progress::counting(args.runs);
     let mut watch = |done: usize, all: usize| {
         if all > 1 {
@@ -151,7 +152,7 @@ fn native(args: &CountArgs) -> Result<ExitCode, Failure> {
             selection.events().iter().map(|event| standing(event).as_ref().and_then(reason)).collect()
         }
     };
-    let mut target = NativeTarget::new(whom, args.seconds).telling(|end_ns, counts| {
+    let mut target = NativeTarget::new(whom, args.seconds).printing_to(printing).telling(|end_ns, counts| {
         if live {
             let mut counts = counts.to_vec();
             counts.iter_mut().for_each(|count| withhold(count, &reasons));
@@ -161,7 +162,7 @@ fn native(args: &CountArgs) -> Result<ExitCode, Failure> {
     let counts = count(&request, &instrument, &mut target, &mut watch);
     bar.finish_and_clear();
     let mut counts = counts.map_err(|error| match error {
-        CountError::Program { .. } => Failure::usage(error),
+        CountError::Program { .. } => args.forms.explained(Failure::usage(error), &args.program),
         _ => Failure::measurement(error),
     })?;
     drop(target);
@@ -227,7 +228,7 @@ fn whom(args: &CountArgs, topology: &Topology) -> Result<Whom, Failure> {
     }
     if args.program.is_empty() {
         return Err(Failure::Usage(
-            "count what? give a program after --, or --pid PID, or --all-cpus; 'memwall count --help' has examples"
+            "count what? give a program, or --pid PID, or --all-cpus; 'memwall count --help' has examples"
                 .to_owned(),
         ));
     }

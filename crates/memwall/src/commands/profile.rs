@@ -11,7 +11,6 @@ use report::json::ProfileDocument;
 use crate::{
     failure::Failure,
     forms::{Forms, Page, Screen},
-    output,
     target::Target,
     trust,
 };
@@ -64,11 +63,9 @@ pub fn run(args: &ProfileArgs, machine: &Target) -> Result<(), Failure> {
     };
     let trusted = trust::of(machine);
     let changed: Vec<String> = changes.iter().map(FingerprintChange::to_string).collect();
-    if let Some(file) = &args.page.html {
-        output::data_file(file, &report::html::profile(&profile, &changed))?;
-    }
+    let has_page = args.page.give(|| report::html::profile(&profile, &changed))?;
     // A page is asked for instead of a text.
-    let screen = if args.page.html.is_some() { Screen::None } else { Screen::Out };
+    let screen = if has_page { Screen::None } else { Screen::Out };
     // What is simulated does not age.
     let age_s = profile.simulated.is_none().then(|| now.saturating_sub(profile.measured_at));
     let validation = trusted.basis();

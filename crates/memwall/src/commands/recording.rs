@@ -18,8 +18,8 @@ use record::{
     run::Run,
 };
 use recorder::{
-    OnRefusal, PassingFolder, PassingUse, RecordError, RecordOutcome, RecordRequest, RecordTarget,
-    RecordTrouble,
+    OnRefusal, PassingFolder, PassingUse, ProgramOutput, RecordError, RecordOutcome, RecordRequest,
+    RecordTarget, RecordTrouble, Watchers,
 };
 use report::{json::RunDocument, terminal::run::Detail};
 
@@ -29,8 +29,15 @@ use crate::{failure::Failure, output, relieving::Relieving, source_files::Readab
 /// The recording that `record` writes and `report` reads if none is named.
 pub const DEFAULT: &str = "memwall.sqlite";
 
+/// Samples per second if nothing else is asked for.
+const DEFAULT_RATE_HZ: u32 = 1000;
+
+/// Who waits no longer is told nothing.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// Whom to record, and how.
 #[derive(clap::Args)]
+#[command(next_help_heading = "What is recorded")]
 pub struct Recording {
     /// Attach to this process and its threads instead of starting a program
     #[arg(long, short, value_name = "PID", conflicts_with = "program")]
@@ -42,7 +49,7 @@ pub struct Recording {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     delay: Option<Duration>,
     /// Samples per second and running thread
-    #[arg(long, value_name = "HZ", default_value_t = 1000)]
+    #[arg(long, value_name = "HZ", default_value_t = DEFAULT_RATE_HZ)]
     rate: u32,
     /// Fail instead of running without samples where the kernel refuses them
     #[arg(long)]
@@ -59,12 +66,42 @@ pub struct Recording {
     /// Do not probe, some 50 ms before and after the program, whether others use cache and memory
     #[arg(long)]
     no_probe: bool,
-    /// The program and its arguments
-    #[arg(last = true, value_name = "PROGRAM", required_unless_present = "pid")]
+    /// How long it has gone on is told where a person watches.
+    #[arg(skip = true)]
+    is_told: bool,
+    /// The program and its arguments; -- may stand before it
+    #[arg(
+        trailing_var_arg = true,
+        value_name = "PROGRAM",
+        required_unless_present = "pid",
+        help_heading = "Arguments"
+    )]
     program: Vec<OsString>,
 }
 
 impl Recording {
+    /// A program as little disturbed as can be: samples, and nothing of its data.
+    pub fn sampled_only(program: Vec<OsString>) -> Self {
+        Self { no_heap: true, no_probe: true, is_told: false, ..Self::of_program(program) }
+    }
+
+    /// A program as it is recorded if nothing else is asked for.
+    pub fn of_program(program: Vec<OsString>) -> Self {
+        Self {
+            pid: None,
+            seconds: None,
+            delay: None,
+            rate: DEFAULT_RATE_HZ,
+            need_samples: false,
+            no_heap: false,
+            call_graph: false,
+            precise: false,
+            no_probe: false,
+            is_told: true,
+            program,
+        }
+    }
+
     /// Whether the program is of this user: it then names no file that it could not read by itself.
     pub fn is_own(&self) -> bool {
         let owner = |pid| std::fs::metadata(format!("/proc/{pid}")).map(|process| process.uid());
@@ -72,8 +109,49 @@ impl Recording {
         self.pid.is_none_or(|pid| owner(pid).is_ok_and(|owner| owner == us))
     }
 
+    /// Of a process that is attached to: who it is, and how to end.
+    fn tell_whom(&self) {
+        let Some((pid, name)) = self.pid.and_then(|pid| {
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+            Some((pid, name.trim_end().to_owned()))
+        }) else {
+            return;
+        };
+        let end = match self.seconds {
+            Some(seconds) => format!("for {} s, or until Ctrl-C", seconds.as_secs_f64()),
+            None => "until it ends, or Ctrl-C".to_owned(),
+        };
+        output::say(&format!("recording process {pid} ({name}) {end}; the process itself goes on"));
+    }
+
+    /// Tells on a terminal how long it has gone on.
+    fn clock(&self) -> Option<impl FnMut(Duration) + use<>> {
+        if !self.is_told || !output::has_status() {
+            return None;
+        }
+        let (pid, seconds) = (self.pid, self.seconds);
+        Some(move |elapsed: Duration| {
+            if elapsed < PATIENCE {
+                return;
+            }
+            let whom = pid.map(|pid| format!(" process {pid}")).unwrap_or_default();
+            let of = seconds.map(|seconds| format!(" of {:.0}", seconds.as_secs_f64())).unwrap_or_default();
+            output::status(Some(&format!("memwall: recording{whom}, {:.0}{of} s", elapsed.as_secs_f64())));
+        })
+    }
+
+    /// The program with its arguments; nothing if a process is attached to.
+    pub fn program(&self) -> &[OsString] {
+        &self.program
+    }
+
     /// Records into a file, and relieves hot loops if asked to.
-    pub fn record(&self, output: &Path, relieving: bool) -> Result<RecordOutcome, Failure> {
+    pub fn record(
+        &self,
+        output: &Path,
+        relieving: bool,
+        program_output: ProgramOutput,
+    ) -> Result<RecordOutcome, Failure> {
         recorder::clear_leftovers();
         let source = Source::live();
         let target = match self.pid {
@@ -91,13 +169,22 @@ impl Recording {
             heap: !self.no_heap,
             call_chains: self.call_graph,
             precise: self.precise,
+            program_output,
             on_refusal: if self.need_samples { OnRefusal::Fail } else { OnRefusal::GoOn },
             skid_instructions,
             ..RecordRequest::new(target, output)
         };
         let mut onlooker = relieving.then(|| Relieving::begin(profile));
-        let onlooker = onlooker.as_mut().map(|onlooker| onlooker as &mut dyn recorder::Onlooker);
-        let outcome = recorder::record_watched(&request, &pmu::Live, &source, onlooker);
+        self.tell_whom();
+        let mut clock = self.clock();
+        let watchers = Watchers {
+            onlooker: onlooker.as_mut().map(|onlooker| onlooker as &mut dyn recorder::Onlooker),
+            clock: clock.as_mut().map(|clock| clock as &mut dyn FnMut(Duration)),
+        };
+        let outcome = recorder::record_watched(&request, &pmu::Live, &source, watchers);
+        if clock.is_some() {
+            output::status(None);
+        }
         let outcome = outcome.map_err(|error| match error {
             RecordError::NoProgram { .. }
             | RecordError::NotExecutable { .. }
@@ -168,13 +255,18 @@ impl ReadRecording {
 pub fn read(path: &Path) -> Result<ReadRecording, Failure> {
     let mut run = file::read(path).map_err(Failure::measurement)?;
     recorder::complete(&mut run);
+    Ok(reading_of(run))
+}
+
+/// Analyses a run.
+pub fn reading_of(mut run: Run) -> ReadRecording {
     let profile = profile_of(&run.about.fingerprint);
     let trusted = match run.import.as_deref_mut() {
         Some(import) => trust::of_import(import),
         None => trust::of_machine(&run.about.fingerprint, None, None),
     };
     let reading = Reading::of(&run, profile.as_ref(), &TimerOptions::on(&trusted));
-    Ok(ReadRecording { run, profile, reading })
+    ReadRecording { run, profile, reading }
 }
 
 /// The profile of the very machine of a recording; none if there is none, or it cannot be read.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use analysis::ranks::{RankFinding, RankFindings};
 use report::terminal::run::Detail;
 
 use super::recording::{self, DEFAULT};
@@ -16,9 +17,9 @@ use crate::{
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct ReportArgs {
-    /// The recording
+    /// The recording; several are ranks of one program, put beside each other
     #[arg(value_name = "FILE", default_value = DEFAULT)]
-    recording: PathBuf,
+    recordings: Vec<PathBuf>,
     #[command(flatten)]
     forms: Forms,
     #[command(flatten)]
@@ -47,19 +48,22 @@ Examples:
   memwall report before.sqlite --json | jq .verdict
   memwall report before.sqlite --folded - | flamegraph.pl > before.svg
   memwall report before.sqlite --firefox before.json
+  memwall report run.*.sqlite                ranks of one program: who works, who waits, how even it is
 
 A recording is data: no file that it names is read, but source below the folders given with --sources, and programs
 whose functions a recording that was cut off lacks.
 
-Schema of --json: memwall.run/1.";
+Schema of --json: memwall.run/1; of several recordings memwall.ranks/1.";
+
+/// Ranks that are listed if nobody says how many.
+const RANKS: usize = 16;
 
 /// Reads, analyses and prints.
 pub fn run(args: &ReportArgs) -> Result<(), Failure> {
+    let [recording] = &args.recordings[..] else { return ranks(args) };
     let sources = args.sources.of_recording()?;
-    let read = recording::read(&args.recording)?;
-    if let Some(file) = &args.page.html {
-        output::data_file(file, &read.page(&sources))?;
-    }
+    let read = recording::read(recording)?;
+    let has_page = args.page.give(|| read.page(&sources))?;
     if let Some(file) = &args.folded {
         return output::export(file, |out| out.write_all(report::export::folded(&read.run).as_bytes()));
     }
@@ -69,6 +73,27 @@ pub fn run(args: &ReportArgs) -> Result<(), Failure> {
     }
     let detail = Detail { top: args.top, verbose: args.verbose };
     // A page is asked for instead of a text.
-    let screen = if args.page.html.is_some() { Screen::None } else { Screen::Out };
+    let screen = if has_page { Screen::None } else { Screen::Out };
     args.forms.give(screen, &read.document(), |columns| read.text(detail, columns))
+}
+
+/// Several recordings: ranks of one program.
+fn ranks(args: &ReportArgs) -> Result<(), Failure> {
+    if args.page.file().is_some() || args.folded.is_some() || args.firefox.is_some() {
+        return Err(Failure::Usage(
+            "several recordings are ranks of one program, shown as text or JSON; name one of them for a page or an export"
+                .to_owned(),
+        ));
+    }
+    let mut found = Vec::new();
+    for (order, path) in args.recordings.iter().enumerate() {
+        let read = recording::read(path)?;
+        let about = record::file::rank_of(path);
+        let (name, order) = (path.display().to_string(), u32::try_from(order).unwrap_or(u32::MAX));
+        found.push(RankFinding::of(&name, order, about.as_ref(), &read.reading.findings));
+    }
+    let found = RankFindings::of(found);
+    args.forms.give(Screen::Out, &found, |columns| {
+        report::terminal::ranks::text(&found, args.top.unwrap_or(RANKS), columns)
+    })
 }

@@ -12,6 +12,7 @@ use crate::{
     failure::Failure,
     forms::{Forms, Page, Screen},
     output,
+    ranks::{self, LaunchEnvironment},
     source_files::{Readable, SourceFolders},
 };
 
@@ -43,31 +44,39 @@ pub struct RunArgs {
 
 const EXAMPLES: &str = "\
 Examples:
-  memwall run -- ./app --size 1000            is it held back by memory, where, how sure
-  memwall run -o before.sqlite -- ./app       keep the recording, for report and compare
+  memwall run ./app --size 1000               is it held back by memory, where, how sure
+  memwall run -o before.sqlite ./app          keep the recording, for report and compare
   memwall run --pid 4242 --seconds 10         a running process, for ten seconds
-  memwall run --relief -- ./app               a second way to the share of waiting; stops the program up to 1 % of its run
-  memwall run --json=app.json -- ./app        for scripts
+  memwall run --relief ./app                  a second way to the share of waiting; stops the program up to 1 % of its run
+  memwall run --json ./app | jq .verdict      for scripts; the program's own stdout goes to stderr then
+  memwall run --json=app.json ./app           the same into a file
 
-Works without a PMU. The program's own output, exit code and signals pass through; the report goes to stderr.
+Options stand before the program: what follows it is the program's own. Works without a PMU. The program's output, exit
+code and signals pass through; the report goes to stderr.
 Exit code: the program's own; 128 and the signal's number if it was killed; 1 or 2 if memwall failed.
 
 Schema of --json: memwall.run/1.";
 
 /// Records, analyses and prints; gives the program's exit code.
 pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
-    args.forms.check(&[&args.page.html])?;
+    args.forms.check(&[args.page.file()])?;
     let sources = args.sources.of_program(args.recording.is_own())?;
     let (passing, path) = match &args.output {
-        Some(path) => (None, path.clone()),
+        Some(path) => (None, LaunchEnvironment::here().resolve(path)?),
         None => {
             let (folder, path) = recording::passing()?;
             (Some(folder), path)
         }
     };
-    let outcome = args.recording.record(&path, args.relief)?;
+    let program = args.recording.program();
+    let printing = args.forms.program_output(program, None);
+    let outcome = args.recording.record(&path, args.relief, printing);
+    let outcome = outcome.map_err(|failure| args.forms.explained(failure, program))?;
     recording::warn(&outcome);
     recording::kept(&outcome, &path)?;
+    if passing.is_none() {
+        ranks::note(&path);
+    }
     if let Err(failure) = report(args, &path, &sources) {
         // What was measured is not lost with its report.
         let path = passing.map_or(path, |folder| folder.keep().join(recording::DEFAULT));
@@ -79,9 +88,7 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
 
 fn report(args: &RunArgs, path: &Path, sources: &Readable) -> Result<(), Failure> {
     let read = recording::read(path)?;
-    if let Some(file) = &args.page.html {
-        output::data_file(file, &read.page(sources))?;
-    }
+    args.page.give(|| read.page(sources))?;
     let detail = Detail { top: args.top, verbose: args.verbose };
     args.forms.give(Screen::BesideProgram, &read.document(), |columns| read.text(detail, columns))
 }

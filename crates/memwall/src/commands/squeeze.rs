@@ -75,7 +75,7 @@ Schema of --json: memwall.squeeze/1; with --calibrate memwall.profile/1, field s
 
 /// Measures and prints; gives the program's exit code.
 pub fn run(args: &SqueezeArgs, machine: &Target) -> Result<ExitCode, Failure> {
-    args.forms.check(&[&args.page.html])?;
+    args.forms.check(&[args.page.file()])?;
     if args.calibrate {
         return calibrating::run(args, machine).map(|()| ExitCode::SUCCESS);
     }

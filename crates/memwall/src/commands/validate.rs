@@ -123,7 +123,7 @@ pub fn run(args: &ValidateArgs, machine: &Target) -> Result<(), Failure> {
         return develop(&store, &fingerprint, seeds, args.develop_keep.as_deref());
     }
     store.check_writable().map_err(Failure::measurement)?;
-    args.forms.check(&[&args.page.html])?;
+    args.forms.check(&[args.page.file()])?;
     // One that cannot be read is not overwritten either.
     files.load().map_err(Failure::measurement)?;
     if args.restart {
@@ -166,10 +166,7 @@ pub fn run(args: &ValidateArgs, machine: &Target) -> Result<(), Failure> {
     if validation.complete {
         files.forget().map_err(Failure::measurement)?;
     }
-    if let Some(path) = &args.page.html {
-        let page = report::html::validate(&validation);
-        output::export(path, |out| out.write_all(page.as_bytes()))?;
-    }
+    args.page.give(|| report::html::validate(&validation))?;
     args.forms
         .give(Screen::Out, &validation, |columns| report::terminal::validate::text(&validation, columns))?;
     if let Some(kept) = stays {

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::place::{Recorded, can_sample, example};
+use super::place::{Recorded, can_sample, eventually, example, memwall, signal};
 
 #[test]
 fn a_short_program_gets_none_and_is_told_so() {
@@ -37,4 +37,20 @@ fn a_hot_loop_is_listed_with_a_share_or_a_reason() {
     // Copies are no processes of the program.
     assert_eq!(found["about"]["processes"], 1);
     assert_eq!(found["about"]["ending"]["exited"], 0);
+}
+
+/// Relief has a thread of its own, which must not take signals that are the program's.
+#[test]
+fn a_signal_that_the_program_ignores_ends_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mark = folder.path().join("ready");
+    let script = format!("trap '' TERM; touch {}; sleep 1; echo went on", mark.display());
+    let mut command = memwall();
+    command.args(["run", "--relief", "sh", "-c", &script]).stdout(std::process::Stdio::piped());
+    let running = command.stderr(std::process::Stdio::null()).spawn().expect("memwall starts");
+    assert!(eventually(|| mark.exists()));
+    signal("-TERM", running.id());
+    let output = running.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "went on\n");
 }

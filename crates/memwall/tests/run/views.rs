@@ -120,6 +120,10 @@ fn a_running_process_is_attached_to_and_left_alone() {
     program.kill().and_then(|()| program.wait()).expect("it ends");
     assert!(output.status.success(), "{}", text(&output.stderr));
     assert!(goes_on, "the program was left alone");
+    // Whom, and how to end it.
+    let said = text(&output.stderr);
+    let whom = format!("recording process {} (chase) for 0.5 s, or until Ctrl-C", program.id());
+    assert!(said.contains(&whom), "{said}");
     let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     assert_eq!(found["about"]["attached"], program.id());
     assert_eq!(found["about"]["ending"], "detached");
@@ -161,11 +165,12 @@ fn an_interrupt_keeps_what_was_measured() {
 
 #[test]
 fn comparing_fails_only_beyond_the_limit_that_was_set() {
-    let [little, much] =
-        ["60", "400"].map(|rounds| Recorded::new(&[], &example("odd/exits"), &["--rounds", rounds]));
+    let [little, much] = ["60", "1200"]
+        .map(|rounds| [0; 3].map(|_| Recorded::new(&[], &example("odd/exits"), &["--rounds", rounds])));
     let compare = |arguments: &[&str]| {
         let mut command = memwall();
-        command.arg("compare").arg(little.file()).arg(much.file()).args(arguments);
+        command.arg("compare").arg("--before").args(little.iter().map(Recorded::file));
+        command.arg("--after").args(much.iter().map(Recorded::file)).args(arguments);
         command.output().expect("memwall")
     };
     let told = compare(&[]);
@@ -177,6 +182,24 @@ fn comparing_fails_only_beyond_the_limit_that_was_set() {
     assert_eq!(compare(&["--fail-on", "much"]).status.code(), Some(2));
     let json: Value = serde_json::from_slice(&compare(&["--json"]).stdout).expect("JSON");
     assert_eq!(json["schema"], "memwall.compare/1");
+    assert!(json["judgement"]["slower"]["ratio"].as_f64() > Some(0.2), "{}", json["judgement"]);
+}
+
+/// Whatever one run a side seems to say, nobody knows how much the program varies.
+#[test]
+fn one_run_on_a_side_fails_nothing() {
+    let [little, much] =
+        ["60", "400"].map(|rounds| Recorded::new(&[], &example("odd/exits"), &["--rounds", rounds]));
+    let compare = |arguments: &[&str]| {
+        let mut command = memwall();
+        command.arg("compare").arg(little.file()).arg(much.file()).args(arguments);
+        command.output().expect("memwall")
+    };
+    let told = compare(&["--fail-on", "20%"]);
+    assert!(told.status.success(), "{}", text(&told.stderr));
+    assert!(text(&told.stderr).contains("cannot be told"), "{}", text(&told.stderr));
+    assert!(text(&told.stdout).starts_with("Whether it changed cannot be told"), "{}", text(&told.stdout));
+    assert_eq!(compare(&["--fail-on", "20%", "--fail-on-unknown"]).status.code(), Some(3));
 }
 
 #[test]

@@ -18,7 +18,7 @@ use rusqlite::{
 use super::read::Trouble;
 
 /// All tables that are read of any version.
-const TABLES_READ: [&str; 27] = [
+const TABLES_READ: [&str; 30] = [
     "about",
     "argument",
     "process",
@@ -27,6 +27,8 @@ const TABLES_READ: [&str; 27] = [
     "function",
     "file",
     "line",
+    "inlined_call",
+    "inlined_range",
     "place",
     "sample",
     "load",
@@ -46,6 +48,7 @@ const TABLES_READ: [&str; 27] = [
     "import",
     "import_counts",
     "import_interval",
+    "rank",
 ];
 
 /// The longest text or code; functions are kept up to a quarter of a MiB.

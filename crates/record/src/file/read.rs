@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     data::{Area, AreaKind, Data},
+    inlined::{InlinedCall, InlinedCode, InlinedRange},
     loads::LoadSamples,
     run::{Function, LineRange, Module, ModuleKind, Place, Process, RecordedThread, Run, Samples, Slice},
 };
@@ -149,6 +150,7 @@ fn tables(from: &Connection, version: i64) -> Result<Run, Trouble> {
         functions: rows(from, "function", "module, symbol, name, start, end, code", function)?,
         files: rows(from, "file", "path", |row| row.get(1))?,
         lines: rows(from, "line", "module, start, end, file, line", line)?,
+        inlined: if version >= 4 { inlined(from)? } else { InlinedCode::default() },
         places: rows(from, "place", "module, address, function", place)?,
         samples: samples(from, has_data)?,
         loads: if version >= 3 { loads::read(from)? } else { LoadSamples::NotAsked },
@@ -256,6 +258,21 @@ fn line(row: &Row<'_>) -> rusqlite::Result<LineRange> {
     })
 }
 
+fn inlined(from: &Connection) -> Result<InlinedCode, Trouble> {
+    let calls = rows(from, "inlined_call", "function, file, line, caller", |row| {
+        Ok(InlinedCall { function: row.get(1)?, file: row.get(2)?, line: row.get(3)?, caller: row.get(4)? })
+    })?;
+    let ranges = rows(from, "inlined_range", "module, start, end, call", |row| {
+        Ok(InlinedRange {
+            module: row.get(1)?,
+            start: unsigned(row, 2)?,
+            end: unsigned(row, 3)?,
+            call: row.get(4)?,
+        })
+    })?;
+    Ok(InlinedCode { ranges, calls })
+}
+
 fn place(row: &Row<'_>) -> rusqlite::Result<Place> {
     Ok(Place { module: row.get(1)?, address: unsigned(row, 2)?, function: row.get(3)? })
 }
@@ -357,6 +374,15 @@ fn check(run: &Run) -> Result<(), String> {
         run.functions.len(),
     )?;
     within("file", run.lines.iter().map(|line| line.file).max(), run.files.len())?;
+    let InlinedCode { ranges, calls } = &run.inlined;
+    within("module", ranges.iter().map(|range| range.module.0).max(), run.modules.len())?;
+    within("inlined call", ranges.iter().map(|range| range.call).max(), calls.len())?;
+    within("file", calls.iter().filter_map(|call| call.file).max(), run.files.len())?;
+    if let Some(index) =
+        (0..calls.len()).find(|&index| calls[index].caller.is_some_and(|caller| caller as usize >= index))
+    {
+        return Err(format!("inlined call {index} is inside of a later one"));
+    }
     within("stack", run.samples.stack.iter().flatten().copied().max(), run.stacks.len())?;
     within("place", run.stacks.iter().flatten().map(|id| id.0).max(), run.places.len())?;
     let processes = run.data.areas.iter().map(|area| area.process);

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     ids::{PlaceId, ProcessId},
+    inlined::InlinedCode,
     relief::ReliefRecord,
     run::{About, Module, Place, Process, RecordedThread, Slice},
 };
@@ -140,9 +141,23 @@ pub(super) fn write_code(to: &Connection, code: &Code) -> rusqlite::Result<()> {
         let (start, end) = (l.start.cast_signed(), l.end.cast_signed());
         insert.execute(params![index as i64, l.module, start, end, l.file, l.line])?;
     }
+    write_inlined(to, &code.inlined)?;
     let mut update = to.prepare("UPDATE place SET function = ? WHERE id = ?")?;
     for (index, function) in code.function_of_place.iter().enumerate() {
         update.execute(params![function, index as i64])?;
+    }
+    Ok(())
+}
+
+fn write_inlined(to: &Connection, inlined: &InlinedCode) -> rusqlite::Result<()> {
+    let mut insert = to.prepare("INSERT INTO inlined_call VALUES(?,?,?,?,?)")?;
+    for (index, call) in inlined.calls.iter().enumerate() {
+        insert.execute(params![index as i64, call.function, call.file, call.line, call.caller])?;
+    }
+    let mut insert = to.prepare("INSERT INTO inlined_range VALUES(?,?,?,?,?)")?;
+    for (index, range) in inlined.ranges.iter().enumerate() {
+        let (start, end) = (range.start.cast_signed(), range.end.cast_signed());
+        insert.execute(params![index as i64, range.module, start, end, range.call])?;
     }
     Ok(())
 }

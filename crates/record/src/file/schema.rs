@@ -4,8 +4,8 @@
 pub const APPLICATION_ID: i64 = 0x6d65_6d77;
 
 /// The version of the tables (`PRAGMA user_version`). Raised when an old reader would misunderstand a new file.
-/// 2: call chains and data. 3: sampled loads. Files of earlier versions are read as files without them.
-pub const VERSION: i64 = 3;
+/// 2: call chains and data. 3: sampled loads. 4: inlined functions. Files of earlier versions are read as files without them.
+pub const VERSION: i64 = 4;
 
 /// Kept free in every recording, so that a full disk leaves room for how it ended and for the code of the samples.
 pub(super) const RESERVE_BYTES: u32 = 256 << 10;
@@ -33,6 +33,14 @@ CREATE TABLE file(id INTEGER PRIMARY KEY, path TEXT NOT NULL);
 CREATE TABLE line(
     id INTEGER PRIMARY KEY, module INTEGER NOT NULL REFERENCES module, start INTEGER NOT NULL,
     end INTEGER NOT NULL, file INTEGER NOT NULL REFERENCES file, line INTEGER NOT NULL
+);
+CREATE TABLE inlined_call(
+    id INTEGER PRIMARY KEY, function TEXT NOT NULL, file INTEGER REFERENCES file, line INTEGER,
+    caller INTEGER REFERENCES inlined_call
+);
+CREATE TABLE inlined_range(
+    id INTEGER PRIMARY KEY, module INTEGER NOT NULL REFERENCES module, start INTEGER NOT NULL,
+    end INTEGER NOT NULL, call INTEGER NOT NULL REFERENCES inlined_call
 );
 CREATE TABLE place(
     id INTEGER PRIMARY KEY, module INTEGER NOT NULL REFERENCES module, address INTEGER NOT NULL,

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use rusqlite::Connection;
 
 use super::*;
-use crate::{data::*, ids::*, loads::*, probe::*, relief::*, run::*};
+use crate::{data::*, ids::*, inlined::*, loads::*, probe::*, relief::*, run::*};
 
 fn about() -> About {
     About {
@@ -149,8 +149,18 @@ fn run() -> Run {
             end: 0x1010,
             code: Some(vec![0x90; 16]),
         }],
-        files: vec!["app.c".into()],
-        lines: vec![LineRange { module: ModuleId(0), start: 0x1000, end: 0x1008, file: 0, line: 12 }],
+        files: vec!["app.c".into(), "/usr/include/swap.h".into()],
+        inlined: InlinedCode {
+            ranges: vec![InlinedRange { module: ModuleId(0), start: 0x1004, end: 0x1008, call: 1 }],
+            calls: vec![
+                InlinedCall { function: "sort<int>".into(), file: Some(0), line: Some(14), caller: None },
+                InlinedCall { function: "swap".into(), file: Some(1), line: Some(3), caller: Some(0) },
+            ],
+        },
+        lines: vec![
+            LineRange { module: ModuleId(0), start: 0x1000, end: 0x1004, file: 0, line: 12 },
+            LineRange { module: ModuleId(0), start: 0x1004, end: 0x1008, file: 1, line: 7 },
+        ],
         places: vec![
             Place { module: ModuleId(0), address: 0x1004, function: Some(FunctionId(0)) },
             Place { module: ModuleId(1), address: 0xffff_ffff_ffff_f000, function: None },
@@ -363,13 +373,15 @@ fn a_recording_without_data_and_call_chains_is_read() {
     let path = written(folder.path());
     let old = "PRAGMA foreign_keys = OFF; DROP VIEW located; ALTER TABLE sample DROP COLUMN stack; DROP TABLE stack;
         DROP TABLE area; DROP TABLE variable; DROP TABLE site; DROP TABLE block; DROP TABLE heap_log;
-        DROP TABLE load; DROP TABLE load_sampling; PRAGMA user_version = 1";
+        DROP TABLE load; DROP TABLE load_sampling; DROP TABLE inlined_range; DROP TABLE inlined_call;
+        PRAGMA user_version = 1";
     Connection::open(&path).unwrap().execute_batch(old).unwrap();
     let mut expected = run();
     expected.samples.stack = Vec::new();
     expected.stacks = Vec::new();
     expected.loads = LoadSamples::NotAsked;
     expected.data = Data::default();
+    expected.inlined = InlinedCode::default();
     assert_eq!(read(&path).unwrap(), expected);
 }
 
@@ -480,4 +492,43 @@ proptest! {
         fs::write(&path, &bytes).unwrap();
         let _ = read(&path);
     }
+}
+
+#[test]
+fn a_line_is_the_programs_own_where_a_library_was_inlined() {
+    let run = run();
+    assert_eq!(run.line_at(ModuleId(0), 0x1000), Some(("app.c", 12)));
+    // In swap, inlined into sort, which the program calls in line 14.
+    assert_eq!(run.line_at(ModuleId(0), 0x1004), Some(("app.c", 14)));
+    let frames = run.frames_at(ModuleId(0), 0x1006);
+    let lines: Vec<_> = frames.iter().map(|frame| (frame.file, frame.line, frame.inlined)).collect();
+    let header = "/usr/include/swap.h";
+    assert_eq!(lines, [(header, 7, Some("swap")), (header, 3, Some("sort<int>")), ("app.c", 14, None)]);
+}
+
+#[test]
+fn inlined_calls_that_lead_in_a_circle_are_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.sqlite");
+    write(&file, &run()).unwrap();
+    let connection = Connection::open(&file).unwrap();
+    connection.execute("UPDATE inlined_call SET caller = 1 WHERE id = 0", []).unwrap();
+    drop(connection);
+    let error = read(&file).unwrap_err();
+    assert!(error.to_string().contains("inlined call 0"), "{error}");
+}
+
+#[test]
+fn a_recording_knows_its_rank_if_it_was_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = written(folder.path());
+    assert_eq!(rank_of(&path), None);
+    let rank = LaunchedRank { rank: 3, ranks: Some(4), node: "n7".into() };
+    add_rank(&path, &rank).unwrap();
+    assert_eq!(rank_of(&path), Some(rank));
+    assert_eq!(read(&path).unwrap(), run());
+    let other = folder.path().join("b.sqlite");
+    Connection::open(&other).unwrap().execute_batch("CREATE TABLE rank(id, rank, ranks, node)").unwrap();
+    assert!(add_rank(&other, &LaunchedRank { rank: 0, ranks: None, node: String::new() }).is_err());
+    assert_eq!(rank_of(&other), None);
 }

@@ -18,6 +18,7 @@ use crate::{
     data::{Area, HeapBlock, HeapLog, Site, Variable},
     ids::{FunctionId, PlaceId, ProcessId, ThreadId},
     import::ImportRecord,
+    inlined::InlinedCode,
     loads::LoadSample,
     probe::Probes,
     relief::ReliefRecord,
@@ -60,6 +61,8 @@ pub struct Code {
     pub files: Vec<String>,
     /// Source lines.
     pub lines: Vec<LineRange>,
+    /// Inlined functions.
+    pub inlined: InlinedCode,
     /// For each place in order, its function.
     pub function_of_place: Vec<Option<FunctionId>>,
 }
@@ -422,6 +425,7 @@ pub fn write(path: &Path, run: &Run) -> Result<(), FileError> {
         functions: run.functions.clone(),
         files: run.files.clone(),
         lines: run.lines.clone(),
+        inlined: run.inlined.clone(),
         function_of_place: run.places.iter().map(|place| place.function).collect(),
     };
     writer.finish(&run.about, &code)?;

@@ -10,6 +10,7 @@
 
 use std::{
     ffi::{CString, OsStr, OsString},
+    fs::OpenOptions,
     io::{self, Read as _, Write as _},
     os::{
         fd::{AsRawFd as _, BorrowedFd, OwnedFd, RawFd},
@@ -81,11 +82,24 @@ pub fn is_ignored(signal: i32) -> bool {
     asked == 0 && old.handler == libc::SIG_IGN
 }
 
+/// Where what a program writes to its standard output goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProgramOutput {
+    /// To ours.
+    #[default]
+    Stdout,
+    /// To our standard error: ours is for something else.
+    Stderr,
+    /// Nobody wants it.
+    Nowhere,
+}
+
 /// A program found, with its arguments.
 #[derive(Debug)]
 pub struct LaunchedProgram {
     /// Files to try, in the order of `PATH`.
     files: Vec<CString>,
+    output: ProgramOutput,
     arguments: Vec<CString>,
     /// For a text file without `#!`, as shells do it: `/bin/sh FILE ARGUMENTS`.
     shell_arguments: Vec<CString>,
@@ -127,7 +141,13 @@ impl LaunchedProgram {
         let shell_arguments = [c"/bin/sh".to_owned(), text(files[0].as_os_str())?];
         let shell_arguments = shell_arguments.into_iter().chain(arguments.iter().skip(1).cloned()).collect();
         let files = files.iter().map(|file| text(file.as_os_str())).collect::<Result<_, _>>()?;
-        Ok(Self { files, arguments, shell_arguments })
+        Ok(Self { files, output: ProgramOutput::default(), arguments, shell_arguments })
+    }
+
+    /// The same with its standard output there.
+    #[must_use]
+    pub fn printing_to(self, output: ProgramOutput) -> Self {
+        Self { output, ..self }
     }
 
     /// The file that will most likely be executed.
@@ -164,6 +184,10 @@ impl LaunchedProgram {
                 CString::new([key.into_vec(), b"=".to_vec(), value.into_vec()].concat()).ok()
             })
             .collect();
+        let nowhere = match self.output {
+            ProgramOutput::Nowhere => Some(OpenOptions::new().write(true).open("/dev/null")?),
+            ProgramOutput::Stdout | ProgramOutput::Stderr => None,
+        };
         let prepared = Prepared {
             files: self.files.iter().map(|file| file.as_ptr()).collect(),
             arguments: pointers(&self.arguments),
@@ -173,6 +197,11 @@ impl LaunchedProgram {
             gate_of_parent: gate_in.as_raw_fd(),
             errors: error_in.as_raw_fd(),
             redirected: &redirected,
+            output: match self.output {
+                ProgramOutput::Stdout => libc::STDOUT_FILENO,
+                ProgramOutput::Stderr => libc::STDERR_FILENO,
+                ProgramOutput::Nowhere => nowhere.as_ref().map_or(-1, |file| file.as_raw_fd()),
+            },
             mask,
         };
         // Keeps the function above in the program.
@@ -209,6 +238,8 @@ struct Prepared<'a> {
     gate_of_parent: RawFd,
     errors: RawFd,
     redirected: &'a [(RawFd, RawFd)],
+    /// What becomes its standard output.
+    output: RawFd,
     mask: &'a SignalMask,
 }
 
@@ -233,10 +264,12 @@ impl Prepared<'_> {
                     _ => libc::_exit(126),
                 }
             }
+            // Onto itself this changes nothing.
+            let mut redirected = libc::dup2(self.output, libc::STDOUT_FILENO);
             for &(ours, theirs) in self.redirected {
-                libc::dup2(ours, theirs);
+                redirected = redirected.min(libc::dup2(ours, theirs));
             }
-            let error = self.execute();
+            let error = if redirected < 0 { *libc::__errno_location() } else { self.execute() };
             libc::write(self.errors, (&raw const error).cast(), size_of::<i32>());
             libc::_exit(127)
         }

@@ -104,6 +104,9 @@ impl RecordSession<'_> {
             if Instant::now() >= next_show {
                 next_show = Instant::now() + SHOW_EVERY;
                 self.show();
+                if let Some(clock) = &mut self.clock {
+                    clock(self.began.elapsed());
+                }
             }
             if let Some(cause) = self.has_ended(activity == RingActivity::Over) {
                 return cause;

@@ -57,6 +57,7 @@ fn run() -> Run {
         functions: vec![function("main", 0x1000), function("work;er", 0x2000)],
         files: Vec::new(),
         lines: Vec::new(),
+        inlined: Default::default(),
         places: vec![
             place(0x1004, Some(FunctionId(0))),
             place(0x2004, Some(FunctionId(1))),

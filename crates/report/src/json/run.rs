@@ -3,6 +3,7 @@
 use analysis::{
     findings::{Findings, Objects},
     import::ImportFindings,
+    phase_check::{self, PhaseCheck},
     reading::Reading,
     surroundings::ProgramSurroundings,
 };
@@ -28,5 +29,20 @@ impl<'a> RunDocument<'a> {
             surroundings: &reading.surroundings,
             import: reading.import.as_ref(),
         }
+    }
+}
+
+/// Of `memwall demo`: what the recording says, and how right that is.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct DemoDocument<'a> {
+    schema: &'static str,
+    phases: &'a [PhaseCheck],
+    report: RunDocument<'a>,
+}
+
+impl<'a> DemoDocument<'a> {
+    /// Of a recording that was read, and its phases.
+    pub fn new(reading: &'a Reading, phases: &'a [PhaseCheck]) -> Self {
+        Self { schema: phase_check::SCHEMA, phases, report: RunDocument::new(reading) }
     }
 }

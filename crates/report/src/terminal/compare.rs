@@ -1,10 +1,12 @@
 //! Two sets of runs, as people read it.
 
-use analysis::compare::{CompareRow, ComparedChange, ComparedFunction, Comparison};
+use analysis::compare::{CompareJudgement, CompareRow, ComparedChange, ComparedFunction, Comparison};
 
 use crate::{
+    layout::change::{sentence, sides},
     layout::figures::{absent, percent_text},
-    layout::prose::{clipped, counted, visible, wrap, wrap_in},
+    layout::prose::{wrap, wrap_in},
+    layout::signature::function_name,
     layout::style::{HEADING, PLAIN, QUIET, WARNING},
     layout::table::{Cell, Column, Table},
     terminal::run::seconds,
@@ -12,12 +14,14 @@ use crate::{
 
 /// The comparison in at most `columns`, with the `most` functions that changed most.
 pub fn text(comparison: &Comparison, most: usize, columns: usize) -> String {
-    let sides = format!(
-        "{} before, {} after; ± is a 95 % interval from the noise that is known",
-        counted(comparison.runs_before, "run"),
-        counted(comparison.runs_after, "run")
-    );
-    let mut out = wrap_in(QUIET, "", &sides, columns) + "\n";
+    let style = match comparison.judgement {
+        CompareJudgement::Slower { .. } => WARNING,
+        CompareJudgement::Faster { .. } => HEADING,
+        CompareJudgement::Same { .. } | CompareJudgement::Unknown(_) => PLAIN,
+    };
+    let mut out = wrap_in(style, "", &sentence(comparison), columns);
+    out += &wrap_in(QUIET, "", &sides(comparison), columns);
+    out.push('\n');
     out += &table("whole program", &comparison.whole, columns);
     let shown = |row: &CompareRow| CompareRow { name: told_apart(row, &comparison.functions), ..row.clone() };
     let changed: Vec<CompareRow> = comparison.functions.iter().take(most).map(shown).collect();
@@ -51,7 +55,7 @@ fn table(title: &str, rows: &[CompareRow], columns: usize) -> String {
         let time = |ns: Option<f64>| ns.map_or_else(absent, |ns| seconds(ns).into());
         let change = row.change.as_ref();
         table.row(vec![
-            clipped(&visible(&row.name), (columns * 2 / 5).max(16)).into(),
+            function_name(&row.name, columns * 2 / 5).into(),
             time(row.before_ns),
             time(row.after_ns),
             change.map_or_else(absent, |change| signed(change.ns).into()),

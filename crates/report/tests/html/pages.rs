@@ -111,10 +111,7 @@ pub fn instruction(index: usize) -> InstructionFinding {
         symbol: index,
         address: [0x1840, 0x1620, 0x2210, 0x2ae0, 0x1104, 0x9_8a40][index],
         text: Some(texts[index].to_owned()),
-        source: (index < 5).then(|| SourceLine {
-            file: "/home/dev/join/src/join.cpp".to_owned(),
-            line: 40 + 7 * index as u32,
-        }),
+        source: (index < 5).then(|| SourceLine::new("/home/dev/join/src/join.cpp", 40 + 7 * index as u32)),
         activity: if index == 1 { ThreadActivity::Stores } else { ThreadActivity::Loads },
         waiting_samples: samples * loads,
         executing_samples: samples * (1.0 - loads),
@@ -253,7 +250,7 @@ fn object(name: &str, kind: ObjectKind, size: u64, loads: f64, uses: &[usize]) -
             function: "join::Table::Table(std::size_t)".to_owned(),
             module: "/opt/app/bin/join".to_owned(),
             address: 0x15f2,
-            source: Some(SourceLine { file: "/home/dev/join/src/table.cpp".to_owned(), line: 18 }),
+            source: Some(SourceLine::new("/home/dev/join/src/table.cpp", 18)),
             callers: vec!["main".to_owned(), "__libc_start_main".to_owned()],
         }),
         size_bytes: if size > 0 {
@@ -339,7 +336,7 @@ pub fn functions() -> Vec<AnnotatedFunction> {
     let line = |(at, text): (usize, &&str)| AnnotatedLine {
         address: 0x1808 + 8 * at as u64,
         text: (*text).to_owned(),
-        source: Some(SourceLine { file: "/home/dev/join/src/join.cpp".to_owned(), line: 38 + at as u32 / 3 }),
+        source: Some(SourceLine::new("/home/dev/join/src/join.cpp", 38 + at as u32 / 3)),
         samples: if at == 7 {
             3024.0
         } else if (4..10).contains(&at) {

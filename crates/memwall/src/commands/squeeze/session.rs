@@ -268,8 +268,6 @@ fn scenario(
 }
 
 fn give(args: &SqueezeArgs, run: &SqueezeRun, screen: Screen) -> Result<(), Failure> {
-    if let Some(file) = &args.page.html {
-        output::data_file(file, &report::html::squeeze(run))?;
-    }
+    args.page.give(|| report::html::squeeze(run))?;
     args.forms.give(screen, run, |columns| report::terminal::squeeze::text(run, columns))
 }

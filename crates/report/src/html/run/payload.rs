@@ -190,7 +190,7 @@ fn instruction_row(found: &InstructionFinding) -> InstructionRow {
         symbol: found.symbol,
         address: format!("{:#x}", found.address),
         text: found.text.as_deref().map(name),
-        at: found.source.as_ref().map(|SourceLine { file, line }| (name(file), *line)),
+        at: found.source.as_ref().map(|SourceLine { file, line, .. }| (name(file), *line)),
         activity: found.activity as usize,
         waiting: tenths(found.waiting_samples),
         samples: tenths(found.samples()),

@@ -75,7 +75,7 @@ mod tests {
         let line = |(file, line): (&str, u32)| AnnotatedLine {
             address: 0,
             text: String::new(),
-            source: Some(SourceLine { file: file.to_owned(), line }),
+            source: Some(SourceLine::new(file, line)),
             samples: 0.0,
             waiting: 0.0,
             activity: ThreadActivity::Executing,

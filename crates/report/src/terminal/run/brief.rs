@@ -8,6 +8,7 @@ use super::{
 use crate::{
     layout::figures::percent_text,
     layout::prose::{clipped, titled, visible, width, wrap, wrap_in},
+    layout::signature::object_name,
     layout::style::{QUIET, WARNING, paint},
 };
 
@@ -35,13 +36,19 @@ pub fn text(findings: &Findings, objects: Option<&Objects>, top: Option<usize>, 
     let fits = |parts: &(String, String)| room(parts) >= ROWS.0;
     let [.., tightest] = SQUEEZES;
     let shown = SQUEEZES.into_iter().map(parts).find(fits).unwrap_or_else(|| parts(tightest));
-    let rows = top.unwrap_or_else(|| room(&shown).clamp(ROWS.0, ROWS.1));
+    let rows = top.unwrap_or_else(|| rows(room(&shown), findings.symbols.len()));
     let functions = match findings.has_enough_samples() {
         true => code::table_of_hottest(findings, rows, columns),
         false => String::new(),
     };
     let (time, rest) = shown;
     [head, time, functions + &rest].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("\n")
+}
+
+/// Functions that fit so many lines, with a line for how many more there are.
+fn rows(room: usize, functions: usize) -> usize {
+    let lines = room.clamp(ROWS.0, ROWS.1 + code::MORE_LINES);
+    if functions <= lines.min(ROWS.1) { functions } else { lines - code::MORE_LINES }
 }
 
 /// Blank lines between the parts.
@@ -117,7 +124,7 @@ fn hottest_object(objects: &Objects) -> Option<&ObjectFinding> {
 
 /// `rows (join.c:12), 64 MiB, random: 81 % of the waiting on loads`.
 fn object(object: &ObjectFinding) -> String {
-    let mut text = clipped(&visible(&object.name), 40);
+    let mut text = object_name(&object.name, 48);
     if let Some(source) = object.site.as_ref().and_then(|site| site.source.as_ref()) {
         text += &format!(" ({}:{})", visible(&code::file_name(&source.file)), source.line);
     }

@@ -8,6 +8,7 @@ use super::account::style;
 use crate::{
     layout::figures::{absent, percent, percent_text},
     layout::prose::{clipped, visible, wrap_in},
+    layout::signature::function_name,
     layout::style::{HEADING, QUIET},
     layout::table::{Cell, Column, Table},
 };
@@ -19,18 +20,26 @@ pub fn functions(findings: &Findings, most: usize, columns: usize) -> String {
     }
     let ranked = ranked(findings);
     let shown = ranked.len().min(most);
-    let rest: f64 = ranked[shown..].iter().map(|symbol| symbol.user_share.value).sum();
-    let mut out = wrap_in(HEADING, "", "Where", columns);
-    out += &table(findings, &ranked[..shown], None, columns);
-    if shown < ranked.len() {
-        let line = format!("and {} more with {} % of user time", ranked.len() - shown, percent_text(rest));
-        out += &wrap_in(QUIET, "", &line, columns);
+    wrap_in(HEADING, "", "Where", columns)
+        + &table(findings, &ranked[..shown], None, columns)
+        + &more(&ranked[shown..], columns)
+}
+
+/// How many functions are not shown; nothing if all are.
+fn more(rest: &[&SymbolFinding], columns: usize) -> String {
+    if rest.is_empty() {
+        return String::new();
     }
-    out
+    let share: f64 = rest.iter().map(|symbol| symbol.user_share.value).sum();
+    let line = format!("and {} more with {} % of user time", rest.len(), percent_text(share));
+    wrap_in(QUIET, "", &line, columns)
 }
 
 /// Lines of a table above its rows.
 pub const HEAD_LINES: usize = 2;
+
+/// The line that says how many more there are.
+pub const MORE_LINES: usize = 1;
 
 /// The functions with most user time, without a heading; nothing without samples.
 pub fn table_of_hottest(findings: &Findings, most: usize, columns: usize) -> String {
@@ -38,7 +47,8 @@ pub fn table_of_hottest(findings: &Findings, most: usize, columns: usize) -> Str
     if ranked.is_empty() {
         String::new()
     } else {
-        table(findings, &ranked[..ranked.len().min(most)], None, columns)
+        let shown = ranked.len().min(most);
+        table(findings, &ranked[..shown], None, columns) + &more(&ranked[shown..], columns)
     }
 }
 
@@ -75,9 +85,10 @@ fn table(
         Column::new("function").left(),
         Column::new("user time %").called("share of user time"),
         Column::new("waits for").left().drop_rank(2),
-        Column::new("% of it").called("share of the function's time").drop_rank(2),
-        Column::new("in").left().called("module").drop_rank(3),
-        Column::new("most at").left().called("hottest instruction").drop_rank(4),
+        Column::new("% of it").called("share of the function's time").drop_rank(3),
+        Column::new("in").left().called("module").drop_rank(4),
+        // The last to go: a name says which function, this says where to look.
+        Column::new("most at").left().called("hottest instruction").drop_rank(1),
         Column::new("access").left().called("access pattern").drop_rank(5),
     ]);
     for symbol in symbols {
@@ -87,7 +98,7 @@ fn table(
         };
         let hottest = hottest(findings, symbol, waits.map(|(activity, _)| activity));
         table.row(vec![
-            shortened(&symbol.name, columns * 2 / 5).into(),
+            function_name(&symbol.name, columns * 2 / 5).into(),
             percent(Some(symbol.user_share.value)),
             waits.map_or_else(
                 || Cell::styled(if symbol.split.undecided > 0.5 { "undecided" } else { "nothing" }, QUIET),
@@ -133,6 +144,14 @@ fn line_of(source: &SourceLine) -> String {
     format!("{}:{}", visible(&file_name(&source.file)), source.line)
 }
 
+/// The same with the function that was inlined there.
+fn line_with_inlined(source: &SourceLine) -> String {
+    match source.inlined.first() {
+        Some(inner) => format!("{} inlining {}", line_of(source), function_name(&inner.function, 24)),
+        None => line_of(source),
+    }
+}
+
 /// Every instruction with samples, the hottest first.
 pub fn instructions(findings: &Findings, most: usize, columns: usize) -> String {
     if findings.instructions.is_empty() {
@@ -150,7 +169,7 @@ pub fn instructions(findings: &Findings, most: usize, columns: usize) -> String 
     ]);
     for found in findings.instructions.iter().take(most) {
         let all = found.samples();
-        let name = findings.symbols.get(found.symbol).map(|symbol| shortened(&symbol.name, 30));
+        let name = findings.symbols.get(found.symbol).map(|symbol| function_name(&symbol.name, 30));
         table.row(vec![
             found
                 .text
@@ -162,7 +181,7 @@ pub fn instructions(findings: &Findings, most: usize, columns: usize) -> String 
             Cell::styled(object(found.activity), style(found.activity)),
             found.access.as_ref().map_or_else(absent, |access| access.pattern.label().into()),
             name.map_or_else(absent, Cell::from),
-            found.source.as_ref().map_or_else(absent, |source| line_of(source).into()),
+            found.source.as_ref().map_or_else(absent, |source| line_with_inlined(source).into()),
         ]);
     }
     let shown = findings.instructions.len().min(most);
@@ -173,20 +192,4 @@ pub fn instructions(findings: &Findings, most: usize, columns: usize) -> String 
 /// The last part of a path.
 pub fn file_name(path: &str) -> String {
     Path::new(path).file_name().map_or_else(|| path.to_owned(), |name| name.to_string_lossy().into_owned())
-}
-
-/// A function's name in at most about `room` columns; its parameters go first.
-pub fn shortened(name: &str, room: usize) -> String {
-    let name = visible(name);
-    let room = room.max(16);
-    if name.chars().count() <= room {
-        return name;
-    }
-    let without = name.split_once('(').map_or(name.as_str(), |(head, _)| head);
-    if without.chars().count() <= room && !without.is_empty() {
-        return without.to_owned();
-    }
-    // The end of a path says more than its beginning.
-    let tail: Vec<char> = without.chars().rev().take(room - 1).collect();
-    ['…'].into_iter().chain(tail.into_iter().rev()).collect()
 }

@@ -5,16 +5,20 @@ use analysis::findings::{
 };
 use machine::Bytes;
 
-use super::code::{file_name, shortened};
+use super::code::file_name;
 use crate::{
     layout::figures::{absent, percent, percent_text},
     layout::prose::{counted, listed, visible, wrap, wrap_in},
+    layout::signature::{function_name, object_name},
     layout::style::{HEADING, QUIET, WARNING},
     layout::table::{Cell, Column, Table},
 };
 
 /// Where flagged intervals hold more of the samples than this, they say what the whole run says.
 const NEARLY_ALL: f64 = 0.95;
+
+/// Columns for a name within a sentence.
+const ROOM: usize = 48;
 
 /// Objects with most waiting on loads, then shared lines.
 pub fn text(findings: &Findings, objects: &Objects, most: usize, columns: usize) -> String {
@@ -56,23 +60,24 @@ pub(super) fn flagged_names(findings: &Findings, objects: &Objects) -> Option<St
     if flagged.samples as f64 > NEARLY_ALL * findings.about.samples.max(1) as f64 {
         return None;
     }
-    let symbol = named_in(&flagged.symbols, |index| Some(&findings.symbols.get(index)?.name));
-    let object = named_in(&flagged.objects, |index| Some(&objects.objects.get(index)?.name));
+    let symbol =
+        named_in(&flagged.symbols, |index| Some(function_name(&findings.symbols.get(index)?.name, ROOM)));
+    let object =
+        named_in(&flagged.objects, |index| Some(object_name(&objects.objects.get(index)?.name, ROOM)));
     let named: Vec<String> = [symbol, object].into_iter().flatten().collect();
     (!named.is_empty()).then(|| named.join(" on "))
 }
 
 /// The first of the parts, with its share.
-fn named_in<'a>(parts: &[FlaggedPart], name: impl Fn(usize) -> Option<&'a String>) -> Option<String> {
+fn named_in(parts: &[FlaggedPart], name: impl Fn(usize) -> Option<String>) -> Option<String> {
     let first = parts.first().filter(|part| part.load_waiting.value > 0.0)?;
-    let name = shortened(name(first.index)?, 48);
-    Some(format!("{name} ({} %)", percent_text(first.load_waiting.value)))
+    Some(format!("{} ({} %)", name(first.index)?, percent_text(first.load_waiting.value)))
 }
 
 /// Who reads and writes an object, its pages, and the code that waits for it.
 fn details(findings: &Findings, object: &ObjectFinding, columns: usize) -> String {
     const MOST_USES: usize = 4;
-    let mut out = wrap("  ", &shortened(&object.name, columns.saturating_sub(2)), columns);
+    let mut out = wrap("  ", &object_name(&object.name, columns.saturating_sub(2)), columns);
     let touched = [("read by", &object.readers), ("written by", &object.writers)];
     let mut facts: Vec<String> = touched
         .into_iter()
@@ -87,7 +92,7 @@ fn details(findings: &Findings, object: &ObjectFinding, columns: usize) -> Strin
         .iter()
         .take(MOST_USES)
         .filter_map(|used| {
-            let name = shortened(&findings.symbols.get(used.symbol)?.name, 40);
+            let name = function_name(&findings.symbols.get(used.symbol)?.name, 40);
             let writes = if used.writes { ", writes" } else { "" };
             let waiting = if all > 0.0 { percent_text(used.waiting_on_loads / all) } else { "0".to_owned() };
             Some(format!("{name} ({waiting} % of its load waiting{writes})"))
@@ -138,7 +143,7 @@ fn table(findings: &Findings, objects: &[ObjectFinding], columns: usize) -> Stri
         let site = object.site.as_ref().and_then(|site| site.source.as_ref());
         let user = object.symbols.first().and_then(|found| findings.symbols.get(found.symbol));
         table.row(vec![
-            shortened(&object.name, columns / 2).into(),
+            object_name(&object.name, columns / 2).into(),
             percent(Some(object.load_waiting.value)),
             percent(Some(object.other_waiting)),
             match &object.size_bytes {
@@ -149,7 +154,7 @@ fn table(findings: &Findings, objects: &[ObjectFinding], columns: usize) -> Stri
             site.map_or_else(absent, |source| {
                 format!("{}:{}", visible(&file_name(&source.file)), source.line).into()
             }),
-            user.map_or_else(absent, |symbol| Cell::from(shortened(&symbol.name, 30))),
+            user.map_or_else(absent, |symbol| Cell::from(function_name(&symbol.name, 30))),
         ]);
     }
     table.render(columns).text
@@ -179,7 +184,7 @@ fn shared(findings: &Findings, objects: &Objects, line: &SharedLine, columns: us
             found.tid,
             if found.writes { "writes" } else { "reads" },
             found.offset,
-            shortened(name, 40),
+            function_name(name, 40),
             found.samples
         );
         out += &wrap("    ", &text, columns);
@@ -204,7 +209,7 @@ mod tests {
     }
 
     fn object() -> ObjectFinding {
-        let source = Some(SourceLine { file: "/src/join.c".to_owned(), line: 12 });
+        let source = Some(SourceLine::new("/src/join.c", 12));
         let [function, module] = ["make_rows", "/opt/join"].map(str::to_owned);
         ObjectFinding {
             id: ObjectId::Heap { site: 0, size_class: 26 },

@@ -144,7 +144,7 @@ pub(crate) fn findings() -> Findings {
                 symbol: 0,
                 address: 0x1234,
                 text: Some("mov rax,[rdi+rax*8]".to_owned()),
-                source: Some(SourceLine { file: "/src/join.c".to_owned(), line: 31 }),
+                source: Some(SourceLine::new("/src/join.c", 31)),
                 activity: ThreadActivity::Loads,
                 waiting_samples: 2000.0,
                 executing_samples: 30.0,

@@ -70,7 +70,7 @@ fn object_row(object: &ObjectFinding, threads: &ThreadRows) -> ObjectRow {
     const MOST_USES: usize = 100;
     let site = object.site.as_ref();
     let at = site.map(|site| match &site.source {
-        Some(SourceLine { file, line }) => {
+        Some(SourceLine { file, line, .. }) => {
             format!("{} ({}:{line})", name(&site.function), name(&file_name(file)))
         }
         None => {

@@ -1,6 +1,36 @@
-//! Long signatures cut to fit a table's column, the function's own name last to go.
+//! Long names cut to fit a table's column, the function's own name last to go.
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+use super::prose::visible;
+
+/// Names are cut to no less than this.
+const NARROWEST: usize = 16;
+
+/// A function's name as tables and sentences show it.
+#[must_use]
+pub fn function_name(name: &str, room: usize) -> String {
+    shorten(&visible(name), room.max(NARROWEST))
+}
+
+/// A data object's name: the function that allocated it is shortened as functions are, the middle of others goes.
+#[must_use]
+pub fn object_name(name: &str, room: usize) -> String {
+    const BETWEEN: &str = " from ";
+    let (name, room) = (visible(name), room.max(NARROWEST));
+    if let Some((what, function)) = name.split_once(BETWEEN)
+        && let Some(left) =
+            room.checked_sub(what.width() + BETWEEN.len()).filter(|left| *left >= NARROWEST / 2)
+    {
+        return format!("{what}{BETWEEN}{}", shorten(function, left));
+    }
+    let count = name.chars().count();
+    if count <= room {
+        return name;
+    }
+    let (head, tail) = (room / 2, room - room / 2 - 1);
+    name.chars().take(head).chain(['…']).chain(name.chars().skip(count - tail)).collect()
+}
 
 /// C++ operators whose characters would read as brackets, longest first.
 const BRACKET_OPERATORS: [&str; 14] =
@@ -10,13 +40,14 @@ const BRACKET_OPERATORS: [&str; 14] =
 /// parameters, template and generic arguments, the return type, the outer namespaces, the end of the name.
 ///
 /// ```
+/// use report::layout::signature::shorten;
 /// let name = "std::vector<int, std::allocator<int> >::push_back(int&&)";
-/// assert_eq!(symbols::shorten(name, 60), name);
-/// assert_eq!(symbols::shorten(name, 55), "std::vector<int, std::allocator<int> >::push_back(…)");
-/// assert_eq!(symbols::shorten(name, 30), "std::vector<…>::push_back(…)");
-/// assert_eq!(symbols::shorten(name, 25), "…::push_back(…)");
-/// assert_eq!(symbols::shorten(name, 9), "push_back");
-/// assert_eq!(symbols::shorten(name, 6), "push_…");
+/// assert_eq!(shorten(name, 60), name);
+/// assert_eq!(shorten(name, 55), "std::vector<int, std::allocator<int> >::push_back(…)");
+/// assert_eq!(shorten(name, 30), "std::vector<…>::push_back(…)");
+/// assert_eq!(shorten(name, 25), "…::push_back(…)");
+/// assert_eq!(shorten(name, 9), "push_back");
+/// assert_eq!(shorten(name, 6), "push_…");
 /// ```
 #[must_use]
 pub fn shorten(signature: &str, width: usize) -> String {
@@ -227,6 +258,27 @@ mod tests {
         assert_eq!(shorten("a::B::operator()(int, int, int)", 22), "a::B::operator()(…)");
         assert_eq!(shorten("a::operator<<(std::ostream&, a::B const&)", 22), "a::operator<<(…)");
         assert_eq!(shorten("(anonymous namespace)::walk(long, long)", 32), "(anonymous namespace)::walk(…)");
+    }
+
+    #[test]
+    fn templates_go_in_the_middle_and_no_name_ends_at_a_bracket() {
+        let sort = "void std::__introsort_loop<__gnu_cxx::__normal_iterator<int*, std::vector<int> >, long, \
+                    __gnu_cxx::__ops::_Iter_less_iter>(__gnu_cxx::__normal_iterator<int*, std::vector<int> >, long)";
+        assert_eq!(function_name(sort, 31), "std::__introsort_loop<…>(…)");
+        assert_eq!(
+            function_name("(anonymous namespace)::walk_through_everything(long)", 32),
+            "…::walk_through_everything(…)"
+        );
+        assert_eq!(
+            function_name("main::{lambda(int)#1}::operator()(int) const", 32),
+            "…::operator()(…) const"
+        );
+        let object = "block of 128 MiB from std::vector<long, std::allocator<long> >::_M_default_append(unsigned long)";
+        assert_eq!(object_name(object, 48), "block of 128 MiB from …::_M_default_append(…)");
+        assert_eq!(
+            object_name("file /usr/lib/x86_64-linux-gnu/libstdc++.so.6.0.30", 32),
+            "file /usr/lib/x8…tdc++.so.6.0.30"
+        );
     }
 
     #[test]

@@ -1,0 +1,208 @@
+//! The forms of `--json`, one file each in docs/schemas: what documents of today have is what the files say.
+//!
+//! Documents are of kept recordings and simulated machines, so that they are the same everywhere. After a change of a form
+//! `MEMWALL_WRITE_SCHEMAS=1 cargo test -p memwall --test schemas` writes the files anew; read the difference. A reader must
+//! ignore what it does not know: new fields are no new version.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::{Map, Value, json};
+
+/// Commands and the schema of what they print, in this order.
+const COMMANDS: [(&str, &str); 13] = [
+    ("memwall.count/1", "--on sim:tiny count -g L2 --kernel load --size 64K --json"),
+    ("memwall.count/1", "--on sim:tiny count -e INST_RETIRED.ANY --kernel load --size 64K --json"),
+    ("memwall.events/1", "--on sim:tiny events --json"),
+    ("memwall.bench/1", "--on sim:tiny bench load --size 1K,4K --json"),
+    ("memwall.scenario/1", "--on sim:tiny scenario imbalance --scale 64 --json"),
+    ("memwall.topology/1", "--on sim:tiny topology --json"),
+    ("memwall.models/1", "models --json"),
+    ("memwall.model/1", "models show tiny --json"),
+    ("memwall.kernels/1", "kernels --json"),
+    ("memwall.doctor/1", "--on sim:tiny doctor --json"),
+    ("memwall.profile/1", "--on sim:tiny calibrate --quick --json"),
+    ("memwall.profile/1", "--on sim:tiny profile --json"),
+    ("memwall.validate/1", "--on sim:tiny validate --quick --json"),
+];
+
+/// Printed on this machine only: the file says less of them.
+const LIVE: [(&str, &str); 2] =
+    [("memwall.demo/1", "demo --seconds 0.05 --json"), ("memwall.run/1", "run --json true")];
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas")
+}
+
+fn file_of(schema: &str) -> PathBuf {
+    folder().join(format!("{}.json", schema.replace('/', ".")))
+}
+
+fn document(home: &Path, words: &[&str]) -> Value {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_memwall"));
+    let output = command.env("XDG_DATA_HOME", home).args(words).output().expect("memwall starts");
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{words:?}: {error}: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// Documents by their schema.
+fn documents(home: &Path) -> BTreeMap<String, Vec<Value>> {
+    let mut all: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    let mut add = |schema: &str, document: Value| {
+        assert_eq!(document["schema"], schema);
+        all.entry(schema.to_owned()).or_default().push(document);
+    };
+    for (schema, line) in COMMANDS {
+        add(schema, document(home, &line.split(' ').collect::<Vec<_>>()));
+    }
+    let recordings = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/run/recordings");
+    let mut files: Vec<String> = fs::read_dir(recordings)
+        .expect("recordings")
+        .filter_map(|entry| Some(entry.ok()?.path().to_str()?.to_owned()))
+        .filter(|path| path.ends_with(".sqlite"))
+        .collect();
+    files.sort();
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    files.iter().for_each(|file| add("memwall.run/1", document(home, &["report", "--json", file])));
+    // As where the kernel refused to sample.
+    let without_samples = home.join("without-samples.sqlite");
+    fs::copy(files[0], &without_samples).expect("copied");
+    let recording = rusqlite::Connection::open(&without_samples).expect("a recording");
+    recording.execute("DELETE FROM sample", []).expect("deleted");
+    drop(recording);
+    add("memwall.run/1", document(home, &["report", "--json", without_samples.to_str().expect("a name")]));
+    let sides = [&["compare", "--json", "--before"], &files[..2], &["--after"], &files[2..4]].concat();
+    add("memwall.compare/1", document(home, &sides));
+    add("memwall.compare/1", document(home, &["compare", "--json", files[0], files[1]]));
+    add("memwall.ranks/1", document(home, &[&["report", "--json"], &files[..3]].concat()));
+    all
+}
+
+/// What all of these values have in common.
+fn schema_of(values: &[&Value]) -> Value {
+    let kind = |value: &&Value| match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let mut kinds: Vec<&str> = values.iter().map(kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let mut schema = Map::new();
+    // Of a value that was never there nothing is known.
+    if kinds != ["null"] && !kinds.is_empty() {
+        schema.insert("type".to_owned(), if let [one] = kinds[..] { json!(one) } else { json!(kinds) });
+    }
+    let items: Vec<&Value> = values.iter().filter_map(|value| value.as_array()).flatten().collect();
+    if !items.is_empty() {
+        schema.insert("items".to_owned(), schema_of(&items));
+    }
+    let objects: Vec<&Map<String, Value>> = values.iter().filter_map(|value| value.as_object()).collect();
+    if !objects.is_empty() {
+        let mut fields: BTreeMap<&String, Vec<&Value>> = BTreeMap::new();
+        objects.iter().flat_map(|object| object.iter()).for_each(|(name, value)| {
+            fields.entry(name).or_default().push(value);
+        });
+        let required: Vec<&&String> =
+            fields.iter().filter(|(_, found)| found.len() == objects.len()).map(|(name, _)| name).collect();
+        schema.insert("required".to_owned(), json!(required));
+        let properties: Map<String, Value> =
+            fields.iter().map(|(name, found)| ((*name).clone(), schema_of(found))).collect();
+        schema.insert("properties".to_owned(), properties.into());
+    }
+    schema.into()
+}
+
+fn whole(name: &str, documents: &[Value]) -> Value {
+    let mut schema = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": name,
+    });
+    let found = schema_of(&documents.iter().collect::<Vec<_>>());
+    if let (Some(schema), Value::Object(found)) = (schema.as_object_mut(), found) {
+        schema.extend(found);
+    }
+    schema["properties"]["schema"] = json!({ "const": name });
+    schema
+}
+
+/// The same without what is below the first level, for documents that depend on the machine.
+fn outline(mut schema: Value) -> Value {
+    for (name, property) in schema["properties"].as_object_mut().into_iter().flatten() {
+        if let Some(property) = property.as_object_mut().filter(|_| name != "schema") {
+            property.retain(|key, _| key == "type");
+        }
+    }
+    schema
+}
+
+#[test]
+fn documents_have_what_their_schema_says_and_nothing_else() {
+    let home = tempfile::tempdir().expect("a folder");
+    let documents = documents(home.path());
+    let is_writing = std::env::var_os("MEMWALL_WRITE_SCHEMAS").is_some();
+    for (name, documents) in &documents {
+        let now = whole(name, documents);
+        if is_writing {
+            let text = serde_json::to_string_pretty(&now).expect("JSON") + "\n";
+            fs::create_dir_all(folder()).and_then(|()| fs::write(file_of(name), text)).expect("written");
+        }
+        let text = fs::read_to_string(file_of(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let kept: Value = serde_json::from_str(&text).expect("JSON");
+        // Each says so by its own rules, so that other tools can rely on them.
+        let validator = jsonschema::validator_for(&kept).unwrap_or_else(|error| panic!("{name}: {error}"));
+        for document in documents {
+            assert!(validator.is_valid(document), "{name}: {:?}", validator.iter_errors(document).next());
+        }
+        assert!(
+            kept == now,
+            "{name}: docs/schemas does not say what documents have; see the head of this test"
+        );
+    }
+    for (name, line) in LIVE {
+        let document = document(home.path(), &line.split(' ').collect::<Vec<_>>());
+        if is_writing && !documents.contains_key(name) {
+            let text = serde_json::to_string_pretty(&outline(whole(name, std::slice::from_ref(&document))))
+                .expect("JSON");
+            fs::write(file_of(name), text + "\n").expect("written");
+        }
+        let kept: Value =
+            serde_json::from_str(&fs::read_to_string(file_of(name)).expect("a file")).expect("JSON");
+        let validator = jsonschema::validator_for(&outline(kept)).expect("a schema");
+        assert!(validator.is_valid(&document), "{name}: {:?}", validator.iter_errors(&document).next());
+    }
+}
+
+#[test]
+fn every_schema_that_help_names_has_its_file() {
+    let help = |words: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_memwall")).args(words).arg("--help").output();
+        String::from_utf8(output.expect("memwall starts").stdout).expect("text")
+    };
+    let all = help(&[]);
+    let commands =
+        all.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let mut named = 0;
+    for command in commands.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help") {
+        let text = help(&[command]);
+        for (at, _) in text.match_indices("memwall.") {
+            let name: String = text[at..]
+                .chars()
+                .take_while(|letter| letter.is_ascii_alphanumeric() || "./".contains(*letter))
+                .collect();
+            let name = name.trim_end_matches('.');
+            if name.contains('/') {
+                assert!(file_of(name).exists(), "{command}: {name}");
+                named += 1;
+            }
+        }
+    }
+    assert!(named >= 12, "{named}");
+}
