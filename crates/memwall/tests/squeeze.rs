@@ -274,3 +274,62 @@ fn what_makes_no_sense_is_said() {
         assert!(text(&output.stderr).contains(says), "{args:?}: {}", text(&output.stderr));
     }
 }
+
+/// Types of the fields, by documents printed with the machine that is made up above. `MEMWALL_WRITE_SCHEMAS=1` writes them anew.
+#[test]
+fn documents_are_as_their_schemas_say() {
+    let home = Home::new();
+    if made_up(&home).is_none() {
+        return;
+    }
+    let (squeezed, predicted) = (home.file("run.json"), home.file("predict.json"));
+    let squeeze = format!("--json={}", squeezed.display());
+    let output = home.run(&["squeeze", "--budget", "20", &squeeze, "--", "sleep", "0.02"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let predict = format!("--json={}", predicted.display());
+    let output = home.run(&["predict", &squeezed.display().to_string(), "--cache", "15M", &predict]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    for (name, file) in [("memwall.squeeze/1", squeezed), ("memwall.predict/1", predicted)] {
+        let text = fs::read_to_string(file).expect("a document");
+        let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        assert_eq!(document["schema"], name);
+        let kept = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join(format!("../../docs/schemas/{}.json", name.replace('/', ".")));
+        if std::env::var_os("MEMWALL_WRITE_SCHEMAS").is_some() {
+            let schema = outline(name, &document);
+            fs::write(&kept, serde_json::to_string_pretty(&schema).expect("JSON") + "\n").expect("written");
+        }
+        let schema = fs::read_to_string(&kept).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let schema = serde_json::from_str(&schema).expect("JSON");
+        let validator = jsonschema::validator_for(&schema).expect("a schema");
+        assert!(validator.is_valid(&document), "{name}: {:?}", validator.iter_errors(&document).next());
+    }
+}
+
+fn outline(name: &str, document: &serde_json::Value) -> serde_json::Value {
+    use serde_json::{Value, json};
+    let kind = |value: &Value| match value {
+        Value::Null => json!({}),
+        Value::Bool(_) => json!({ "type": "boolean" }),
+        Value::Number(_) => json!({ "type": "number" }),
+        Value::String(_) => json!({ "type": "string" }),
+        Value::Array(_) => json!({ "type": "array" }),
+        Value::Object(_) => json!({ "type": "object" }),
+    };
+    let fields = document.as_object().expect("an object");
+    let properties: serde_json::Map<String, Value> = fields
+        .iter()
+        .map(|(field, value)| {
+            (field.clone(), if field == "schema" { json!({ "const": name }) } else { kind(value) })
+        })
+        .collect();
+    let required: Vec<&String> =
+        fields.iter().filter(|(_, value)| !value.is_null()).map(|(field, _)| field).collect();
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": name,
+        "type": "object",
+        "required": required,
+        "properties": properties,
+    })
+}
