@@ -5,7 +5,7 @@ use std::{cmp::Reverse, collections::HashMap};
 use record::{
     count::Counts,
     ids::{FunctionId, ModuleId},
-    import::{EventUse, ImportFile, ImportMachine, ImportRecord, Omission, SampleMode},
+    import::{ImportEvent, ImportFile, ImportMachine, ImportRecord, Omission, SampleMode},
     run::Run,
 };
 use serde::{Deserialize, Serialize};
@@ -30,18 +30,9 @@ pub struct ImportFindings {
 /// Where an event was sampled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventFinding {
-    /// The event.
-    pub name: String,
-    /// What its samples are used for.
-    pub used_for: EventUse,
-    /// All its samples.
-    pub samples: u64,
-    /// Of these, in the kernel.
-    pub in_kernel: u64,
-    /// Of these, in guests or a hypervisor.
-    pub in_guests: u64,
-    /// Sum of their periods; none where the file has none.
-    pub period: Option<u64>,
+    /// The event, with its samples.
+    #[serde(flatten)]
+    pub event: ImportEvent,
     /// Functions with most of them, the kernel as one.
     pub functions: Vec<EventFunction>,
 }
@@ -65,12 +56,7 @@ impl ImportFindings {
     pub fn of(run: &Run) -> Option<Self> {
         let import = run.import.as_deref()?;
         let events = import.events.iter().enumerate().map(|(index, event)| EventFinding {
-            name: event.name.clone(),
-            used_for: event.used_for,
-            samples: event.samples,
-            in_kernel: event.in_kernel,
-            in_guests: event.in_guests,
-            period: event.period,
+            event: event.clone(),
             functions: functions(run, import, index),
         });
         Some(Self {
@@ -113,7 +99,7 @@ mod tests {
     use super::*;
     use record::{
         ids::PlaceId,
-        import::{EventTally, ImportEvent},
+        import::{EventTally, EventUse},
     };
 
     #[test]

@@ -8,7 +8,7 @@ use std::{
 
 use record::run::ModuleKind;
 use recorder::{ImageFinder, WantedImage};
-use symbols::{Identity, Image};
+use symbols::{Identity, Image, hex};
 
 /// Where files may be found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,10 +54,6 @@ impl ImageFolders {
         places.extend(self.debuginfod.iter().map(|folder| folder.join(&digits).join("executable")));
         places
     }
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Finds files.

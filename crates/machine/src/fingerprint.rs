@@ -45,8 +45,13 @@ impl Fingerprint {
 
     /// Of the machine at `source`; an unreadable kernel release becomes `unknown`.
     pub fn read(source: &Source) -> Self {
+        Self::with_topology(&Topology::read(source), source)
+    }
+
+    /// The same where its topology was read already.
+    pub fn with_topology(topology: &Topology, source: &Source) -> Self {
         let kernel = source.kernel_release().unwrap_or_else(|_| "unknown".into());
-        Self::of(&Topology::read(source), &kernel)
+        Self::of(topology, &kernel)
     }
 
     /// What differs between the machine of a kept profile (`self`) and the machine as it is `now`.

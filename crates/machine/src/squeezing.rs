@@ -77,7 +77,7 @@ pub struct Interference {
 }
 
 /// What some interference leaves.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SqueezePoint {
     /// Which; `None`: nothing was taken.
     pub interference: Option<Interference>,
@@ -120,7 +120,7 @@ pub struct SqueezeVictim {
 }
 
 /// How hard a machine can be squeezed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SqueezeProfile {
     /// Seconds since 1970; 0 of a simulated machine.
     pub measured_at: u64,

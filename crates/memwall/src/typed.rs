@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 
 use clap::{
-    CommandFactory as _, FromArgMatches as _,
+    CommandFactory as _, FromArgMatches as _, Parser as _,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 use recorder::program::launch::{LaunchedProgram, NotFound};
@@ -73,6 +73,11 @@ pub fn command() -> clap::Command {
 }
 
 fn parsed(words: &[OsString]) -> Result<Cli, clap::Error> {
+    // Only whoever is to be helped needs to know what is listed.
+    Cli::try_parse_from(words).or_else(|_| with_help(words))
+}
+
+fn with_help(words: &[OsString]) -> Result<Cli, clap::Error> {
     let mut command = command();
     let mut matches = command.try_get_matches_from_mut(words)?;
     Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))

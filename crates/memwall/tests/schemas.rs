@@ -4,14 +4,12 @@
 //! `MEMWALL_WRITE_SCHEMAS=1 cargo test -p memwall --test schemas` writes the files anew; read the difference. A reader must
 //! ignore what it does not know: new fields are no new version.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+mod schema_files;
 
-use serde_json::{Map, Value, json};
+use std::{collections::BTreeMap, fs, path::Path, process::Command};
+
+use schema_files::{file_of, folder, hold_outline, is_writing, whole};
+use serde_json::Value;
 
 /// Commands and the schema of what they print, in this order.
 const COMMANDS: [(&str, &str); 13] = [
@@ -33,14 +31,6 @@ const COMMANDS: [(&str, &str); 13] = [
 /// Printed on this machine only: the file says less of them.
 const LIVE: [(&str, &str); 2] =
     [("memwall.demo/1", "demo --seconds 0.05 --json"), ("memwall.run/1", "run --json true")];
-
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas")
-}
-
-fn file_of(schema: &str) -> PathBuf {
-    folder().join(format!("{}.json", schema.replace('/', ".")))
-}
 
 fn document(home: &Path, words: &[&str]) -> Value {
     let mut command = Command::new(env!("CARGO_BIN_EXE_memwall"));
@@ -82,75 +72,13 @@ fn documents(home: &Path) -> BTreeMap<String, Vec<Value>> {
     all
 }
 
-/// What all of these values have in common.
-fn schema_of(values: &[&Value]) -> Value {
-    let kind = |value: &&Value| match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
-    let mut kinds: Vec<&str> = values.iter().map(kind).collect();
-    kinds.sort_unstable();
-    kinds.dedup();
-    let mut schema = Map::new();
-    // Of a value that was never there nothing is known.
-    if kinds != ["null"] && !kinds.is_empty() {
-        schema.insert("type".to_owned(), if let [one] = kinds[..] { json!(one) } else { json!(kinds) });
-    }
-    let items: Vec<&Value> = values.iter().filter_map(|value| value.as_array()).flatten().collect();
-    if !items.is_empty() {
-        schema.insert("items".to_owned(), schema_of(&items));
-    }
-    let objects: Vec<&Map<String, Value>> = values.iter().filter_map(|value| value.as_object()).collect();
-    if !objects.is_empty() {
-        let mut fields: BTreeMap<&String, Vec<&Value>> = BTreeMap::new();
-        objects.iter().flat_map(|object| object.iter()).for_each(|(name, value)| {
-            fields.entry(name).or_default().push(value);
-        });
-        let required: Vec<&&String> =
-            fields.iter().filter(|(_, found)| found.len() == objects.len()).map(|(name, _)| name).collect();
-        schema.insert("required".to_owned(), json!(required));
-        let properties: Map<String, Value> =
-            fields.iter().map(|(name, found)| ((*name).clone(), schema_of(found))).collect();
-        schema.insert("properties".to_owned(), properties.into());
-    }
-    schema.into()
-}
-
-fn whole(name: &str, documents: &[Value]) -> Value {
-    let mut schema = json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": name,
-    });
-    let found = schema_of(&documents.iter().collect::<Vec<_>>());
-    if let (Some(schema), Value::Object(found)) = (schema.as_object_mut(), found) {
-        schema.extend(found);
-    }
-    schema["properties"]["schema"] = json!({ "const": name });
-    schema
-}
-
-/// The same without what is below the first level, for documents that depend on the machine.
-fn outline(mut schema: Value) -> Value {
-    for (name, property) in schema["properties"].as_object_mut().into_iter().flatten() {
-        if let Some(property) = property.as_object_mut().filter(|_| name != "schema") {
-            property.retain(|key, _| key == "type");
-        }
-    }
-    schema
-}
-
 #[test]
 fn documents_have_what_their_schema_says_and_nothing_else() {
     let home = tempfile::tempdir().expect("a folder");
     let documents = documents(home.path());
-    let is_writing = std::env::var_os("MEMWALL_WRITE_SCHEMAS").is_some();
     for (name, documents) in &documents {
         let now = whole(name, documents);
-        if is_writing {
+        if is_writing() {
             let text = serde_json::to_string_pretty(&now).expect("JSON") + "\n";
             fs::create_dir_all(folder()).and_then(|()| fs::write(file_of(name), text)).expect("written");
         }
@@ -168,15 +96,7 @@ fn documents_have_what_their_schema_says_and_nothing_else() {
     }
     for (name, line) in LIVE {
         let document = document(home.path(), &line.split(' ').collect::<Vec<_>>());
-        if is_writing && !documents.contains_key(name) {
-            let text = serde_json::to_string_pretty(&outline(whole(name, std::slice::from_ref(&document))))
-                .expect("JSON");
-            fs::write(file_of(name), text + "\n").expect("written");
-        }
-        let kept: Value =
-            serde_json::from_str(&fs::read_to_string(file_of(name)).expect("a file")).expect("JSON");
-        let validator = jsonschema::validator_for(&outline(kept)).expect("a schema");
-        assert!(validator.is_valid(&document), "{name}: {:?}", validator.iter_errors(&document).next());
+        hold_outline(name, &document, is_writing() && !documents.contains_key(name));
     }
 }
 

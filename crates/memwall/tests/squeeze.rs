@@ -1,6 +1,8 @@
 //! `memwall squeeze` and `memwall predict` as users type them. How strong interference is does not matter here: profiles
 //! are made up, so that programs run beside hardly anything, and simulated machines are small.
 
+mod schema_files;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -77,11 +79,7 @@ fn made_up(home: &Home) -> Option<()> {
         }),
         cache_left: Some(exact(if taken && kind == SqueezeKind::Storage { 1e7 } else { 2e7 })),
         bandwidth_left: Some(exact(if taken && kind == SqueezeKind::Bandwidth { 2e10 } else { 4e10 })),
-        fits: None,
-        other_fits: None,
-        drawn: None,
-        drawn_by_misses: None,
-        victims: Vec::new(),
+        ..SqueezePoint::default()
     };
     let points = |kind| vec![point(kind, false), point(kind, true)];
     let squeeze = SqueezeProfile {
@@ -95,12 +93,9 @@ fn made_up(home: &Home) -> Option<()> {
         bandwidth: 4e10,
         storage: points(SqueezeKind::Storage),
         bandwidths: points(SqueezeKind::Bandwidth),
-        tried: Vec::new(),
         storage_orthogonal: 2,
         bandwidth_orthogonal: 2,
-        together: None,
-        refusals: Vec::new(),
-        remarks: Vec::new(),
+        ..SqueezeProfile::default()
     };
     let profile = Profile {
         fingerprint: Fingerprint::read(&Source::live()),
@@ -293,43 +288,6 @@ fn documents_are_as_their_schemas_say() {
         let text = fs::read_to_string(file).expect("a document");
         let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(document["schema"], name);
-        let kept = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join(format!("../../docs/schemas/{}.json", name.replace('/', ".")));
-        if std::env::var_os("MEMWALL_WRITE_SCHEMAS").is_some() {
-            let schema = outline(name, &document);
-            fs::write(&kept, serde_json::to_string_pretty(&schema).expect("JSON") + "\n").expect("written");
-        }
-        let schema = fs::read_to_string(&kept).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let schema = serde_json::from_str(&schema).expect("JSON");
-        let validator = jsonschema::validator_for(&schema).expect("a schema");
-        assert!(validator.is_valid(&document), "{name}: {:?}", validator.iter_errors(&document).next());
+        schema_files::hold_outline(name, &document, schema_files::is_writing());
     }
-}
-
-fn outline(name: &str, document: &serde_json::Value) -> serde_json::Value {
-    use serde_json::{Value, json};
-    let kind = |value: &Value| match value {
-        Value::Null => json!({}),
-        Value::Bool(_) => json!({ "type": "boolean" }),
-        Value::Number(_) => json!({ "type": "number" }),
-        Value::String(_) => json!({ "type": "string" }),
-        Value::Array(_) => json!({ "type": "array" }),
-        Value::Object(_) => json!({ "type": "object" }),
-    };
-    let fields = document.as_object().expect("an object");
-    let properties: serde_json::Map<String, Value> = fields
-        .iter()
-        .map(|(field, value)| {
-            (field.clone(), if field == "schema" { json!({ "const": name }) } else { kind(value) })
-        })
-        .collect();
-    let required: Vec<&String> =
-        fields.iter().filter(|(_, value)| !value.is_null()).map(|(field, _)| field).collect();
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": name,
-        "type": "object",
-        "required": required,
-        "properties": properties,
-    })
 }

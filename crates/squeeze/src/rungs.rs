@@ -149,16 +149,11 @@ pub(crate) mod tests {
             } else {
                 40e9
             })),
-            fits: None,
-            other_fits: None,
             drawn: Some(6e9 * step as f64),
-            drawn_by_misses: None,
-            victims: Vec::new(),
+            ..SqueezePoint::default()
         };
         let points = |kind| (0..=5).map(|step| point(kind, step)).collect::<Vec<_>>();
         SqueezeProfile {
-            measured_at: 0,
-            memwall: String::new(),
             seed: 1,
             level: 3,
             claimed: Bytes(20_000_000),
@@ -167,12 +162,9 @@ pub(crate) mod tests {
             bandwidth: 40e9,
             storage: points(SqueezeKind::Storage),
             bandwidths: points(SqueezeKind::Bandwidth),
-            tried: Vec::new(),
             storage_orthogonal: 6,
             bandwidth_orthogonal: 6,
-            together: None,
-            refusals: Vec::new(),
-            remarks: Vec::new(),
+            ..SqueezeProfile::default()
         }
     }
 

@@ -55,16 +55,10 @@ fn profile() -> SqueezeProfile {
         }),
         cache_left: Some(exact(if taken && kind == SqueezeKind::Storage { 1e7 } else { 2e7 })),
         bandwidth_left: Some(exact(if taken && kind == SqueezeKind::Bandwidth { 2e10 } else { 4e10 })),
-        fits: None,
-        other_fits: None,
-        drawn: None,
-        drawn_by_misses: None,
-        victims: Vec::new(),
+        ..SqueezePoint::default()
     };
     let points = |kind| vec![point(kind, false), point(kind, true)];
     SqueezeProfile {
-        measured_at: 0,
-        memwall: String::new(),
         seed: 1,
         level: 3,
         claimed: Bytes::mib(20),
@@ -73,12 +67,9 @@ fn profile() -> SqueezeProfile {
         bandwidth: 4e10,
         storage: points(SqueezeKind::Storage),
         bandwidths: points(SqueezeKind::Bandwidth),
-        tried: Vec::new(),
         storage_orthogonal: 2,
         bandwidth_orthogonal: 2,
-        together: None,
-        refusals: Vec::new(),
-        remarks: Vec::new(),
+        ..SqueezeProfile::default()
     }
 }
 

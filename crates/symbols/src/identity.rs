@@ -72,7 +72,7 @@ pub fn build_id(bytes: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// Bytes as hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
         // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");

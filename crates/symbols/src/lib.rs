@@ -33,7 +33,7 @@ mod table;
 
 pub use demangle::demangle;
 pub use error::ImageError;
-pub use identity::{FileStamp, Identity, build_id};
+pub use identity::{FileStamp, Identity, build_id, hex};
 pub use image::{CodeWindow, Image};
 pub use layout::ImageSegment;
 pub use lines::SourceLocation;

@@ -163,7 +163,11 @@ pub(crate) fn of_block(
     let is_known = all.iter().any(|stream| stream.footprint_bytes().is_some())
         && all.iter().all(|stream| stream.footprint_bytes().is_some() || is_idle(stream));
     if !is_loop(block) || !is_known || is_shared {
-        let down = if !is_loop(block) && branches_on_load(block) { BRANCH_ERROR } else { BLAME_ERROR };
+        // A check that never fails is guessed right, and leads nowhere else.
+        let goes_both_ways =
+            || program.next_blocks(id).iter().filter(|next| program.samples_of(**next) > 0.0).count() > 1;
+        let may_miss = !is_loop(block) && branches_on_load(block) && goes_both_ways();
+        let down = if may_miss { BRANCH_ERROR } else { BLAME_ERROR };
         let (low, high) = ((blamed - down).max(0.0), (blamed + BLAME_ERROR).min(1.0));
         return WaitBounds { value: blamed, low, high };
     }
@@ -172,7 +176,7 @@ pub(crate) fn of_block(
         Some(turns) => by_turn(code, 1e9 / turns),
         None => {
             let access_ns = access_cycles(block, &core.costs) * 1e9 / core.clock_hz;
-            by_costs(code, access_ns, memory_ns(all, core, block, program.blocks[id].first_site))
+            by_costs(code, access_ns, memory_ns(streams, id, core, block, program.blocks[id].first_site))
         }
     }
 }
@@ -198,8 +202,15 @@ fn by_costs(code: TurnCycles, access_ns: f64, memory: CostRange) -> WaitBounds {
 }
 
 /// What the lines of one turn cost beyond the first cache.
-fn memory_ns(streams: &[AddressStream], core: &BlameCore, block: &Block, first_site: usize) -> CostRange {
-    let all_bytes: f64 = streams.iter().filter_map(AddressStream::footprint_bytes).sum();
+fn memory_ns(
+    streams: &AddressStreams,
+    id: usize,
+    core: &BlameCore,
+    block: &Block,
+    first_site: usize,
+) -> CostRange {
+    let all_bytes = streams.footprint_bytes(id);
+    let streams = streams.of_block(id);
     let least_bytes: f64 = streams.iter().filter_map(AddressStream::least_footprint_bytes).sum();
     let (near, far) = (core.level_for(least_bytes / FIT), core.level_for(all_bytes * FIT));
     let hit_ns = core.levels.first().map_or(0.0, |level| level.latency_ns);

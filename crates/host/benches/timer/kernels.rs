@@ -109,7 +109,7 @@ fn measure(kernel: &Kernel, size: Bytes) -> Result<(Split, f64, u64), Box<dyn Er
         samples as f64 / (f64::from(stretches) * passes as f64 * sampled.workload().size().0.max(1) as f64)
     };
     let ratio = per_byte(base_samples, base_passes, &base) / per_byte(case_samples, case_passes, &case);
-    let (case, base) = (case.into_run()?, base.into_run()?);
+    let (case, base) = (case.into_run(None)?, base.into_run(None)?);
     let lost = [&case, &base].map(|run| run.about.lost_samples.unwrap_or(0)).iter().sum();
     let findings = analyse(&case, None, &TimerOptions::default());
     Ok((findings.overall.ok_or("no sample was taken")?, (1.0 - ratio).max(0.0), lost))
@@ -145,7 +145,7 @@ fn weight_of_a_hit() -> Result<f64, Box<dyn Error>> {
     while samples < CASE_SAMPLES {
         samples += sampled.stretch(passes)?.samples;
     }
-    let run = sampled.into_run()?;
+    let run = sampled.into_run(None)?;
     let function = run.functions.first().ok_or("no code")?;
     let decoded = code::decode_range(function.code.as_deref().unwrap_or_default(), function.start, &[]);
     let (mut behind_loads, mut loads, mut behind_others, mut others) = (0.0, 0.0, 0.0, 0.0);

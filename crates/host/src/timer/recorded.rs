@@ -101,13 +101,8 @@ impl<'k> RecordedKernel<'k> {
         &self.workload
     }
 
-    /// All samples so far, as a recording of one function.
-    pub fn into_run(self) -> Result<Run, SampleError> {
-        Ok(self.work.finish(None)?)
-    }
-
-    /// Likewise, with a copy of the recording for whoever makes rules on it.
-    pub fn into_kept_run(self, copy: &Path) -> Result<Run, SampleError> {
-        Ok(self.work.finish(Some(copy))?)
+    /// All samples so far, as a recording of one function; whoever makes rules on it keeps a copy.
+    pub fn into_run(self, keep: Option<&Path>) -> Result<Run, SampleError> {
+        Ok(self.work.finish(keep)?)
     }
 }

@@ -47,7 +47,7 @@ pub fn measure(kernel: &dyn LinuxKernel, cpu: u32, seed: u64) -> Result<Timer, S
             break;
         }
     }
-    timer_of(&sampled.into_run()?).ok_or(SampleError::TooFew { samples })
+    timer_of(&sampled.into_run(None)?).ok_or(SampleError::TooFew { samples })
 }
 
 fn timer_of(run: &Run) -> Option<Timer> {

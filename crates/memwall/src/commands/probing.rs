@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use host::probing::{ProbeCircumstances, take};
-use machine::{Profile, Source, Topology, probe::ProbePlan};
+use machine::{Profile, Topology, probe::ProbePlan};
 use record::{
     file,
     probe::{ProbeOutcome, Probes},
@@ -21,9 +21,8 @@ pub struct Probing {
 
 impl Probing {
     /// Probes before the program starts; all memory is given back on return.
-    pub fn begin(source: &Source, profile: Option<&Profile>, attached: bool) -> Self {
-        let machine = Topology::read(source);
-        let plan = ProbeCircumstances::here(&machine, profile, attached).plan();
+    pub fn begin(machine: &Topology, profile: Option<&Profile>, attached: bool) -> Self {
+        let plan = ProbeCircumstances::here(machine, profile, attached).plan();
         let before = take(&plan, 1);
         Self { plan, before }
     }

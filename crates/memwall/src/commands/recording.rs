@@ -9,7 +9,7 @@ use std::{
 
 use analysis::{reading::Reading, timer::TimerOptions};
 use machine::{
-    Profile, Source,
+    Profile, Source, Topology,
     profile::Fingerprint,
     store::{Store, StoredProfile},
 };
@@ -158,10 +158,11 @@ impl Recording {
             Some(pid) => RecordTarget::Attach(pid),
             None => RecordTarget::Launch(self.program.clone()),
         };
-        let fingerprint = Fingerprint::read(&source);
-        let mut profile = profile_of(&fingerprint);
+        let topology = Topology::read(&source);
+        let mut profile = profile_of(&Fingerprint::with_topology(&topology, &source));
         let skid_instructions = skid(profile.as_mut());
-        let probing = (!self.no_probe).then(|| Probing::begin(&source, profile.as_ref(), self.pid.is_some()));
+        let probing =
+            (!self.no_probe).then(|| Probing::begin(&topology, profile.as_ref(), self.pid.is_some()));
         let request = RecordRequest {
             rate_hz: self.rate,
             delay: self.delay.unwrap_or(Duration::ZERO),

@@ -40,6 +40,11 @@ pub const FAULTS: &[Fault] = &[
         must_hold: "the program's exit code comes out, no panic",
         held: full_stderr,
     },
+    Fault {
+        name: "stdin, stdout or stderr is closed",
+        must_hold: "the program runs, its exit code comes out",
+        held: closed_streams,
+    },
 ];
 
 fn ignored_sigchld() -> Tried {
@@ -95,6 +100,18 @@ fn hang_up() -> Tried {
     let status = leader.wait().expect("it ends");
     // 101 is how a panic ends.
     assert_eq!((status.code(), status.signal()), (Some(3), None));
+    Held
+}
+
+fn closed_streams() -> Tried {
+    let place = Place::new();
+    for closed in ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"] {
+        for command in ["run --to report.txt", "record -o a.sqlite", "count -e task-clock --to counts.txt"] {
+            let output = place.shell(&format!("$memwall {command} -- sh -c 'touch ran; exit 7' {closed}"));
+            assert_eq!(output.status.code(), Some(7), "{command} {closed}: {}", said(&output.stderr));
+            fs::remove_file(place.path("ran")).expect("the program ran");
+        }
+    }
     Held
 }
 

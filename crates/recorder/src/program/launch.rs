@@ -173,8 +173,18 @@ impl LaunchedProgram {
         variables: &[(OsString, OsString)],
         redirected: &[(BorrowedFd<'_>, RawFd)],
     ) -> io::Result<Child> {
+        let nowhere = match self.output {
+            ProgramOutput::Nowhere => Some(OpenOptions::new().write(true).open("/dev/null")?),
+            ProgramOutput::Stdout | ProgramOutput::Stderr => None,
+        };
+        let output = match self.output {
+            ProgramOutput::Stdout => None,
+            ProgramOutput::Stderr => Some(libc::STDERR_FILENO),
+            ProgramOutput::Nowhere => nowhere.as_ref().map(|file| file.as_raw_fd()),
+        };
+        let redirected = redirected.iter().map(|(ours, theirs)| (ours.as_raw_fd(), *theirs));
         let redirected: Vec<(RawFd, RawFd)> =
-            redirected.iter().map(|(ours, theirs)| (ours.as_raw_fd(), *theirs)).collect();
+            output.map(|ours| (ours, libc::STDOUT_FILENO)).into_iter().chain(redirected).collect();
         let (gate_out, gate_in) = pipe_with(PipeFlags::CLOEXEC)?;
         let (error_out, error_in) = pipe_with(PipeFlags::CLOEXEC)?;
         let environment: Vec<CString> = std::env::vars_os()
@@ -184,10 +194,6 @@ impl LaunchedProgram {
                 CString::new([key.into_vec(), b"=".to_vec(), value.into_vec()].concat()).ok()
             })
             .collect();
-        let nowhere = match self.output {
-            ProgramOutput::Nowhere => Some(OpenOptions::new().write(true).open("/dev/null")?),
-            ProgramOutput::Stdout | ProgramOutput::Stderr => None,
-        };
         let prepared = Prepared {
             files: self.files.iter().map(|file| file.as_ptr()).collect(),
             arguments: pointers(&self.arguments),
@@ -197,11 +203,6 @@ impl LaunchedProgram {
             gate_of_parent: gate_in.as_raw_fd(),
             errors: error_in.as_raw_fd(),
             redirected: &redirected,
-            output: match self.output {
-                ProgramOutput::Stdout => libc::STDOUT_FILENO,
-                ProgramOutput::Stderr => libc::STDERR_FILENO,
-                ProgramOutput::Nowhere => nowhere.as_ref().map_or(-1, |file| file.as_raw_fd()),
-            },
             mask,
         };
         // Keeps the function above in the program.
@@ -237,9 +238,8 @@ struct Prepared<'a> {
     gate: RawFd,
     gate_of_parent: RawFd,
     errors: RawFd,
+    /// What of ours becomes which descriptor of the program.
     redirected: &'a [(RawFd, RawFd)],
-    /// What becomes its standard output.
-    output: RawFd,
     mask: &'a SignalMask,
 }
 
@@ -264,12 +264,8 @@ impl Prepared<'_> {
                     _ => libc::_exit(126),
                 }
             }
-            // Onto itself this changes nothing.
-            let mut redirected = libc::dup2(self.output, libc::STDOUT_FILENO);
-            for &(ours, theirs) in self.redirected {
-                redirected = redirected.min(libc::dup2(ours, theirs));
-            }
-            let error = if redirected < 0 { *libc::__errno_location() } else { self.execute() };
+            let is_there = self.redirected.iter().all(|&(ours, theirs)| libc::dup2(ours, theirs) >= 0);
+            let error = if is_there { self.execute() } else { *libc::__errno_location() };
             libc::write(self.errors, (&raw const error).cast(), size_of::<i32>());
             libc::_exit(127)
         }

@@ -18,7 +18,7 @@ pub fn text(import: &ImportFindings, verbose: bool, columns: usize) -> String {
     let mut out = wrap_in(HEADING, "", "Imported", columns);
     out.extend(import.files.iter().map(|file| wrap("  ", &file_sentence(file, &import.machine), columns)));
     out.push_str(&wrap_in(WARNING, "  ", trust_sentence(import), columns));
-    let events = import.events.iter().filter(|event| event.samples > 0);
+    let events = import.events.iter().filter(|found| found.event.samples > 0);
     out.extend(events.map(|event| wrap("  • ", &event_sentence(event, top, verbose), columns)));
     out.extend(omission_sentence(import).map(|sentence| wrap("  ", &sentence, columns)));
     let counts = import.counts.iter().map(|counts| count::text(counts, CountSum::Whole, columns));
@@ -28,7 +28,7 @@ pub fn text(import: &ImportFindings, verbose: bool, columns: usize) -> String {
 /// The same as sentences, for a page.
 pub(crate) fn sentences(import: &ImportFindings) -> Vec<String> {
     let files = import.files.iter().map(|file| file_sentence(file, &import.machine));
-    let events = import.events.iter().filter(|event| event.samples > 0);
+    let events = import.events.iter().filter(|found| found.event.samples > 0);
     let events = events.map(|event| event_sentence(event, 10, true));
     files.chain([trust_sentence(import).to_owned()]).chain(events).chain(omission_sentence(import)).collect()
 }
@@ -53,7 +53,8 @@ fn trust_sentence(import: &ImportFindings) -> &'static str {
     }
 }
 
-fn event_sentence(event: &EventFinding, top: usize, all: bool) -> String {
+fn event_sentence(found: &EventFinding, top: usize, all: bool) -> String {
+    let event = &found.event;
     let of = |samples: u64| percent_text(samples as f64 / event.samples.max(1) as f64);
     let used_for = match event.used_for {
         EventUse::Time => "samples of time",
@@ -70,7 +71,7 @@ fn event_sentence(event: &EventFinding, top: usize, all: bool) -> String {
         let named = |of_function: &analysis::import::EventFunction| {
             format!("{} {} %", visible(&of_function.name), of(of_function.samples))
         };
-        let functions: Vec<String> = event.functions.iter().take(top).map(named).collect();
+        let functions: Vec<String> = found.functions.iter().take(top).map(named).collect();
         if !functions.is_empty() {
             sentence.push_str(&format!("; most in {}", functions.join(", ")));
         }
@@ -88,7 +89,7 @@ fn omission_sentence(import: &ImportFindings) -> Option<String> {
 mod tests {
     use super::*;
     use analysis::import::EventFunction;
-    use record::import::Omission;
+    use record::import::{ImportEvent, Omission};
 
     #[test]
     fn an_import_says_where_it_comes_from_and_that_nothing_was_tried() {
@@ -105,12 +106,14 @@ mod tests {
             machine: ImportMachine { host: Some("far".to_owned()), ..ImportMachine::default() },
             was_validated: false,
             events: vec![EventFinding {
-                name: "page-faults".to_owned(),
-                used_for: EventUse::Counted,
-                samples: 8,
-                in_kernel: 2,
-                in_guests: 0,
-                period: None,
+                event: ImportEvent {
+                    name: "page-faults".to_owned(),
+                    used_for: EventUse::Counted,
+                    samples: 8,
+                    in_kernel: 2,
+                    in_guests: 0,
+                    period: None,
+                },
                 functions: vec![EventFunction {
                     name: "fill".to_owned(),
                     module: "/a".to_owned(),

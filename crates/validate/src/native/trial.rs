@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use host::timer::recorded::{RecordedKernel, SampledStretch};
+use host::{
+    statistics::median,
+    timer::recorded::{RecordedKernel, SampledStretch},
+};
 use kernels::{Job, Workload, generate::RandomKernel};
 
 use super::Analyse;
@@ -43,21 +46,12 @@ impl KernelTrial for LiveTrial<'_> {
         for number in 0..ROUNDS {
             shares[number % 2].push(round()?);
         }
-        let truths = shares.map(median);
-        let run = match self.keep {
-            Some(folder) => full.sampled.into_kept_run(&folder.join(format!("{}.sqlite", kernel.seed))),
-            None => full.sampled.into_run(),
-        };
-        let run = run.map_err(|error| error.to_string())?;
+        let truths = shares.map(|shares| median(&shares).unwrap_or(0.0));
+        let keep = self.keep.map(|folder| folder.join(format!("{}.sqlite", kernel.seed)));
+        let run = full.sampled.into_run(keep.as_deref()).map_err(|error| error.to_string())?;
         let analysed = (self.analyse)(&run).ok_or_else(|| "no sample was taken".to_owned())?;
         Ok(TrialOutcome { truths, samples, answer: analysed.answer })
     }
-}
-
-/// Of at least one value.
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    (values[(values.len() - 1) / 2] + values[values.len() / 2]) / 2.0
 }
 
 /// A kernel that is timed stretch by stretch.

@@ -9,8 +9,14 @@ const DATA: u64 = 0x7000_0000_0000;
 
 /// What is said of a loop whose first instruction ends at `behind`, sampled at places `step` apart all over `lines` of them.
 fn share(code: &[u8], behind: u64, step: u64, lines: u64) -> TimeShare {
+    share_beside(code, behind, step, lines, &[])
+}
+
+/// The same with a few samples elsewhere.
+fn share_beside(code: &[u8], behind: u64, step: u64, lines: u64, elsewhere: &[u64]) -> TimeShare {
     let place = |index: u64| DATA + index.wrapping_mul(0x9e37_79b9_7f4a_7c15) % lines * step;
-    let samples: Vec<_> = (0..600).map(|index| (behind, Some(place(index)))).collect();
+    let waiting = (0..600).map(|index| (behind, Some(place(index))));
+    let samples: Vec<_> = waiting.chain(elsewhere.iter().map(|at| (*at, None))).collect();
     analyse(&run(code, &samples), None, &TimerOptions::unlimited()).verdict.memory.expect("a share")
 }
 
@@ -63,6 +69,8 @@ const BRANCHES: [u8; 23] = [
 /// A wrong guess is cleared up when the load is there, and the samples lie behind the load.
 #[test]
 fn a_branch_on_what_was_loaded_may_be_what_is_waited_for() {
-    let found = share(&BRANCHES, 3, 8, 8 << 20);
+    let found = share_beside(&BRANCHES, 3, 8, 8 << 20, &[16, 19]);
     assert!(found.value > 0.8 && found.low < 0.4, "{found:?}");
+    let one_way = share_beside(&BRANCHES, 3, 8, 8 << 20, &[19]);
+    assert!(one_way.low > 0.6, "a check that never fails: {one_way:?}");
 }

@@ -172,7 +172,7 @@ impl Case {
         }
         let truth = (1.0 - bare.samples_per_work(self) / full.samples_per_work(self)).clamp(0.0, 1.0);
         let inside = Inside::of(full.sampled.workload(), &kernel);
-        let run = full.sampled.into_run().map_err(|error| error.to_string())?;
+        let run = full.sampled.into_run(None).map_err(|error| error.to_string())?;
         let known: Vec<u64> = run.samples.address.iter().flatten().map(|address| address.get()).collect();
         let right = known.iter().filter(|&&address| inside.holds(address)).count();
         Ok(Found {
