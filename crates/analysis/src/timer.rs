@@ -9,6 +9,7 @@ mod advice;
 mod blame;
 mod bounds;
 mod bubble;
+mod burst_pace;
 mod consult;
 mod facts;
 mod levels;
@@ -20,6 +21,7 @@ mod program;
 mod relief;
 mod remarks;
 mod sightings;
+mod speeds;
 mod streams;
 mod tally;
 #[cfg(test)]

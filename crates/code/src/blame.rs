@@ -131,8 +131,7 @@ impl AddressBehind {
         };
         let changed = addressing.any(|reg| overwritten(&reg) && others().any(|uop| writes(uop, reg)));
         let is_pointer = operands.iter().all(|operand| operand.index().is_none());
-        let is_loop = block.target() == Some(block.address());
-        if !changed && (is_pointer || is_loop) { Self::Next } else { Self::Lost }
+        if !changed && (is_pointer || block.is_loop()) { Self::Next } else { Self::Lost }
     }
 }
 
@@ -144,7 +143,7 @@ pub struct WatchedOperand {
     /// What the registers of the sample say of its address.
     pub behind: AddressBehind,
     /// How far they have moved on from the last byte that was touched.
-    moved_bytes: u8,
+    pub(crate) moved_bytes: u8,
 }
 
 impl WatchedOperand {

@@ -41,6 +41,7 @@ mod instruction;
 mod memory;
 mod operands;
 mod operation;
+mod pace;
 mod register;
 mod split;
 mod unit;

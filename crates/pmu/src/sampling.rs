@@ -61,5 +61,5 @@ pub use layout::{RecordLayout, RingRecord};
 pub use precise::{LoadSampling, NoPreciseLoads, precise_loads};
 pub use request::{SamplerRequest, SamplingPace, SamplingStart, Sideband};
 pub use sample::{Abi, CallChain, KernelSample, Mode, UserRegisters, Weight};
-pub use sampler::{RingActivity, Sampler};
+pub use sampler::{RingActivity, Sampler, SamplerSwitch};
 pub use sideband::{MappedFile, Mmap, Stamp};

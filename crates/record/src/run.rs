@@ -39,6 +39,9 @@ pub struct Run {
     pub places: Vec<Place>,
     /// The samples.
     pub samples: Samples,
+    /// Samples that were taken close together in short bursts, to see how fast loops turn. They are no share of the time.
+    #[serde(default)]
+    pub bursts: Samples,
     /// Loads that the processor sampled itself, if it was asked to.
     pub loads: LoadSamples,
     /// What hot loops take with their data in the first cache, if that was asked for.

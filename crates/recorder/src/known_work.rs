@@ -17,6 +17,7 @@ use record::{
 };
 
 use super::{
+    bursts::Bursts,
     passing::{PassingFolder, PassingUse},
     recorder::{NEVER, RecordWindow, Recorder},
     session::{SLICE_NS, clock, now_ns},
@@ -62,6 +63,7 @@ pub enum KnownWorkError {
 /// A thread of this process, recorded while it executes generated code.
 pub struct KnownWork<'k> {
     sampler: Sampler<'k>,
+    bursts: Bursts<'k>,
     recorder: Recorder,
     about: About,
     file: PathBuf,
@@ -80,6 +82,7 @@ impl<'k> KnownWork<'k> {
     ) -> Result<Self, KnownWorkError> {
         let cpus = CpuSet::from_iter([cpu]);
         let scope = Scope::Thread(tid.cast_unsigned());
+        let bursts = Bursts::open(kernel, &scope, &cpus);
         let request = SamplerRequest { start: SamplingStart::ByHand, ..clock(rate_hz, None, scope, cpus) };
         let sampler = Sampler::open(kernel, &request)?;
         let folder = PassingFolder::make(PassingUse::Recording)?;
@@ -90,7 +93,7 @@ impl<'k> KnownWork<'k> {
         let writer = Writer::create(&file, &about)?;
         let mut recorder = Recorder::new(writer, own, window, SLICE_NS, about.skid_instructions);
         recorder.known_work(own, tid, code);
-        Ok(Self { sampler, recorder, about, file, _folder: folder })
+        Ok(Self { sampler, bursts, recorder, about, file, _folder: folder })
     }
 
     /// Samples from now on.
@@ -98,11 +101,24 @@ impl<'k> KnownWork<'k> {
         Ok(self.sampler.start()?)
     }
 
+    /// Does the work with a burst now and then, as programs are sampled.
+    pub fn beside_bursts<T>(&self, work: impl FnOnce() -> T) -> T {
+        std::thread::scope(|scope| {
+            let (end, ended) = std::sync::mpsc::channel();
+            let switch = self.bursts.switch();
+            scope.spawn(move || switch.fire_until(&ended));
+            let done = work();
+            drop(end);
+            done
+        })
+    }
+
     /// Samples no more, and gives the number of samples since the start.
     pub fn stop(&mut self) -> Result<u64, KnownWorkError> {
         self.sampler.stop()?;
         let (before, recorder) = (self.recorder.counts.samples, &mut self.recorder);
         recorder.drain_all(&mut self.sampler, &mut []);
+        recorder.drain_all_bursts(&mut self.bursts);
         // As in a recording of a program: samples must not march in step with the work.
         self.sampler.redraw_periods()?;
         Ok(self.recorder.counts.samples - before)
@@ -205,9 +221,29 @@ mod tests {
             let addresses: Vec<_> =
                 run.samples.address.iter().map(|address| address.map(|address| address.get())).collect();
             assert_eq!(addresses, [Some(0x7000), Some(0x6fff)]);
+            // Two clocks of bursts were handed the same; a repeated instruction has no turns.
+            assert_eq!(run.bursts.address, [None; 4]);
             assert_eq!((run.functions.len(), run.functions[0].code.as_deref()), (1, Some(code)));
             assert_eq!((run.threads[0].tid, run.places[0].function), (77, Some(record::ids::FunctionId(0))));
         }
+    }
+
+    #[test]
+    fn samples_of_bursts_tell_the_turn_wherever_they_land() {
+        // mov rcx,[rsi]; add rax,rcx; add rsi,8; cmp rsi,rdi; jne 0; ret
+        let code =
+            [0x48, 0x8b, 0x0e, 0x48, 0x01, 0xc8, 0x48, 0x83, 0xc6, 0x08, 0x48, 0x39, 0xfe, 0x75, 0xf1, 0xc3];
+        let samples = [sample(START + 10, &[(4, 0x5000)]), sample(START + 6, &[(4, 0x5040)])];
+        let run = recorded(&code, &samples);
+        let addresses = |column: &[Option<std::num::NonZeroU64>]| -> Vec<Option<u64>> {
+            column.iter().map(|address| address.map(std::num::NonZeroU64::get)).collect()
+        };
+        assert_eq!(addresses(&run.samples.address), [None; 2], "an addition touches no memory");
+        assert_eq!(
+            addresses(&run.bursts.address),
+            [Some(0x5000), Some(0x5040), Some(0x5000), Some(0x5040)],
+            "both clocks"
+        );
     }
 
     #[test]

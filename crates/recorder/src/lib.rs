@@ -18,6 +18,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod areas;
+mod bursts;
 mod calls;
 mod chains;
 mod code_store;

@@ -104,6 +104,7 @@ impl Recorder {
             inlined: code.inlined,
             places,
             samples,
+            bursts: Samples::default(),
             loads: LoadSamples::NotAsked,
             relief: ReliefRecord::NotAsked,
             stacks: Vec::new(),

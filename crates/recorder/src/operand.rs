@@ -17,6 +17,15 @@ const LONGEST_FUNCTION_BYTES: u64 = 256 << 10;
 /// Decoded instructions kept; beyond it the cache begins anew.
 const KEPT_INSTRUCTIONS: usize = 100_000;
 
+/// What to watch for samples at a place.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PlaceOperands {
+    /// The operand of the instruction that they are blamed on.
+    pub watched: Option<WatchedOperand>,
+    /// The operand that tells in which turn of its loop they were taken.
+    pub pacing: Option<WatchedOperand>,
+}
+
 /// Finds operands, and remembers the functions it decoded.
 #[derive(Debug, Default)]
 pub(super) struct Operands {
@@ -31,8 +40,8 @@ impl Operands {
         Self { skid: skid_instructions as usize, ..Self::default() }
     }
 
-    /// The operand to watch for samples at `address` of `image`, the module with this number.
-    pub fn find(&mut self, module: usize, image: &Image, address: u64) -> Option<WatchedOperand> {
+    /// The operands to watch for samples at `address` of `image`, the module with this number.
+    pub fn find(&mut self, module: usize, image: &Image, address: u64) -> Option<PlaceOperands> {
         let range = image.function_range(address)?;
         if range.end - range.start > LONGEST_FUNCTION_BYTES {
             return None;
@@ -47,13 +56,17 @@ impl Operands {
         start: u64,
         code: impl FnOnce() -> Option<&'c [u8]>,
         address: u64,
-    ) -> Option<WatchedOperand> {
+    ) -> Option<PlaceOperands> {
         let key = (module, start);
         if !self.routines.contains_key(&key) {
             let routine = Routine::new(code()?, start);
             self.remember(key, routine);
         }
-        self.routines.get(&key)?.watched(address, self.skid)
+        let routine = self.routines.get(&key)?;
+        Some(PlaceOperands {
+            watched: routine.watched(address, self.skid),
+            pacing: routine.pacing(address).map(|(_, pacing)| pacing),
+        })
     }
 
     fn remember(&mut self, key: (usize, u64), routine: Routine) {
@@ -112,7 +125,7 @@ mod tests {
             for skid in 0..3 {
                 let mut operands = Operands::new(skid);
                 for range in image.function_ranges() {
-                    let found = range.filter_map(|address| operands.find(number, &image, address));
+                    let found = range.filter_map(|address| operands.find(number, &image, address)?.watched);
                     watched += found.count();
                 }
             }

@@ -8,19 +8,19 @@ mod tasks;
 
 use std::collections::{HashMap, HashSet};
 
-use code::blame::WatchedOperand;
 use pmu::sampling::{RingRecord, Sampler};
 use record::{file::Writer, run::Place};
 
 use super::{
     areas,
+    bursts::Bursts,
     chains::Chains,
     heap::Heap,
     known_work::GeneratedCode,
     memory::CodePages,
     modules::Modules,
     onlooker::{CopiesOfProgram, RecentSamples},
-    operand::Operands,
+    operand::{Operands, PlaceOperands},
     population::Population,
     schedule::ScheduleWatch,
     session::now_ns,
@@ -35,7 +35,7 @@ pub(super) const NEVER: u64 = u64::MAX;
 #[derive(Clone, Copy, Debug)]
 struct KnownSpace {
     index: u32,
-    operand: Option<WatchedOperand>,
+    operands: PlaceOperands,
 }
 
 /// What was counted on the way.
@@ -237,6 +237,20 @@ impl Recorder {
         self.advance(now);
     }
 
+    /// Takes what bursts left, after the records of who runs what.
+    pub fn drain_bursts(&mut self, bursts: &mut Bursts<'_>) {
+        self.beside_copies(|recorder, copies| {
+            bursts.drain(|record| recorder.take_burst(&record, copies));
+        });
+    }
+
+    /// The same after the last burst.
+    pub fn drain_all_bursts(&mut self, bursts: &mut Bursts<'_>) {
+        self.beside_copies(|recorder, copies| {
+            bursts.drain_all(|record| recorder.take_burst(&record, copies));
+        });
+    }
+
     /// Takes all that the rings of samplers hold that were stopped.
     pub fn drain_all(&mut self, clock: &mut Sampler<'_>, loads: &mut [Sampler<'_>]) {
         self.beside_copies(|recorder, copies| {
@@ -290,6 +304,14 @@ impl Recorder {
             RingRecord::Throttle { .. } => self.counts.throttled += 1,
             RingRecord::Malformed { .. } => self.counts.malformed += 1,
             _ => {}
+        }
+    }
+
+    fn take_burst(&mut self, record: &RingRecord<'_>, copies: Option<&HashSet<i32>>) {
+        if let RingRecord::Sample(sample) = record
+            && !Self::is_copy(copies, sample.pid)
+        {
+            self.burst(sample);
         }
     }
 

@@ -30,6 +30,7 @@ use rustix::{
 
 use super::{
     OnRefusal, Onlooker, RecordError, RecordOutcome, RecordRequest, RecordTarget, RecordTrouble, Watchers,
+    bursts::Bursts,
     heap::{Barrier, Heap, barrier},
     loads, procfs,
     recorder::{NEVER, RecordWindow, Recorder},
@@ -79,6 +80,8 @@ struct RecordSession<'k> {
     instrument: SessionInstrument<'k>,
     /// Sample loads beside it.
     loads: Vec<Sampler<'k>>,
+    /// Show how fast loops turn.
+    bursts: Bursts<'k>,
     /// Why none do, although they were asked for.
     no_loads: Option<String>,
     recorder: Recorder,
@@ -216,6 +219,7 @@ impl<'k> Begin<'_, 'k> {
             no_heap.or_else(|| refusal.as_ref().filter(|_| has_heap).map(|_| untold.to_owned()));
         session.refusal = refusal;
         self.sample_loads(&mut session, &scope);
+        self.prepare_bursts(&mut session, &scope);
         if let Err(source) = child.go() {
             call_off(child);
             return Err(RecordError::NotExecutable { program: name(), source });
@@ -247,6 +251,7 @@ impl<'k> Begin<'_, 'k> {
         let mut session = self.session(instrument, recorder, signals, about, number, false);
         session.refusal = refusal;
         self.sample_loads(&mut session, &Scope::Process(pid));
+        self.prepare_bursts(&mut session, &Scope::Process(pid));
         let words = "it was running already when memwall came";
         session.no_heap = self.request.heap.then(|| words.to_owned());
         session.settle();
@@ -287,6 +292,7 @@ impl<'k> Begin<'_, 'k> {
             clock: None,
             instrument,
             loads: Vec::new(),
+            bursts: Bursts::none(),
             no_loads: None,
             recorder,
             signals: Some(signals),
@@ -343,6 +349,13 @@ impl<'k> Begin<'_, 'k> {
             Err(reason) => session.no_loads = Some(reason),
         }
         session.recorder.writer.loads_asked(session.no_loads.as_deref());
+    }
+
+    /// Bursts beside the clock, which tells who runs what.
+    fn prepare_bursts(&self, session: &mut RecordSession<'k>, scope: &Scope) {
+        if matches!(session.instrument, SessionInstrument::Sampler(_)) {
+            session.bursts = Bursts::open(self.kernel, scope, self.cpus);
+        }
     }
 
     fn refusal(&self, failure: &SamplingFailure) -> String {

@@ -74,6 +74,7 @@ fn cut_off(path: &str, build_id: String, address: u64) -> Run {
             address: vec![None],
             stack: Vec::new(),
         },
+        bursts: Samples::default(),
         loads: Default::default(),
         relief: Default::default(),
         probes: Default::default(),

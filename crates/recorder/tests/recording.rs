@@ -135,6 +135,9 @@ fn a_program_is_recorded_and_passes_through() {
     let hot = run.functions.iter().find(|function| function.name == "hot").unwrap();
     assert_eq!(hot.code.as_ref().unwrap().len() as u64, hot.end - hot.start);
     assert!(run.files.iter().any(|file| file.ends_with("spin.c")), "{:?}", run.files);
+    // Bursts tell how fast the loop turns: samples that lie far closer than the others, and are counted among them nowhere.
+    let close = run.bursts.time_ns.windows(2).filter(|pair| pair[1] - pair[0] < 150_000).count();
+    assert!(close * 2 > run.bursts.time_ns.len() && close >= 20, "{close} of {}", run.bursts.time_ns.len());
     // `hot` waits for `a[i]`: most samples have its address, all within the array of 32 KiB.
     let addresses: Vec<u64> = run.samples.address.iter().flatten().map(|address| address.get()).collect();
     assert!(addresses.len() * 2 > all, "{} of {all}", addresses.len());

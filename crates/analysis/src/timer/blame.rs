@@ -320,7 +320,7 @@ impl<'a> Judge<'a> {
             let instruction = block.instructions().get(site.index)?;
             let idle = match wait_of(block, instruction) {
                 ThreadActivity::Executing => site.index > 0,
-                ThreadActivity::Chains => facts::is_loop(block),
+                ThreadActivity::Chains => block.is_loop(),
                 ThreadActivity::Loads | ThreadActivity::Stores => {
                     self.is_hit(site) && !facts::feeds_itself(block, instruction)
                 }

@@ -12,7 +12,7 @@ use crate::findings::WaitLevel;
 
 use super::{
     blame::BlameCore,
-    facts::{LINE, TurnCycles, access_cycles, branches_on_load, feeds_itself, is_loop, slots, writes_memory},
+    facts::{LINE, TurnCycles, access_cycles, branches_on_load, feeds_itself, slots, writes_memory},
     program::DecodedProgram,
     streams::{AddressStream, AddressStreams},
 };
@@ -162,32 +162,44 @@ pub(crate) fn of_block(
     };
     let is_known = all.iter().any(|stream| stream.footprint_bytes().is_some())
         && all.iter().all(|stream| stream.footprint_bytes().is_some() || is_idle(stream));
-    if !is_loop(block) || !is_known || is_shared {
+    if !block.is_loop() || !is_known || is_shared {
         // A check that never fails is guessed right, and leads nowhere else.
         let goes_both_ways =
             || program.next_blocks(id).iter().filter(|next| program.samples_of(**next) > 0.0).count() > 1;
-        let may_miss = !is_loop(block) && branches_on_load(block) && goes_both_ways();
+        let may_miss = !block.is_loop() && branches_on_load(block) && goes_both_ways();
         let down = if may_miss { BRANCH_ERROR } else { BLAME_ERROR };
         let (low, high) = ((blamed - down).max(0.0), (blamed + BLAME_ERROR).min(1.0));
         return WaitBounds { value: blamed, low, high };
     }
     let code = TurnCycles::of(block, &core.costs).at(core.clock_hz);
+    let memory = memory_ns(streams, id, core, block, program.blocks[id].first_site);
     match streams.turns_per_s(id).filter(|turns| *turns > 0.0) {
-        Some(turns) => by_turn(code, 1e9 / turns),
+        Some(turns) => {
+            // A cache of its own gives a core what was measured; of what is shared, others may have left less.
+            let is_own = core.level_for(streams.footprint_bytes(id) * FIT) == core.levels.get(1);
+            let lines_ns = if is_own { memory.most + memory.unforeseen } else { f64::INFINITY };
+            by_turn(code, lines_ns, 1e9 / turns)
+        }
         None => {
             let access_ns = access_cycles(block, &core.costs) * 1e9 / core.clock_hz;
-            by_costs(code, access_ns, memory_ns(streams, id, core, block, program.blocks[id].first_site))
+            by_costs(code, access_ns, memory)
         }
     }
 }
 
-/// What a turn took, and what its code takes.
-fn by_turn(code: TurnCycles, turn_ns: f64) -> WaitBounds {
+/// What a turn took, and what its code and its lines take; those at most.
+fn by_turn(code: TurnCycles, lines_ns: f64, turn_ns: f64) -> WaitBounds {
     let share = |code_ns: f64| (1.0 - code_ns / turn_ns).clamp(0.0, 1.0);
     // A turn that took less than its code should: the tables are wrong for this core, nobody knows how far.
-    let least = if turn_ns < code.usual { code.least.min(code.usual / 2.0) } else { code.least };
-    let (low, high) = (share(code.most * TURN), share(least / TURN));
-    let value = if turn_ns < code.usual { (low + high) / 2.0 } else { share(code.usual) };
+    let is_wrong = turn_ns * TURN < code.usual;
+    let least = if is_wrong { code.least.min(code.usual / 2.0) } else { code.least };
+    // Nothing waits longer for lines than they take.
+    let high = share(least / TURN).min(lines_ns * BESIDE * TURN / turn_ns);
+    let low = share(code.most * TURN).min(high);
+    let middle = (low + high) / 2.0;
+    // Where the code alone may take that long, what it usually takes is one guess among others.
+    let usual = if low > 0.0 { share(code.usual) } else { share(code.usual).min(middle) };
+    let value = if is_wrong { middle } else { usual.clamp(low, high) };
     WaitBounds { value, low, high }
 }
 

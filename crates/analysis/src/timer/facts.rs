@@ -132,11 +132,6 @@ fn latency_of(block: &Block, instruction: &Instruction) -> f64 {
     block.uops_of(instruction).iter().map(|uop| latency(uop.class())).fold(0.0, f64::max)
 }
 
-/// Whether a block jumps back to itself.
-pub(crate) fn is_loop(block: &Block) -> bool {
-    block.target() == Some(block.address())
-}
-
 /// Of a block that loops on itself: the shares of its time, were nothing to miss, that go to waiting for one result
 /// after the other. 0 where the units are busy all the time, or the block is no loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -149,7 +144,7 @@ pub(crate) struct ChainShare {
 
 impl ChainShare {
     pub(crate) fn of(block: &Block) -> Self {
-        let chain = if is_loop(block) { chain_cycles(block, latency) } else { 0.0 };
+        let chain = if block.is_loop() { chain_cycles(block, latency) } else { 0.0 };
         if chain <= CHAIN_BOUND * busy_cycles(block, per_cycle) {
             return Self::default();
         }

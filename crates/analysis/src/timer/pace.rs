@@ -6,9 +6,9 @@
 
 use std::{collections::HashMap, f64::consts::TAU};
 
-use code::{Block, MemoryOperand, Reg, UopClass};
 use record::ids::ThreadId;
 
+use super::burst_pace::BurstSteps;
 use crate::{findings::Rate, statistics::quantile};
 
 /// Steps needed for a speed.
@@ -24,6 +24,9 @@ pub(crate) struct LoopTurns {
     last: HashMap<ThreadId, (u64, f64)>,
     /// Turns onward, negative if back, and the nanoseconds they took.
     steps: Vec<(f64, f64)>,
+    /// Where each thread was last in a burst, and the steps of bursts.
+    last_in_burst: HashMap<ThreadId, (u64, f64)>,
+    burst_steps: BurstSteps,
     /// Turns from one beginning to the next.
     length: f64,
 }
@@ -42,24 +45,54 @@ impl LoopTurns {
         }
     }
 
+    /// The same of a sample of a burst.
+    pub(crate) fn push_burst(&mut self, thread: ThreadId, time_ns: u64, turn: f64, length: f64) {
+        self.length = self.length.max(length);
+        if let Some((time, before)) = self.last_in_burst.insert(thread, (time_ns, turn))
+            && time_ns > time
+        {
+            self.burst_steps.push(turn - before, (time_ns - time) as f64);
+        }
+    }
+
     /// Turns per second: median, lower and upper quartile. `fastest_per_s` is what the core could do at most.
     pub(crate) fn per_s(&self, fastest_per_s: f64) -> Option<Rate> {
+        self.from_far_steps(fastest_per_s).or_else(|| {
+            // Where a pass lies between two samples, those that lie closer tell more.
+            self.burst_steps
+                .per_s(self.length, fastest_per_s)
+                .or_else(|| self.from_folded_steps(fastest_per_s))
+        })
+    }
+
+    /// Where a whole pass cannot lie between two samples: each distance means what it seems to mean.
+    fn from_far_steps(&self, fastest_per_s: f64) -> Option<Rate> {
         let (onward, back) = (self.toward(1.0), self.toward(-1.0));
         if self.steps.len() < FEWEST || onward + back == 0 {
             return None;
         }
         let sign = if onward >= back { 1.0 } else { -1.0 };
-        let mut times: Vec<f64> = self.steps.iter().map(|(_, ns)| *ns).collect();
-        times.sort_by(f64::total_cmp);
-        // Only where a whole pass cannot lie between two samples does each distance mean what it seems to mean.
-        let usual_ns = quantile(&times, 0.5)?;
-        let is_slow = self.length / fastest_per_s * 1e9 > 1.2 * usual_ns;
-        if is_slow && onward.max(back) as f64 >= STEADY * (onward + back) as f64 {
-            return rate(self.steps.iter().map(|(turns, ns)| turns * sign / ns).filter(|speed| *speed > 0.0));
+        let is_slow = self.length / fastest_per_s * 1e9 > 1.2 * self.usual_ns()?;
+        let is_steady = onward.max(back) as f64 >= STEADY * (onward + back) as f64;
+        let speeds = self.steps.iter().map(|(turns, ns)| turns * sign / ns).filter(|speed| *speed > 0.0);
+        if is_slow && is_steady { rate(speeds) } else { None }
+    }
+
+    /// Where it can: the speed at which most distances fit.
+    fn from_folded_steps(&self, fastest_per_s: f64) -> Option<Rate> {
+        if self.steps.len() < FEWEST {
+            return None;
         }
-        let speed = self.fit(fastest_per_s / 1e9, usual_ns)?;
+        let speed = self.fit(fastest_per_s / 1e9, self.usual_ns()?)?;
         let whole = |turns: f64, ns: f64| self.length * ((speed * ns - turns) / self.length).round();
         rate(self.steps.iter().map(|&(turns, ns)| (turns + whole(turns, ns)) / ns))
+    }
+
+    /// From one sample to the next, mostly.
+    fn usual_ns(&self) -> Option<f64> {
+        let mut times: Vec<f64> = self.steps.iter().map(|(_, ns)| *ns).collect();
+        times.sort_by(f64::total_cmp);
+        quantile(&times, 0.5)
     }
 
     fn toward(&self, sign: f64) -> usize {
@@ -103,33 +136,6 @@ fn rate(speeds: impl Iterator<Item = f64>) -> Option<Rate> {
         low: quantile(&speeds, 0.25)?,
         high: quantile(&speeds, 0.75)?,
         pairs: speeds.len() as u64,
-    })
-}
-
-/// Whether a turn of the block changes a register of the operand's address.
-pub(crate) fn is_moved(block: &Block, operand: &MemoryOperand) -> bool {
-    [operand.base(), operand.index()].into_iter().flatten().any(|reg| is_written(block, reg))
-}
-
-/// Whether each turn of the block moves the operand by the same distance: its registers are left alone, or changed by
-/// nothing but themselves and what is left alone.
-pub(crate) fn moves_by_constant(block: &Block, operand: &MemoryOperand) -> bool {
-    let registers = || [operand.base(), operand.index()].into_iter().flatten();
-    is_moved(block, operand) && registers().all(|reg| changes_by_constant(block, reg))
-}
-
-fn is_written(block: &Block, reg: Reg) -> bool {
-    block.uops().iter().any(|uop| uop.destinations().contains(&reg))
-}
-
-fn changes_by_constant(block: &Block, reg: Reg) -> bool {
-    let writes = block.uops().iter().filter(|uop| uop.destinations().contains(&reg));
-    writes.into_iter().all(|uop| {
-        let simple = uop.class() == UopClass::IntAlu;
-        let from_self = uop.sources().contains(&reg);
-        // A source that is no general register is the flags: a conditional move is not constant.
-        let constant = |source: &Reg| *source == reg || source.is_general() && !is_written(block, *source);
-        simple && from_self && uop.sources().iter().all(constant)
     })
 }
 

@@ -55,6 +55,8 @@ pub(crate) struct DecodedProgram {
     pub(crate) blames: Vec<BlamedSites>,
     /// By place: the operand whose address its samples carry.
     pub(crate) watched: Vec<Option<WatchedOperand>>,
+    /// By place: the site whose operand's address samples of bursts carry.
+    pub(crate) pacing: Vec<Option<usize>>,
     by_block: HashMap<(usize, usize), usize>,
 }
 
@@ -74,6 +76,7 @@ impl DecodedProgram {
             sites: Vec::new(),
             blames: Vec::new(),
             watched: Vec::new(),
+            pacing: Vec::new(),
             by_block: HashMap::new(),
         };
         let skid = run.about.skid_instructions as usize;
@@ -83,6 +86,9 @@ impl DecodedProgram {
                 .map_or(BlamedSites::Unknown, |function| program.blame(function, place.address, skid));
             let routine = function.and_then(|function| program.functions.get(function)?.as_ref());
             program.watched.push(routine.and_then(|routine| routine.watched(place.address, skid)));
+            let pacing = routine.and_then(|routine| routine.pacing(place.address));
+            let pacing = function.zip(pacing).map(|(function, (spot, _))| program.site(function, spot));
+            program.pacing.push(pacing);
             program.count(&blame, count as f64);
             program.blames.push(blame);
         }

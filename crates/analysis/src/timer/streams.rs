@@ -13,8 +13,7 @@ use record::{
 
 use super::{
     blame::BlameCore,
-    facts::{LINE, TurnCycles, is_loop},
-    pace::{LoopTurns, is_moved, moves_by_constant},
+    facts::LINE,
     program::{BlamedSites, DecodedProgram},
     sightings::LineSightings,
 };
@@ -99,7 +98,10 @@ impl AddressStream {
         let mut far: Vec<u64> = self.steps.iter().map(|step| step.bytes.unsigned_abs()).collect();
         far.sort_unstable();
         let most = far.get(far.len() * 9 / 10).filter(|_| far.len() >= FEWEST);
-        self.extent_bytes = most.map(|&bytes| (bytes as f64 / PART).max(LINE as f64));
+        let span = self.span.filter(|_| self.is_linear && self.addresses >= FEWEST as u64);
+        let bytes = most.map(|&bytes| bytes as f64 / PART);
+        let bytes = bytes.or_else(|| span.map(|(low, high)| (high - low) as f64));
+        self.extent_bytes = bytes.map(|bytes| bytes.max(LINE as f64));
     }
 
     /// Bytes that are touched before any of them is touched again; none if nothing tells.
@@ -169,7 +171,7 @@ impl AddressStream {
     }
 
     /// Bytes per second of lines moved, at so many turns per second.
-    fn bytes_of(&self, turns: Rate) -> Rate {
+    pub(super) fn bytes_of(&self, turns: Rate) -> Rate {
         // Of a large stride only whole lines are moved.
         let bytes = self.bytes_per_turn();
         let times = |speed: f64| speed * bytes;
@@ -203,11 +205,11 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
 pub(crate) struct AddressStreams {
     pub(crate) all: Vec<AddressStream>,
     /// By site.
-    of_site: HashMap<usize, usize>,
+    pub(super) of_site: HashMap<usize, usize>,
     /// By block: its streams lie side by side.
-    of_block: Vec<Range<usize>>,
+    pub(super) of_block: Vec<Range<usize>>,
     /// By block: its turns per second, if it is a loop with streams that tell.
-    turns_per_s: HashMap<usize, f64>,
+    pub(super) turns_per_s: HashMap<usize, f64>,
 }
 
 impl AddressStreams {
@@ -227,10 +229,11 @@ impl AddressStreams {
             streams.of_block.push(first..streams.all.len());
         }
         streams.follow(&run.samples, program);
+        streams.follow_bursts(&run.bursts, program);
         streams.all.iter_mut().for_each(AddressStream::guess_extent);
         streams.all.iter_mut().for_each(AddressStream::guess_footprint);
         streams.guess_unseen();
-        streams.find_speeds(&run.samples, program, core);
+        streams.find_speeds(run, program, core);
         streams.mark_shared(&run.samples, program);
         streams
     }
@@ -285,43 +288,6 @@ impl AddressStreams {
         }
     }
 
-    /// Finds how fast the loops turn, and their streams advance.
-    fn find_speeds(&mut self, samples: &Samples, program: &DecodedProgram, core: &BlameCore) {
-        let linear =
-            |id: usize| Some(id).filter(|&id| self.all[id].is_linear && self.all[id].turn_bytes().is_some());
-        let stream_of = |site: usize| self.of_site.get(&site).copied().and_then(linear);
-        let mut spans: HashMap<(ThreadId, usize), (u64, u64, u64)> = HashMap::new();
-        for (thread, site, _, address) in addressed(samples, program) {
-            if let Some(id) = stream_of(site) {
-                let (low, high, seen) = spans.entry((thread, id)).or_insert((address, address, 0));
-                (*low, *high, *seen) = ((*low).min(address), (*high).max(address), *seen + 1);
-            }
-        }
-        let mut turns: HashMap<usize, LoopTurns> = HashMap::new();
-        for (thread, site, time_ns, address) in addressed(samples, program) {
-            let Some(id) = stream_of(site) else { continue };
-            let Some(&(low, high, seen)) = spans.get(&(thread, id)).filter(|(_, _, seen)| *seen > 1) else {
-                continue;
-            };
-            let divisor = self.all[id].turn_bytes().unwrap_or(1) as f64;
-            let seen_bytes = (high - low) as f64;
-            // The lowest of n places lies behind the beginning by about the n-th part of the whole.
-            let missed_bytes = seen_bytes / (seen - 1) as f64;
-            let turn = ((address - low) as f64 + missed_bytes) / divisor;
-            let length = (seen_bytes + 2.0 * missed_bytes) / divisor;
-            turns.entry(self.all[id].block).or_default().push(thread, time_ns, turn, length);
-        }
-        for (id, turns) in turns {
-            let Some(block) = program.block(id) else { continue };
-            let fastest_per_s = core.clock_hz / TurnCycles::of(block, &core.costs).least;
-            let Some(rate) = turns.per_s(fastest_per_s) else { continue };
-            self.turns_per_s.insert(id, rate.bytes_per_s);
-            for stream in self.all[self.of_block[id].clone()].iter_mut().filter(|stream| stream.is_linear) {
-                stream.advance = Some(stream.bytes_of(rate)).filter(|_| stream.divisor > 0);
-            }
-        }
-    }
-
     fn add_block(&mut self, id: usize, first_site: usize, block: &Block) {
         type StreamKey = (Option<Reg>, Option<Reg>, u8);
         let first_stream = self.all.len();
@@ -356,7 +322,7 @@ impl AddressStreams {
             let watched = |instruction: &Instruction| WatchedOperand::choose(block, instruction);
             let first = stream.sites.first().and_then(|site| block.instructions().get(site - first_site));
             let operand = first.and_then(watched);
-            let is_linear = |operand| is_loop(block) && moves_by_constant(block, operand);
+            let is_linear = |operand| block.is_loop() && block.moves_by_constant(operand);
             stream.is_linear = operand.is_some_and(is_linear);
             let step = |operand: &MemoryOperand| {
                 let of = |reg: Option<Reg>| reg.map_or(Some(0), |reg| block.step_of(reg));
@@ -364,7 +330,7 @@ impl AddressStreams {
                 Some(step.unsigned_abs())
             };
             stream.step_bytes = operand.filter(|_| stream.is_linear).and_then(step);
-            stream.is_fixed = is_loop(block) && operand.is_some_and(|operand| !is_moved(block, operand));
+            stream.is_fixed = block.is_loop() && operand.is_some_and(|operand| !block.is_moved(operand));
         }
     }
 
@@ -438,7 +404,7 @@ fn key(operand: &MemoryOperand) -> (Option<Reg>, Option<Reg>, u8) {
 }
 
 /// Thread, blamed site, time and operand address of every sample that has one.
-fn addressed<'a>(
+pub(super) fn addressed<'a>(
     samples: &'a Samples,
     program: &'a DecodedProgram,
 ) -> impl Iterator<Item = (ThreadId, usize, u64, u64)> + 'a {

@@ -67,6 +67,7 @@ pub(crate) fn run(code: &[u8], samples: &[(u64, Option<u64>)]) -> Run {
         inlined: Default::default(),
         places,
         samples: columns,
+        bursts: Samples::default(),
         loads: Default::default(),
         relief: record::relief::ReliefRecord::NotAsked,
         probes: Default::default(),

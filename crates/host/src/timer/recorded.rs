@@ -86,10 +86,13 @@ impl<'k> RecordedKernel<'k> {
     /// Runs so many passes under the sampler.
     pub fn stretch(&mut self, passes: u64) -> Result<SampledStretch, SampleError> {
         self.work.start()?;
-        let ran = self.workload.run_threads(&AtomicBool::new(false), |thread| {
-            let before_ns = processor_ns();
-            thread.run_passes(0, passes);
-            processor_ns().saturating_sub(before_ns)
+        let workload = &mut self.workload;
+        let ran = self.work.beside_bursts(|| {
+            workload.run_threads(&AtomicBool::new(false), |thread| {
+                let before_ns = processor_ns();
+                thread.run_passes(0, passes);
+                processor_ns().saturating_sub(before_ns)
+            })
         });
         let samples = self.work.stop()?;
         let processor_ns = ran?.first().map_or(0, |thread| thread.value);

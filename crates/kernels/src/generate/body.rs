@@ -108,10 +108,11 @@ impl Recipe {
         self.unroll * self.streams.len() as u64 * self.stride.unwrap_or(own).min(LINE)
     }
 
-    /// The smallest data set that it can be run on.
+    /// The smallest data set that it is run on: with few turns a pass, its beginning and end would count as waiting.
     pub fn least_bytes(&self) -> u64 {
-        let step = self.unroll * self.stride.unwrap_or(LINE).max(8);
-        4 * self.streams.len() as u64 * step.next_multiple_of(LINE)
+        const FEWEST_TURNS: u64 = 64;
+        let step = self.unroll * self.stride.unwrap_or(8).max(8);
+        self.streams.len() as u64 * (FEWEST_TURNS * step).next_multiple_of(4 * LINE)
     }
 
     /// As a kernel file has it.

@@ -61,6 +61,34 @@ impl SamplerMember {
     }
 }
 
+/// Starts and stops a sampler, whose rings belong to one thread.
+pub struct SamplerSwitch<'s> {
+    kernel: &'s dyn LinuxKernel,
+    /// Whom to switch, and whether it leads a group.
+    heads: Vec<(BorrowedFd<'s>, bool)>,
+    need: Need,
+}
+
+impl SamplerSwitch<'_> {
+    /// Starts sampling.
+    pub fn start(&self) -> Result<(), SamplingFailure> {
+        self.turn(true, "start sampling")
+    }
+
+    /// Stops sampling; what is in the rings stays there.
+    pub fn stop(&self) -> Result<(), SamplingFailure> {
+        self.turn(false, "stop sampling")
+    }
+
+    fn turn(&self, on: bool, asked: &str) -> Result<(), SamplingFailure> {
+        for &(head, is_group) in &self.heads {
+            let failure = |errno| SamplingFailure::new(asked, NextStep::Use, errno, self.need);
+            self.kernel.switch(head, on, is_group).map_err(failure)?;
+        }
+        Ok(())
+    }
+}
+
 /// What [`Sampler::wait`] waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RingActivity {
@@ -87,22 +115,19 @@ impl<'k> Sampler<'k> {
 
     /// Starts a sampler that starts by hand.
     pub fn start(&self) -> Result<(), SamplingFailure> {
-        self.switch(true)
+        self.switch().start()
     }
 
     /// Stops sampling; what is in the rings stays there.
     pub fn stop(&self) -> Result<(), SamplingFailure> {
-        self.switch(false)
+        self.switch().stop()
     }
 
-    fn switch(&self, on: bool) -> Result<(), SamplingFailure> {
-        for member in self.cpus.iter().flat_map(|cpu| &cpu.members) {
-            let asked = if on { "start sampling" } else { "stop sampling" };
-            self.kernel
-                .switch(member.head(), on, member.leader.is_some())
-                .map_err(|errno| self.failure(asked, errno))?;
-        }
-        Ok(())
+    /// Starts and stops it, also from another thread.
+    pub fn switch(&self) -> SamplerSwitch<'_> {
+        let members = self.cpus.iter().flat_map(|cpu| &cpu.members);
+        let heads = members.map(|member| (member.head(), member.leader.is_some())).collect();
+        SamplerSwitch { kernel: self.kernel, heads, need: self.need }
     }
 
     /// Mean period over the time the sampler was open; of a clock: nanoseconds. None of rates.

@@ -18,7 +18,7 @@ use rusqlite::{
 use super::read::Trouble;
 
 /// All tables that are read of any version.
-const TABLES_READ: [&str; 30] = [
+const TABLES_READ: [&str; 31] = [
     "about",
     "argument",
     "process",
@@ -31,6 +31,7 @@ const TABLES_READ: [&str; 30] = [
     "inlined_range",
     "place",
     "sample",
+    "burst",
     "load",
     "load_sampling",
     "stack",

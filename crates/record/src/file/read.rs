@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, io::Read as _, num::NonZeroU64, path::Path, time::Duration};
 
 use machine::regular;
-use rusqlite::{Connection, OpenFlags, Row, types::Value};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, types::Value};
 
 use super::{
     EventSample, FileError, about, data, guard, import, loads, probes, relief,
@@ -152,7 +152,8 @@ fn tables(from: &Connection, version: i64) -> Result<Run, Trouble> {
         lines: rows(from, "line", "module, start, end, file, line", line)?,
         inlined: if version >= 4 { inlined(from)? } else { InlinedCode::default() },
         places: rows(from, "place", "module, address, function", place)?,
-        samples: samples(from, has_data)?,
+        samples: samples(from, "sample", has_data)?,
+        bursts: if has_bursts(from)? { samples(from, "burst", false)? } else { Samples::default() },
         loads: if version >= 3 { loads::read(from)? } else { LoadSamples::NotAsked },
         relief: relief::read(from)?,
         probes: probes::read(from)?,
@@ -292,9 +293,15 @@ fn slices(from: &Connection) -> Result<Vec<Slice>, Trouble> {
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }
 
-fn samples(from: &Connection, has_stacks: bool) -> Result<Samples, Trouble> {
+/// Recordings that were made before there were bursts have no table for them.
+fn has_bursts(from: &Connection) -> Result<bool, Trouble> {
+    let is_there = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'burst'";
+    Ok(from.query_row(is_there, [], |_| Ok(())).optional()?.is_some())
+}
+
+fn samples(from: &Connection, table: &str, has_stacks: bool) -> Result<Samples, Trouble> {
     // Only room to begin with; a wrong number costs nothing but time, and little room if it is too large.
-    let count: Option<i64> = from.query_row("SELECT max(id) FROM sample", [], |row| row.get(0))?;
+    let count: Option<i64> = from.query_row(&format!("SELECT max(id) FROM {table}"), [], |row| row.get(0))?;
     let room = usize::try_from(count.unwrap_or(0)).unwrap_or(0).min(1 << 22);
     let mut samples = Samples {
         time_ns: Vec::with_capacity(room),
@@ -306,7 +313,7 @@ fn samples(from: &Connection, has_stacks: bool) -> Result<Samples, Trouble> {
     };
     let stack = if has_stacks { "stack" } else { "NULL" };
     let mut statement = from
-        .prepare(&format!("SELECT time_ns, thread, cpu, place, address, {stack} FROM sample ORDER BY id"))?;
+        .prepare(&format!("SELECT time_ns, thread, cpu, place, address, {stack} FROM {table} ORDER BY id"))?;
     let mut found = statement.query([])?;
     while let Some(row) = found.next()? {
         samples.time_ns.push(unsigned(row, 0)?);
@@ -356,6 +363,8 @@ fn check(run: &Run) -> Result<(), String> {
     }
     within("process", run.threads.iter().map(|thread| thread.process.0).max(), run.processes.len())?;
     within("thread", run.samples.thread.iter().map(|id| id.0).max(), run.threads.len())?;
+    within("thread", run.bursts.thread.iter().map(|id| id.0).max(), run.threads.len())?;
+    within("place", run.bursts.place.iter().map(|id| id.0).max(), run.places.len())?;
     within("thread", run.slices.iter().map(|slice| slice.thread.0).max(), run.threads.len())?;
     within("thread", run.loads.taken().iter().map(|load| load.thread.0).max(), run.threads.len())?;
     within("place", run.loads.taken().iter().map(|load| load.place.0).max(), run.places.len())?;

@@ -24,6 +24,7 @@ pub(super) struct PendingRows {
     pub modules: Vec<(u32, Module)>,
     pub places: Vec<(u32, Place)>,
     pub samples: Vec<RecordedSample>,
+    pub bursts: Vec<RecordedSample>,
     pub slices: Vec<Slice>,
     pub stacks: Vec<(u32, Vec<PlaceId>)>,
     pub data: PendingData,
@@ -64,6 +65,7 @@ impl PendingRows {
     /// What there may be much of.
     pub fn drop_measured(&mut self) {
         self.samples = Vec::new();
+        self.bursts = Vec::new();
         self.slices = Vec::new();
         self.loads.samples = Vec::new();
         self.import.drop_measured();
@@ -80,6 +82,12 @@ impl PendingRows {
         for s in self.samples.iter().filter(|_| !is_import) {
             let address = s.address.map(|address| address.get().cast_signed());
             insert.execute(params![s.time_ns.cast_signed(), s.thread, s.cpu, s.place, address, s.stack])?;
+        }
+        let mut insert =
+            to.prepare("INSERT INTO burst(time_ns, thread, cpu, place, address) VALUES(?,?,?,?,?)")?;
+        for s in &self.bursts {
+            let address = s.address.map(|address| address.get().cast_signed());
+            insert.execute(params![s.time_ns.cast_signed(), s.thread, s.cpu, s.place, address])?;
         }
         let mut insert = to.prepare(
             "INSERT INTO slice(thread, slice, running_ns, blocked_ns, preempted_ns) VALUES(?,?,?,?,?)",
@@ -103,6 +111,7 @@ impl PendingRows {
         self.modules.clear();
         self.places.clear();
         self.samples.clear();
+        self.bursts.clear();
         self.slices.clear();
         self.stacks.clear();
         self.data.clear();

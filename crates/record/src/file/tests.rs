@@ -173,6 +173,14 @@ fn run() -> Run {
             address: vec![address(u64::MAX), None, address(0x7fff_0000)],
             stack: vec![Some(0), None, Some(1)],
         },
+        bursts: Samples {
+            time_ns: vec![1_500_000, 1_560_000],
+            thread: vec![ThreadId(0); 2],
+            cpu: vec![1, 1],
+            place: vec![PlaceId(0); 2],
+            address: vec![None, address(0x7fff_0040)],
+            stack: Vec::new(),
+        },
         loads: LoadSamples::Taken(loads()),
         relief: ReliefRecord::Tried {
             loops: vec![RelievedLoop {
@@ -373,13 +381,14 @@ fn a_recording_without_data_and_call_chains_is_read() {
     let path = written(folder.path());
     let old = "PRAGMA foreign_keys = OFF; DROP VIEW located; ALTER TABLE sample DROP COLUMN stack; DROP TABLE stack;
         DROP TABLE area; DROP TABLE variable; DROP TABLE site; DROP TABLE block; DROP TABLE heap_log;
-        DROP TABLE load; DROP TABLE load_sampling; DROP TABLE inlined_range; DROP TABLE inlined_call;
+        DROP TABLE burst; DROP TABLE load; DROP TABLE load_sampling; DROP TABLE inlined_range; DROP TABLE inlined_call;
         PRAGMA user_version = 1";
     Connection::open(&path).unwrap().execute_batch(old).unwrap();
     let mut expected = run();
     expected.samples.stack = Vec::new();
     expected.stacks = Vec::new();
     expected.loads = LoadSamples::NotAsked;
+    expected.bursts = Samples::default();
     expected.data = Data::default();
     expected.inlined = InlinedCode::default();
     assert_eq!(read(&path).unwrap(), expected);

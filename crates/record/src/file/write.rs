@@ -22,7 +22,7 @@ use crate::{
     loads::LoadSample,
     probe::Probes,
     relief::ReliefRecord,
-    run::{About, Function, LineRange, Module, Place, Process, RecordedThread, Run, Slice},
+    run::{About, Function, LineRange, Module, Place, Process, RecordedThread, Run, Samples, Slice},
 };
 
 /// As long as a reader holds the file, what was measured waits in memory; beyond this many samples we leave the file to it
@@ -165,6 +165,13 @@ impl Writer {
         }
     }
 
+    /// A sample of a burst; its thread and place have been handed over before.
+    pub fn burst_sample(&mut self, sample: RecordedSample) {
+        if !self.stopped {
+            self.pending.bursts.push(sample);
+        }
+    }
+
     /// What follows is imported: samples have events and periods, and there are others beside those of time.
     pub fn begin_import(&mut self) -> Result<(), FileError> {
         let made = self.connection.execute_batch(import::TABLES);
@@ -241,6 +248,7 @@ impl Writer {
     /// Enough waits to be worth a commit.
     pub fn is_laden(&self) -> bool {
         self.pending.samples.len() > WAITING_SAMPLES
+            || self.pending.bursts.len() > WAITING_SAMPLES
             || self.pending.import.samples.len() > WAITING_SAMPLES
             || self.pending.loads.samples.len() > WAITING_SAMPLES
             || self.pending.data.blocks.len() > WAITING_BLOCKS
@@ -407,16 +415,17 @@ pub fn write(path: &Path, run: &Run) -> Result<(), FileError> {
         writer.import(ImportRecord::clone(import));
     }
     writer.pending.loads = PendingLoads::all(&run.loads);
-    let samples = &run.samples;
-    for index in 0..samples.time_ns.len() {
-        writer.sample(RecordedSample {
-            time_ns: samples.time_ns[index],
-            thread: samples.thread[index],
-            cpu: samples.cpu[index],
-            place: samples.place[index],
-            address: samples.address[index],
-            stack: samples.stack.get(index).copied().flatten(),
-        });
+    let of = |samples: &Samples, index: usize| RecordedSample {
+        time_ns: samples.time_ns[index],
+        thread: samples.thread[index],
+        cpu: samples.cpu[index],
+        place: samples.place[index],
+        address: samples.address[index],
+        stack: samples.stack.get(index).copied().flatten(),
+    };
+    (0..run.bursts.time_ns.len()).for_each(|index| writer.burst_sample(of(&run.bursts, index)));
+    for index in 0..run.samples.time_ns.len() {
+        writer.sample(of(&run.samples, index));
         if index % WAITING_SAMPLES == WAITING_SAMPLES - 1 {
             writer.flush()?;
         }

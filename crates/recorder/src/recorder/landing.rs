@@ -52,7 +52,7 @@ impl Recorder {
             }
         };
         let known = self.place(number, sample.pid, mapped.as_ref(), ip);
-        let address = known.operand.and_then(|operand| {
+        let address = known.operands.watched.and_then(|operand| {
             let bias = ip.wrapping_sub(self.places[known.index as usize].address);
             operand::address(&operand, sample.registers.as_ref()?, bias)
         });

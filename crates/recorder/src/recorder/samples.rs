@@ -2,6 +2,7 @@
 
 use std::num::NonZeroU64;
 
+use code::blame::WatchedOperand;
 use pmu::sampling::{CallChain, KernelSample, Mode, Weight};
 use record::{
     file,
@@ -11,7 +12,12 @@ use record::{
 };
 
 use super::{KnownSpace, Recorder};
-use crate::{calls::follows_call, loads, operand, spaces::Mapped};
+use crate::{
+    calls::follows_call,
+    loads,
+    operand::{self, PlaceOperands},
+    spaces::Mapped,
+};
 
 /// The number of `rsp` in the kernel's `perf_regs.h`.
 const STACK_POINTER: u32 = 7;
@@ -21,15 +27,47 @@ const MOST_CALLERS: usize = 1 << 18;
 
 impl Recorder {
     pub(super) fn sample(&mut self, sample: &KernelSample<'_>) {
-        let Some(ip) = sample.ip.filter(|_| matches!(sample.mode, Mode::User | Mode::Unknown)) else {
-            return;
-        };
-        let is_foreign = !self.generated.is_empty() && !self.generated.iter().any(|code| code.holds(ip));
-        if is_foreign || !self.window.contains(sample.time_ns) {
+        let Some((mut recorded, ip)) = self.landed(sample, |operands| operands.watched) else { return };
+        let pointer = sample.registers.as_ref().and_then(|registers| registers.get(STACK_POINTER));
+        if let (Some(pointer), Some(live)) = (pointer, self.population.threads.get_mut(&sample.tid)) {
+            live.stack_pointer = Some(pointer);
+        }
+        recorded.stack = sample.call_chain.and_then(|chain| self.stack(sample.pid, recorded.place.0, chain));
+        if self.recent.is_some() {
+            self.note_recent(&recorded, sample.pid, ip);
+        }
+        self.writer.sample(recorded);
+        self.counts.samples += 1;
+    }
+
+    /// A sample of a burst.
+    pub(super) fn burst(&mut self, sample: &KernelSample<'_>) {
+        // The other rings were read before: whoever is not known has ended.
+        if !self.population.threads.contains_key(&sample.tid) {
             return;
         }
+        // What is said of samples is said of the others.
+        let (unmapped, own) = (self.counts.unmapped, self.counts.own);
+        if let Some((recorded, _)) = self.landed(sample, |operands| operands.pacing) {
+            self.writer.burst_sample(recorded);
+        }
+        (self.counts.unmapped, self.counts.own) = (unmapped, own);
+    }
+
+    /// Where a sample of user code landed and the address of the chosen operand, its chain left out; and its instruction
+    /// pointer.
+    fn landed(
+        &mut self,
+        sample: &KernelSample<'_>,
+        choose: fn(PlaceOperands) -> Option<WatchedOperand>,
+    ) -> Option<(file::RecordedSample, u64)> {
+        let ip = sample.ip.filter(|_| matches!(sample.mode, Mode::User | Mode::Unknown))?;
+        let is_foreign = !self.generated.is_empty() && !self.generated.iter().any(|code| code.holds(ip));
+        if is_foreign || !self.window.contains(sample.time_ns) {
+            return None;
+        }
         let time_ns = self.window.time(sample.time_ns);
-        let Some(thread) = self.thread_of(sample.pid, sample.tid, time_ns) else { return };
+        let thread = self.thread_of(sample.pid, sample.tid, time_ns)?;
         let mut mapped = self.mapped(sample.pid, ip);
         if mapped.is_none() && self.look_at(sample.pid, time_ns) {
             mapped = self.mapped(sample.pid, ip);
@@ -45,10 +83,10 @@ impl Recorder {
         let path = &self.modules.get(number).about.path;
         if self.heap.as_ref().is_some_and(|heap| heap.is_library(path)) {
             self.counts.own += 1;
-            return;
+            return None;
         }
         let known = self.place(number, sample.pid, mapped.as_ref(), ip);
-        let address = known.operand.and_then(|operand| {
+        let address = choose(known.operands).and_then(|operand| {
             let bias = ip.wrapping_sub(self.places[known.index as usize].address);
             operand::address(&operand, sample.registers.as_ref()?, bias)
         });
@@ -56,24 +94,15 @@ impl Recorder {
         if let Some(address) = address {
             self.touch(sample.pid, address.get());
         }
-        let pointer = sample.registers.as_ref().and_then(|registers| registers.get(STACK_POINTER));
-        if let (Some(pointer), Some(live)) = (pointer, self.population.threads.get_mut(&sample.tid)) {
-            live.stack_pointer = Some(pointer);
-        }
-        let stack = sample.call_chain.and_then(|chain| self.stack(sample.pid, known.index, chain));
         let recorded = file::RecordedSample {
             time_ns,
             thread: ThreadId(thread),
             cpu: u16::try_from(sample.cpu).unwrap_or(u16::MAX),
             place: PlaceId(known.index),
             address,
-            stack,
+            stack: None,
         };
-        if self.recent.is_some() {
-            self.note_recent(&recorded, sample.pid, ip);
-        }
-        self.writer.sample(recorded);
-        self.counts.samples += 1;
+        Some((recorded, ip))
     }
 
     /// A load that the processor sampled itself: address, latency and origin are its own, not worked out.
@@ -119,22 +148,25 @@ impl Recorder {
         if let Some(known) = self.by_place.get(&(number, address)) {
             return *known;
         }
-        let operand = match self.generated.iter().find(|code| code.holds(address)) {
+        let operands = match self.generated.iter().find(|code| code.holds(address)) {
             Some(code) => self.operands.find_in(number, code.start, || Some(&code.bytes), address),
             // Finding functions takes time where files are large.
             None if !self.has_registers => None,
             None => {
                 let image = self.modules.image(number, pid, mapped).filter(|image| image.is_x86_64());
-                let operand = image.and_then(|image| self.operands.find(number, image, address));
+                let operands = image.and_then(|image| self.operands.find(number, image, address));
                 let has_no_file = self.modules.get(number).about.kind != ModuleKind::File
                     || self.modules.get(number).about.problem.is_some();
                 if let (true, Some(mapped)) = (has_no_file && self.modules.are_live(), mapped) {
                     self.pages.copy(module, address, pid, ip, (mapped.start, mapped.end));
                 }
-                operand
+                operands
             }
         };
-        let known = KnownSpace { index: self.new_place(module, address, true), operand };
+        let known = KnownSpace {
+            index: self.new_place(module, address, true),
+            operands: operands.unwrap_or_default(),
+        };
         self.by_place.insert((number, address), known);
         known
     }

@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::*;
+use crate::bursts::BURST_EVERY;
 
 impl RecordSession<'_> {
     /// Watches until the program ends or the recording does; then finishes the recording and waits for the program.
@@ -77,6 +78,7 @@ impl RecordSession<'_> {
     fn watch(&mut self) -> Cause {
         let mut next_commit = Instant::now() + COMMIT_EVERY;
         let mut next_look = Instant::now() + LOOK_EVERY;
+        let mut next_burst = Instant::now() + BURST_EVERY / 2;
         let mut next_show = Instant::now() + SHOW_EVERY;
         loop {
             let activity = self.sleep();
@@ -93,6 +95,10 @@ impl RecordSession<'_> {
                 next_look = Instant::now() + LOOK_EVERY;
                 self.recorder.look_around(now_ns(), false);
                 self.jitter();
+            }
+            if Instant::now() >= next_burst && matches!(self.instrument, SessionInstrument::Sampler(_)) {
+                self.bursts.switch().fire();
+                next_burst = Instant::now() + BURST_EVERY;
             }
             if is_due {
                 next_commit = Instant::now() + COMMIT_EVERY;
@@ -172,7 +178,10 @@ impl RecordSession<'_> {
 
     fn drain(&mut self) {
         match &mut self.instrument {
-            SessionInstrument::Sampler(sampler) => self.recorder.drain(sampler, &mut self.loads),
+            SessionInstrument::Sampler(sampler) => {
+                self.recorder.drain(sampler, &mut self.loads);
+                self.recorder.drain_bursts(&mut self.bursts);
+            }
             SessionInstrument::Schedule(_) => self.look_at_schedule(),
             SessionInstrument::Off => {}
         }
@@ -226,6 +235,7 @@ impl RecordSession<'_> {
                     let _ = loads.stop();
                 }
                 self.recorder.drain_all(&mut sampler, &mut loads);
+                self.recorder.drain_all_bursts(&mut self.bursts);
                 self.about.lost_samples = Some(self.recorder.counts.lost);
                 self.about.period_ns = sampler.mean_period().unwrap_or(self.about.period_ns);
             }

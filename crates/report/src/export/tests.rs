@@ -71,6 +71,7 @@ fn run() -> Run {
             address: vec![None; 5],
             stack: vec![Some(0), Some(0), Some(0), None, None],
         },
+        bursts: Samples::default(),
         loads: Default::default(),
         relief: record::relief::ReliefRecord::NotAsked,
         probes: Default::default(),

@@ -35,6 +35,40 @@ fn few_lines_of_few_sets_may_miss() {
     assert!(many.high > 0.6, "{many:?}");
 }
 
+/// addsd xmm0,xmm1; movsd xmm1,[rdi]; add rdi,8; cmp rdi,rsi; jb 0
+const SUM: [u8; 17] =
+    [0xf2, 0x0f, 0x58, 0xc1, 0xf2, 0x0f, 0x10, 0x0f, 0x48, 0x83, 0xc7, 0x08, 0x48, 0x39, 0xf7, 0x72, 0xef];
+
+/// A loop over half a megabyte whose samples lie behind the addition, with bursts in which a turn takes `turn_ns`.
+fn summed(turn_ns: f64) -> TimeShare {
+    const LENGTH: f64 = 65536.0;
+    let samples: Vec<_> = (0..600).map(|_| (4, None)).collect();
+    let mut run = run(&SUM, &samples);
+    for burst in 0..8u32 {
+        let clock = |period: u64| (0..22).map(move |at| period * at + period * u64::from(burst) / 9);
+        let mut times: Vec<u64> = clock(89_000).chain(clock(127_000)).collect();
+        times.sort_unstable();
+        for time_ns in times {
+            let turn = (time_ns as f64 / turn_ns + 7777.0 * f64::from(burst)).rem_euclid(LENGTH) as u64;
+            run.bursts.time_ns.push(u64::from(burst) * 100_000_000 + time_ns);
+            run.bursts.thread.push(record::ids::ThreadId(0));
+            run.bursts.cpu.push(0);
+            run.bursts.place.push(record::ids::PlaceId(0));
+            run.bursts.address.push(std::num::NonZeroU64::new(DATA + 8 * turn));
+        }
+    }
+    analyse(&run, None, &TimerOptions::unlimited()).verdict.memory.expect("a share")
+}
+
+/// Four cycles at 3 GHz, give or take what tables know of an addition; what is beyond is no addition.
+#[test]
+fn bursts_tell_what_a_loop_over_a_cache_waits_for() {
+    let busy = summed(1.33);
+    assert!(busy.value < 0.1 && busy.low == 0.0, "{busy:?}");
+    let waiting = summed(6.0);
+    assert!(waiting.low > 0.5, "{waiting:?}");
+}
+
 /// lock inc qword [rdi]; add rdi,8; cmp rdi,rsi; jb 0
 const ATOMICS: [u8; 13] = [0xf0, 0x48, 0xff, 0x07, 0x48, 0x83, 0xc7, 0x08, 0x48, 0x39, 0xf7, 0x72, 0xf3];
 
