@@ -119,6 +119,9 @@ impl Recorder {
         if let Some(known) = self.by_place.get(&(number, address)) {
             return *known;
         }
+        if self.by_place.len() >= self.most_places {
+            return self.crowded_place(pid);
+        }
         let operand = match self.generated.iter().find(|code| code.holds(address)) {
             Some(code) => self.operands.find_in(number, code.start, || Some(&code.bytes), address),
             // Finding functions takes time where files are large.
@@ -136,6 +139,19 @@ impl Recorder {
         };
         let known = KnownSpace { index: self.new_place(module, address, true), operand };
         self.by_place.insert((number, address), known);
+        known
+    }
+
+    /// One for all beyond those that are kept.
+    fn crowded_place(&mut self, pid: i32) -> KnownSpace {
+        self.counts.crowded += 1;
+        let number = self.modules.crowd();
+        if let Some(known) = self.by_place.get(&(number, 0)) {
+            return *known;
+        }
+        let module = self.module(number, pid, None);
+        let known = KnownSpace { index: self.new_place(module, 0, true), operand: None };
+        self.by_place.insert((number, 0), known);
         known
     }
 
