@@ -5,7 +5,7 @@ use std::{cmp::Reverse, collections::HashMap};
 use record::{
     count::Counts,
     ids::{FunctionId, ModuleId},
-    import::{ImportEvent, ImportFile, ImportMachine, ImportRecord, Omission, SampleMode},
+    import::{ImportEvent, ImportFile, ImportMachine, ImportRecord, Omission},
     run::Run,
 };
 use serde::{Deserialize, Serialize};
@@ -77,9 +77,7 @@ fn functions(run: &Run, import: &ImportRecord, event: usize) -> Vec<EventFunctio
     let mut by_owner: HashMap<Owner, u64> = HashMap::new();
     for tally in import.tallies.iter().filter(|tally| tally.event as usize == event) {
         if let Some(place) = run.place(tally.place) {
-            let is_named = matches!(tally.mode, SampleMode::User | SampleMode::Unknown);
-            let function = place.function.filter(|_| is_named);
-            *by_owner.entry((function, place.module)).or_default() += tally.samples;
+            *by_owner.entry((place.function, place.module)).or_default() += tally.samples;
         }
     }
     let mut all: Vec<(Owner, u64)> = by_owner.into_iter().collect();
@@ -99,7 +97,7 @@ mod tests {
     use super::*;
     use record::{
         ids::PlaceId,
-        import::{EventTally, EventUse},
+        import::{EventTally, EventUse, SampleMode},
     };
 
     #[test]

@@ -9,7 +9,7 @@ use crate::{
     listing::{self, AnnotatedFunction},
     objects, runtimes,
     surroundings::ProgramSurroundings,
-    timer::{self, SplitTally, Tally, TimerOptions},
+    timer::{self, SplitTally, Tally, TimerOptions, origin::RunOrigin},
 };
 
 /// All that is made of a recording.
@@ -53,7 +53,7 @@ impl Reading {
         let tally = Tally::new(run, profile);
         let (mut findings, ranks) = timer::findings(run, &tally, profile, options);
         let (objects, assigned) = objects::assign(run, &tally, &ranks, &findings);
-        findings.advice = timer::advice(&findings, objects::advice(&findings, &objects));
+        findings.advice = timer::advice(&findings, objects::advice(&findings, &objects), RunOrigin::of(run));
         doubt_where_lines_are_shared(&mut findings, &objects);
         // First: what has no name cannot be looked at.
         findings.remarks.splice(0..0, runtimes::note(run, &findings));

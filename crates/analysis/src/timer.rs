@@ -14,6 +14,7 @@ mod consult;
 mod facts;
 mod levels;
 mod limits;
+pub(crate) mod origin;
 mod pace;
 mod pattern;
 mod pool;
@@ -41,6 +42,7 @@ use crate::{
 pub(crate) use advice::advice;
 use consult::Consulted;
 pub(crate) use facts::writes_memory;
+use origin::RunOrigin;
 pub(crate) use tally::{AccessKind, BlamedWaits, SplitTally, Tally};
 pub(crate) use views::Ranks;
 
@@ -136,7 +138,8 @@ pub(crate) fn findings(
     let samples = run.samples.place.len() as u64;
     let bounds = tally.memory_bounds(samples);
     let memory = overall.as_ref().and_then(|split| verdict::memory_share(split, bounds));
-    let consulted = Consulted::of(tally, samples, memory, &options.unseen, &options.trust);
+    let origin = RunOrigin::of(run);
+    let consulted = Consulted::of(tally, samples, memory, (&options.unseen, &options.trust), origin);
     let mut verdict =
         verdict::verdict(run, overall.as_ref(), bounds, &instructions, &limits, (&options.trust, consulted));
     let relief = relief::findings(run, tally);
@@ -158,7 +161,7 @@ pub(crate) fn findings(
         advice: Vec::new(),
         remarks: remarks::remarks(run, tally, overall.as_ref(), &options.trust),
     };
-    findings.advice = advice(&findings, Vec::new());
+    findings.advice = advice(&findings, Vec::new(), origin);
     (findings, ranks)
 }
 

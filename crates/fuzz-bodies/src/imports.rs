@@ -1,9 +1,10 @@
 //! What perf wrote: records of any events, and counts.
 
-use std::{fs, io::Cursor};
+use std::{fs, io::Cursor, sync::OnceLock};
 
 use import::{
-    EventAttributes, ImageFolders, ImportRequest, PipedInput, SeekableInput, perf_data::RecordConsumer,
+    EventAttributes, ImageFolders, ImportRequest, PipedInput, SeekableInput,
+    perf_data::{FurtherRecords, RecordConsumer},
 };
 use pmu::sampling::{FileSample, RingRecord};
 
@@ -31,6 +32,30 @@ pub fn perf_data(bytes: &[u8]) -> bool {
     let file = import::perf_data::read(&mut SeekableInput(Cursor::new(bytes)), "file", &mut onlooker);
     let pipe = import::perf_data::read(&mut PipedInput(bytes), "pipe", &mut onlooker);
     file.is_ok() || pipe.is_ok()
+}
+
+/// Any bytes in the place of records that have a file of their own, in two parts beside a file that is sound.
+pub fn perf_rings(bytes: &[u8]) -> bool {
+    let mut onlooker = Onlooker(0);
+    static MAIN: OnceLock<Vec<u8>> = OnceLock::new();
+    let main = MAIN.get_or_init(|| seeds::perf_data().swap_remove(0));
+    let (first, second) = bytes.split_at(bytes.len() / 2);
+    let mut rings = [first, second].map(|ring| SeekableInput(Cursor::new(ring)));
+    let further = rings.iter_mut().map(|input| FurtherRecords { name: "ring".to_owned(), input });
+    let read = import::perf_data::read_folder(
+        &mut SeekableInput(Cursor::new(main)),
+        further.collect(),
+        "folder",
+        &mut onlooker,
+    );
+    read.is_ok_and(|outcome| outcome.cut_short.is_none())
+}
+
+/// Any text in the place of a kernel's symbols.
+pub fn kernel_names(bytes: &[u8]) -> bool {
+    let Some(names) = symbols::KernelNames::parse(bytes) else { return false };
+    let _ = names.address_of("_text");
+    !names.functions(0x1000, true).is_empty()
 }
 
 /// The same, into a recording that is read again.

@@ -33,6 +33,8 @@ pub const TARGETS: &[Target] = &[
     target("recording_values", recordings::values, seeds::edits, 150),
     target("perf_data", imports::perf_data, seeds::perf_data, 400),
     target("perf_data_import", imports::whole, seeds::perf_data, 60),
+    target("perf_rings", imports::perf_rings, seeds::perf_rings, 400),
+    target("kernel_names", imports::kernel_names, seeds::kernel_names, 2000),
     target("perf_stat", imports::perf_stat, seeds::perf_stat, 2000),
     target("elf", memory::elf, seeds::elf, 200),
     target("perf_map", memory::perf_map, seeds::perf_map, 3000),

@@ -118,9 +118,43 @@ pub fn perf_data() -> Vec<Vec<u8>> {
         file
     };
     let packed = [file.compressed(300, false), file.compressed(5000, true)];
-    let mut all = vec![file.file(), file.pipe(), traced.file()];
+    let mut old = file.file();
+    old[..8].copy_from_slice(b"PERFFILE");
+    let mut of_kernel = file.clone();
+    of_kernel.map_kernel((0xffff_ffff_8100_0000, 0xffff_ffff_8200_0000), "_text");
+    of_kernel.sections.insert(2, build_ids());
+    let turned = ScriptedFile { events: vec![event(0, 5)], ..file.clone() };
+    let mut all = vec![file.file(), file.pipe(), traced.file(), old, of_kernel.file()];
+    all.push(turned.file_of_other_order());
     all.extend(packed.into_iter().flatten().map(|file| file.file()));
     all
+}
+
+/// The kernel's, and a module's.
+fn build_ids() -> Vec<u8> {
+    let entry = |path: &[u8]| {
+        let mut body = [&(-1i32).to_ne_bytes()[..], &[7; 20], &[20, 0, 0, 0], path].concat();
+        body.resize((body.len() + 1).next_multiple_of(8) + 4, 0);
+        pmu::record::encode(67, 1 | 1 << 15, &body)
+    };
+    [entry(b"[kernel.kallsyms]"), entry(b"/lib/modules/6.1.0/a.ko.xz")].concat()
+}
+
+/// Records of two rings, with nothing around them.
+pub fn perf_rings() -> Vec<Vec<u8>> {
+    let file = perf_data().swap_remove(0);
+    let word = |at: usize| file[at..].first_chunk().map_or(0, |word| u64::from_ne_bytes(*word) as usize);
+    let (at, length) = (word(40), word(48));
+    vec![file[at..at + length].to_vec()]
+}
+
+/// As the kernel lists its symbols.
+pub fn kernel_names() -> Vec<Vec<u8>> {
+    let list = "ffffffff81000000 T _text\nffffffff81000000 T _stext\nffffffff81000040 t __do_work\n\
+                ffffffff81000040 W do_work\nffffffff81000200 T _etext\nffffffff81000300 D table\n\
+                ffffffffc0000000 t hello\t[greet]\nffffffffc0000010 t bye\t[greet]\n";
+    let secret = "0000000000000000 T _text\n0000000000000000 t work\n";
+    vec![list.into(), secret.into()]
 }
 
 /// With and without intervals, in both forms.

@@ -1,13 +1,14 @@
 //! A perf.data of a gigabyte imported, beside `perf script` on the same file in the same run: within a minute and 200 MB.
 //!
 //! `cargo bench -p memwall-import --bench large`; `-- 256` for as many MB instead. The records of a short file are repeated
-//! with later times: samples of 56 bytes, as small as perf writes them with a CPU, in two files, without and with call
-//! chains. Fails where a bound is broken.
+//! with later times: samples of 56 bytes, as small as perf writes them with a CPU, in three files, without and with call
+//! chains, and at more places than a recording keeps. Fails where a bound is broken.
 #![allow(clippy::unwrap_used)]
 
 use std::{
     env, fs,
     io::{BufWriter, Write as _},
+    ops::Range,
     path::{Path, PathBuf},
     process::{Command, ExitCode, Stdio},
     time::Instant,
@@ -24,6 +25,15 @@ const ROUND: u64 = 4096;
 const ROUNDS: u64 = 8;
 const PERIOD_NS: u64 = 1000;
 
+/// Where samples lie.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum PlacesOfSamples {
+    /// Close together, every sixteenth in the kernel.
+    Program,
+    /// At more places than a recording keeps.
+    Everywhere,
+}
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = env::args().skip(1).filter(|argument| argument != "--bench").collect();
     if let [role, file, output] = &arguments[..]
@@ -34,9 +44,13 @@ fn main() -> ExitCode {
     let megabytes: u64 = arguments.first().map_or(1000, |size| size.parse().unwrap());
     let folder = tempfile::tempdir().unwrap();
     let mut broken = 0;
-    for (name, chain) in [("samples of 56 bytes", 0), ("with call chains of 12", 12)] {
+    for (name, chain, places) in [
+        ("samples of 56 bytes", 0, PlacesOfSamples::Program),
+        ("with call chains of 12", 12, PlacesOfSamples::Program),
+        ("in the kernel, nearly each at a place of its own", 0, PlacesOfSamples::Everywhere),
+    ] {
         let file = folder.path().join("perf.data");
-        let samples = write_large(&file, megabytes * 1_000_000, chain);
+        let samples = write_large(&file, megabytes * 1_000_000, chain, places);
         broken += compare(name, &file, samples, megabytes);
         let _ = fs::remove_file(folder.path().join("perf.sqlite"));
     }
@@ -101,7 +115,7 @@ fn program() -> (PathBuf, Vec<u8>, std::ops::Range<u64>) {
 }
 
 /// Writes a file of so many bytes; gives how many samples it has.
-fn write_large(path: &Path, bytes: u64, chain: u64) -> u64 {
+fn write_large(path: &Path, bytes: u64, chain: u64, places: PlacesOfSamples) -> u64 {
     const BASE: u64 = 0x5555_0000_0000;
     let fields = b::PERF_SAMPLE_IDENTIFIER | b::PERF_SAMPLE_IP | b::PERF_SAMPLE_TID | b::PERF_SAMPLE_TIME;
     let chains = if chain > 0 { b::PERF_SAMPLE_CALLCHAIN } else { 0 };
@@ -123,7 +137,6 @@ fn write_large(path: &Path, bytes: u64, chain: u64) -> u64 {
     let mut random = 1u64;
     let mut address = || {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        // A program's samples lie close together.
         BASE + code.start + (random >> 33) % 20_000 * 7 % length
     };
     for sample in 0..ROUND * ROUNDS {
@@ -131,7 +144,8 @@ fn write_large(path: &Path, bytes: u64, chain: u64) -> u64 {
         let callers = (0..chain).map(|depth| if depth == 0 { ip } else { BASE + code.start + depth * 64 });
         let chain: Vec<u64> =
             if chain == 0 { Vec::new() } else { [-512i64 as u64].into_iter().chain(callers).collect() };
-        let mode = if sample % 16 == 0 { b::PERF_RECORD_MISC_KERNEL } else { b::PERF_RECORD_MISC_USER };
+        let in_kernel = places == PlacesOfSamples::Everywhere || sample % 16 == 0;
+        let mode = if in_kernel { b::PERF_RECORD_MISC_KERNEL } else { b::PERF_RECORD_MISC_USER };
         let time_ns = 1000 + sample * PERIOD_NS;
         let cpu = (sample % 2) as u32;
         let filled = ScriptedSample {
@@ -148,11 +162,13 @@ fn write_large(path: &Path, bytes: u64, chain: u64) -> u64 {
             head.finish_round();
         }
     }
-    repeat(path, &head.file(), begin, head.records.len(), bytes)
+    let step = if places == PlacesOfSamples::Everywhere { length } else { 0 };
+    repeat(path, &head.file(), begin..head.records.len(), bytes, step)
 }
 
-/// Writes a small file with its records from `begin` to `end` repeated at later times.
-fn repeat(path: &Path, small: &[u8], begin: usize, end: usize, bytes: u64) -> u64 {
+/// Writes a small file with some of its records repeated at later times, each time `step` further on in memory.
+fn repeat(path: &Path, small: &[u8], records: Range<usize>, bytes: u64, step: u64) -> u64 {
+    let Range { start: begin, end } = records;
     let word = |at: usize| u64::from_ne_bytes(small[at..at + 8].try_into().unwrap());
     let data_at = word(40) as usize;
     let mut piece = small[data_at + begin..data_at + end].to_vec();
@@ -172,6 +188,9 @@ fn repeat(path: &Path, small: &[u8], begin: usize, end: usize, bytes: u64) -> u6
                 let field = at + 8 + 24..at + 8 + 32;
                 let time = u64::from_ne_bytes(piece[field.clone()].try_into().unwrap());
                 piece[field].copy_from_slice(&(time + ROUND * ROUNDS * PERIOD_NS).to_ne_bytes());
+                let field = at + 8 + 8..at + 8 + 16;
+                let ip = u64::from_ne_bytes(piece[field.clone()].try_into().unwrap());
+                piece[field].copy_from_slice(&(ip + step).to_ne_bytes());
             }
             at += size;
         }

@@ -11,13 +11,14 @@ use crate::{
     attributes::{EventAttributes, MOST_IDS},
     error::ImportError,
     facts::{self, FileFacts},
+    file_order::FileOrder,
     input::{Input, read_up_to},
 };
 
 /// With this begins every file of perf since 2012, and one of a machine with the other byte order.
 pub(crate) const MAGIC: &[u8; 8] = b"PERFILE2";
-const MAGIC_OTHER_ORDER: &[u8; 8] = b"2ELIFREP";
-/// Of before.
+pub(crate) const MAGIC_OTHER_ORDER: &[u8; 8] = b"2ELIFREP";
+/// Of before, whatever the order.
 const MAGIC_OLD: &[u8; 8] = b"PERFFILE";
 
 /// Bytes of the header of a file, and of a pipe.
@@ -37,6 +38,7 @@ pub(crate) const EVENT_DESC: u32 = 12;
 #[derive(Debug, Default)]
 pub(crate) struct PerfContainer {
     pub is_pipe: bool,
+    pub order: FileOrder,
     /// In the order of the file; of a pipe those come with the records.
     pub events: Vec<EventAttributes>,
     pub facts: FileFacts,
@@ -64,21 +66,20 @@ pub(crate) fn read(input: &mut dyn Input, path: &str) -> Result<PerfContainer, I
     let damaged = |detail: &str| ImportError::Damaged { path: path.to_owned(), detail: detail.to_owned() };
     let unreadable = |source: io::Error| ImportError::Unreadable { path: path.into(), source };
     let begin = read_up_to(input, PIPE_HEADER).map_err(unreadable)?;
-    let magic = begin.first_chunk::<8>().ok_or_else(|| damaged("it ends within its header"))?;
-    known_magic(magic, path)?;
-    let size = word(&begin, 8).ok_or_else(|| damaged("it ends within its header"))?;
+    let order = order_of(&begin, path)?;
+    let size = order.word(&begin, 8).ok_or_else(|| damaged("it ends within its header"))?;
     if size == PIPE_HEADER {
-        return Ok(PerfContainer { is_pipe: true, data: (PIPE_HEADER, None), ..Default::default() });
+        return Ok(PerfContainer { is_pipe: true, order, data: (PIPE_HEADER, None), ..Default::default() });
     }
     if size < FILE_HEADER {
         return Err(damaged(&format!("its header says that it has {size} bytes")));
     }
     let rest = read_up_to(input, FILE_HEADER - PIPE_HEADER).map_err(unreadable)?;
     let header = [begin, rest].concat();
-    let at = |at| word(&header, at).ok_or_else(|| damaged("it ends within its header"));
+    let at = |at| order.word(&header, at).ok_or_else(|| damaged("it ends within its header"));
     let section = |from: usize| Ok::<_, ImportError>(Section { offset: at(from)?, size: at(from + 8)? });
     let (attr_size, attrs, data) = (at(16)?, section(24)?, section(40)?);
-    let flags = [at(72)?, at(80)?, at(88)?, at(96)?];
+    let flags = sections_of([at(72)?, at(80)?, at(88)?, at(96)?], order);
     let Some(length) = input.length().map_err(unreadable)? else {
         return Err(ImportError::Unsupported {
             path: path.to_owned(),
@@ -86,30 +87,41 @@ pub(crate) fn read(input: &mut dyn Input, path: &str) -> Result<PerfContainer, I
             advice: "give its name, or write it with 'perf record -o -'",
         });
     };
-    let events = events(input, attr_size, attrs, length).map_err(|detail| damaged(&detail))?;
-    let mut container = PerfContainer { events, ..PerfContainer::default() };
+    let events = events(input, attr_size, attrs, length, order).map_err(|detail| damaged(&detail))?;
+    let mut container = PerfContainer { events, order, ..PerfContainer::default() };
     container.place_data(data, length).map_err(|detail| damaged(&detail))?;
     container.read_features(input, flags, data, length);
     input.jump(container.data.0).map_err(unreadable)?;
     Ok(container)
 }
 
-fn known_magic(magic: &[u8; 8], path: &str) -> Result<(), ImportError> {
-    let (what, advice) = match magic {
-        MAGIC => return Ok(()),
-        MAGIC_OTHER_ORDER => (
-            "recorded on a machine with the other byte order (s390x, or an older Power or Arm)",
-            "only files of machines with the byte order of this one are read; 'perf script' on that machine shows it",
-        ),
-        MAGIC_OLD => (
-            "a perf.data of before 2012",
-            "record again with a perf of this decade, or look at it with the perf that wrote it",
-        ),
-        _ => {
-            return Err(ImportError::Foreign { path: path.to_owned(), is: "it begins otherwise".to_owned() });
+/// Which sections there are, a bit each. They stand in words of the machine that recorded: where those had 32 bits and the
+/// other order, the halves lie the other way round. Every perf tells its host.
+fn sections_of(flags: [u64; 4], order: FileOrder) -> [u64; 4] {
+    const HOST: u64 = 1 << 3;
+    let turned = flags.map(|word| word.rotate_left(32));
+    let is_turned = order == FileOrder::Other && flags[0] & HOST == 0 && turned[0] & HOST != 0;
+    if is_turned { turned } else { flags }
+}
+
+/// The byte order of a file, by how it begins.
+fn order_of(begin: &[u8], path: &str) -> Result<FileOrder, ImportError> {
+    match begin.first_chunk() {
+        Some(MAGIC) => Ok(FileOrder::Same),
+        Some(MAGIC_OTHER_ORDER) => Ok(FileOrder::Other),
+        // The length of the header is small.
+        Some(MAGIC_OLD)
+            if begin.get(8..16).is_some_and(|size| size == FILE_HEADER.swap_bytes().to_ne_bytes()) =>
+        {
+            Ok(FileOrder::Other)
         }
-    };
-    Err(ImportError::Unsupported { path: path.to_owned(), what: what.to_owned(), advice })
+        Some(MAGIC_OLD) => Ok(FileOrder::Same),
+        Some(_) => Err(ImportError::Foreign { path: path.to_owned(), is: "it begins otherwise".to_owned() }),
+        None => {
+            let detail = "it ends within its header".to_owned();
+            Err(ImportError::Damaged { path: path.to_owned(), detail })
+        }
+    }
 }
 
 impl PerfContainer {
@@ -149,8 +161,8 @@ impl PerfContainer {
             if !facts::is_wanted(feature) && feature != EVENT_DESC {
                 continue;
             }
-            let (Some(offset), Some(size)) = (word(&entries, 16 * index), word(&entries, 16 * index + 8))
-            else {
+            let word = |at: usize| self.order.word(&entries, 16 * index + at);
+            let (Some(offset), Some(size)) = (word(0), word(8)) else {
                 continue;
             };
             let end = Section { offset, size }.end();
@@ -167,10 +179,10 @@ impl PerfContainer {
 
     /// Takes what was collected: event names and facts of the machine.
     pub fn take_sections(&mut self, sections: BTreeMap<u32, Vec<u8>>) {
-        if let Some(described) = sections.get(&EVENT_DESC).and_then(|bytes| descriptions(bytes)) {
+        if let Some(described) = sections.get(&EVENT_DESC).and_then(|bytes| descriptions(bytes, self.order)) {
             self.describe(described);
         }
-        let (mut facts, faults) = facts::read(sections);
+        let (mut facts, faults) = facts::read(sections, self.order);
         // A pipe tells of build ids one by one.
         facts.build_ids.append(&mut self.facts.build_ids);
         self.facts = facts;
@@ -197,20 +209,13 @@ impl PerfContainer {
     }
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u64> {
-    bytes.get(at..)?.first_chunk().map(|word| u64::from_ne_bytes(*word))
-}
-
-fn half(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..)?.first_chunk().map(|half| u32::from_ne_bytes(*half))
-}
-
 /// The events: attributes, each followed by where their numbers stand.
 fn events(
     input: &mut dyn Input,
     each: u64,
     list: Section,
     length: u64,
+    order: FileOrder,
 ) -> Result<Vec<EventAttributes>, String> {
     if list.size == 0 {
         return Ok(Vec::new());
@@ -230,14 +235,14 @@ fn events(
     let mut events = Vec::new();
     // The size was found to fit into memory.
     for entry in bytes.chunks_exact(each as usize) {
-        let (mut event, size) = EventAttributes::parse(&entry[..entry.len() - 16])
+        let (mut event, size) = EventAttributes::parse(&entry[..entry.len() - 16], order)
             .ok_or("the attributes of an event are longer than their room")?;
-        let ids = word(entry, size).zip(word(entry, size + 8));
+        let ids = order.word(entry, size).zip(order.word(entry, size + 8));
         let (offset, size) = ids.ok_or_else(outside)?;
         let is_inside = offset.checked_add(size).is_some_and(|end| end <= length);
         if is_inside && size / 8 <= MOST_IDS as u64 {
             let numbers = input.jump(offset).and_then(|()| read_up_to(input, size)).unwrap_or_default();
-            event.ids = numbers.as_chunks().0.iter().map(|id| u64::from_ne_bytes(*id)).collect();
+            event.ids = order.words(&numbers).collect();
         }
         events.push(event);
     }
@@ -245,12 +250,13 @@ fn events(
 }
 
 /// The section that describes events: their attributes again, with names and numbers.
-fn descriptions(bytes: &[u8]) -> Option<Vec<EventAttributes>> {
+fn descriptions(bytes: &[u8], order: FileOrder) -> Option<Vec<EventAttributes>> {
+    let half = |bytes: &[u8], at: usize| order.half(bytes, at);
     let (count, each) = (half(bytes, 0)?, half(bytes, 4)? as usize);
     let mut events = Vec::new();
     let mut at: usize = 8;
     for _ in 0..count {
-        let (mut event, _) = EventAttributes::parse(bytes.get(at..at.checked_add(each)?)?)?;
+        let (mut event, _) = EventAttributes::parse(bytes.get(at..at.checked_add(each)?)?, order)?;
         at += each;
         let ids = half(bytes, at)? as usize;
         let length = half(bytes, at + 4)? as usize;
@@ -260,7 +266,7 @@ fn descriptions(bytes: &[u8]) -> Option<Vec<EventAttributes>> {
         at += numbers.len();
         let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
         event.name = Some(String::from_utf8_lossy(&name[..end]).into_owned());
-        event.ids = numbers.as_chunks().0.iter().map(|id| u64::from_ne_bytes(*id)).collect();
+        event.ids = order.words(numbers).collect();
         events.push(event);
     }
     Some(events)

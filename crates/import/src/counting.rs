@@ -73,11 +73,46 @@ pub(crate) fn counts(output: StatOutput, name: &str, catalogue: Option<&'static 
 
 /// The event of a line, or why it is none.
 fn parsed(line: &StatLine, context: &Context<'_>) -> Result<Event, &'static str> {
-    if !matches!(line.unit.as_str(), "" | "msec" | "ns") {
-        return Err("perf wrote it in a unit of its own");
+    let is_bytes = bytes_of(&line.unit).is_some();
+    if !is_bytes && !matches!(line.unit.as_str(), "" | "msec" | "ns") {
+        return Err("perf wrote it in a unit that is not known here");
     }
     let parsed = names::parse(&line.event, context).map_err(|_| "its name is not understood")?;
-    Ok(Event { name: line.event.clone(), ..parsed.event })
+    let mut event = Event { name: line.event.clone(), ..parsed.event };
+    if is_bytes {
+        let scale = event.scale.get_or_insert_with(|| "1B".to_owned());
+        bytes_of_count(scale).ok_or("perf wrote it in bytes, and it does not count any")?;
+    }
+    Ok(event)
+}
+
+/// Bytes of a unit that perf multiplied counts into.
+fn bytes_of(unit: &str) -> Option<f64> {
+    Some(match unit {
+        "B" | "Bytes" | "bytes" => 1.0,
+        "KiB" => 1024.0,
+        "MiB" => 1_048_576.0,
+        "GiB" => 1_073_741_824.0,
+        "KB" => 1e3,
+        "MB" => 1e6,
+        "GB" => 1e9,
+        _ => return None,
+    })
+}
+
+/// Bytes that one count stands for, by its scale: `64B`.
+fn bytes_of_count(scale: &str) -> Option<f64> {
+    scale.strip_suffix('B')?.parse().ok().filter(|each: &f64| *each > 0.0)
+}
+
+/// Counts that one of perf's unit stands for.
+fn counts_of_unit(unit: &str, event: &Event) -> f64 {
+    let scale = event.scale.as_deref().unwrap_or_default();
+    match (bytes_of(unit), bytes_of_count(scale)) {
+        (Some(unit), Some(each)) => unit / each,
+        _ if unit == "msec" && scale == "1ns" => 1e6,
+        _ => 1.0,
+    }
 }
 
 fn counted(event: Event) -> CountedEvent {
@@ -92,8 +127,7 @@ fn is_about_time(event: &str) -> bool {
 
 /// What perf scaled up is scaled down again: values carry how long they had a counter.
 fn value(line: &StatLine, event: &Event) -> Value {
-    let is_clock = event.scale.as_deref() == Some("1ns");
-    let unit = if is_clock && line.unit == "msec" { 1e6 } else { 1.0 };
+    let unit = counts_of_unit(&line.unit, event);
     match line.value {
         StatValue::NotSupported => {
             Value::Missing(Missing::Refused("perf says that the machine does not support it".into()))

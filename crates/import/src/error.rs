@@ -22,9 +22,9 @@ pub enum ImportError {
         /// What the system said.
         source: io::Error,
     },
-    /// It is a folder, as `perf record --threads` writes it.
+    /// It is a folder, and none that perf wrote.
     #[error(
-        "{}: a folder, as 'perf record --threads' writes it; record without --threads, or import a single file",
+        "{}: a folder without the file 'data' that 'perf record --threads' and '--kcore' write; give a perf.data",
         path.display()
     )]
     Folder {

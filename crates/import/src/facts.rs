@@ -6,7 +6,17 @@ use std::{collections::BTreeMap, io::Cursor};
 
 use linux_perf_data::{DsoKey, Feature, PerfFile, PerfFileReader};
 
-use crate::container::{FILE_HEADER, MAGIC};
+use crate::{
+    container::{FILE_HEADER, MAGIC, MAGIC_OTHER_ORDER},
+    file_order::FileOrder,
+    stream::split_first,
+};
+
+/// What perf calls the kernel's own code.
+pub(crate) const KERNEL: &[u8] = b"[kernel.kallsyms]";
+
+/// Bytes of the build ids in records.
+const LONGEST_BUILD_ID: usize = 20;
 
 /// Sections that are looked at.
 const WANTED: [Feature; 9] = [
@@ -42,14 +52,19 @@ pub(crate) struct FileFacts {
 }
 
 /// Decodes sections; also gives what is wrong with them.
-pub(crate) fn read(mut sections: BTreeMap<u32, Vec<u8>>) -> (FileFacts, Vec<String>) {
-    sections.retain(|feature, bytes| is_wanted(*feature) && is_sound(*feature, bytes));
-    let Ok(PerfFileReader { perf_file, .. }) = PerfFileReader::parse_file(Cursor::new(small_file(&sections)))
+pub(crate) fn read(mut sections: BTreeMap<u32, Vec<u8>>, order: FileOrder) -> (FileFacts, Vec<String>) {
+    sections.retain(|feature, bytes| is_wanted(*feature) && is_sound(*feature, bytes, order));
+    let kernel = sections.get(&Feature::BUILD_ID.0).and_then(|section| kernel_build_id(section, order));
+    let Ok(PerfFileReader { perf_file, .. }) =
+        PerfFileReader::parse_file(Cursor::new(small_file(&sections, order)))
     else {
         return (FileFacts::default(), vec!["what it says of the machine makes no sense".to_owned()]);
     };
     let mut faults = Vec::new();
-    let facts = decoded(&perf_file, &mut faults);
+    let mut facts = decoded(&perf_file, &mut faults);
+    // Compressed modules are taken for the kernel there.
+    facts.build_ids.remove(KERNEL);
+    facts.build_ids.extend(kernel.map(|id| (KERNEL.to_vec(), id)));
     (facts, faults)
 }
 
@@ -90,25 +105,46 @@ fn decoded(file: &PerfFile, faults: &mut Vec<String>) -> FileFacts {
     }
 }
 
+/// The build id of a record that tells of one: behind a process 20 bytes, and how many of them it has; older ones do not say.
+pub(crate) fn build_id(body: &[u8]) -> Option<Vec<u8>> {
+    let id = body.get(4..4 + LONGEST_BUILD_ID)?;
+    let length = body.get(24).copied().map(usize::from);
+    let length = length.filter(|length| (1..=LONGEST_BUILD_ID).contains(length));
+    Some(id[..length.unwrap_or(LONGEST_BUILD_ID)].to_vec())
+}
+
+/// The build id of the kernel itself; entries are records, with a path behind the build id.
+fn kernel_build_id(mut section: &[u8], order: FileOrder) -> Option<Vec<u8>> {
+    loop {
+        let (record, size) = split_first(section, order).ok()??;
+        section = section.get(size..)?;
+        let path = record.body.get(28..)?.split(|byte| *byte == 0).next()?;
+        if path.starts_with(KERNEL) {
+            return build_id(record.body);
+        }
+    }
+}
+
 /// A list states how many texts it has, and room is reserved for them.
-fn is_sound(feature: u32, bytes: &[u8]) -> bool {
+fn is_sound(feature: u32, bytes: &[u8], order: FileOrder) -> bool {
     if feature != Feature::CMDLINE.0 {
         return true;
     }
-    let count = bytes.first_chunk().map(|count| u32::from_ne_bytes(*count) as usize);
+    let count = order.half(bytes, 0).map(|count| count as usize);
     count.is_some_and(|count| count <= bytes.len() / 4)
 }
 
 /// A file with these sections, no records, and one event: it has to have one.
-fn small_file(sections: &BTreeMap<u32, Vec<u8>>) -> Vec<u8> {
+fn small_file(sections: &BTreeMap<u32, Vec<u8>>, order: FileOrder) -> Vec<u8> {
     const EVENT: u64 = 64;
     let mut flags = [0u64; 4];
     for feature in sections.keys() {
         flags[*feature as usize / 64] |= 1 << (feature % 64);
     }
     let mut event = [0u64; EVENT as usize / 8];
-    // Of the software type, with the size of the first version: the kernel's clock.
-    event[0] = EVENT << 32 | 1;
+    // Of the software type, with the size of the first version: the kernel's clock. Two halves, the type first.
+    let is_little = cfg!(target_endian = "little") == (order == FileOrder::Same);
+    event[0] = if is_little { EVENT << 32 | 1 } else { 1 << 32 | EVENT };
     let data_at = FILE_HEADER + EVENT;
     let mut words = vec![FILE_HEADER, EVENT, FILE_HEADER, EVENT, data_at, 0, 0, 0];
     words.extend(flags);
@@ -118,6 +154,7 @@ fn small_file(sections: &BTreeMap<u32, Vec<u8>>) -> Vec<u8> {
         words.extend([at, bytes.len() as u64]);
         at += bytes.len() as u64;
     }
-    let head = MAGIC.iter().copied().chain(words.into_iter().flat_map(u64::to_ne_bytes));
+    let magic = if order == FileOrder::Same { MAGIC } else { MAGIC_OTHER_ORDER };
+    let head = magic.iter().copied().chain(words.into_iter().flat_map(|word| order.bytes(word)));
     head.chain(sections.values().flatten().copied()).collect()
 }

@@ -20,6 +20,8 @@ pub struct ImageFolders {
     pub debug: Vec<PathBuf>,
     /// Caches of debuginfod.
     pub debuginfod: Vec<PathBuf>,
+    /// Where `proc` and `sys` of the running kernel are; none: it is not asked for names.
+    pub running_kernel: Option<PathBuf>,
 }
 
 impl ImageFolders {
@@ -29,6 +31,7 @@ impl ImageFolders {
             caches: home.map(|home| home.join(".debug")).into_iter().collect(),
             debug: vec!["/usr/lib/debug".into()],
             debuginfod: cache.map(|cache| cache.join("debuginfod_client")).into_iter().collect(),
+            running_kernel: Some("/".into()),
         }
     }
 

@@ -14,8 +14,11 @@ mod container;
 mod counting;
 mod error;
 mod facts;
+mod file_order;
+mod folder;
 mod images;
 mod input;
+mod kernel;
 mod order;
 mod origin;
 pub mod perf_data;
@@ -44,13 +47,22 @@ use trust::Validation;
 
 pub use attributes::EventAttributes;
 pub use error::ImportError;
+use folder::PerfFolder;
 pub use images::ImageFolders;
 pub use input::{Input, PipedInput, SeekableInput};
-use perf_data::PerfOutcome;
+use perf_data::{PerfOutcome, RecordConsumer};
 use writing::{RecordingConsumer, SLICE_NS};
 
 /// Bytes of a validation; those of real machines have a tenth of it.
 const LONGEST_VALIDATION: usize = 3 << 20;
+
+/// How files begin that were packed, by what, and what unpacks them.
+const PACKED: [(&[u8], &str, &str); 4] = [
+    (b"\x1f\x8b", "gzip", "gunzip"),
+    (b"\xfd7zXZ\0", "xz", "unxz"),
+    (b"\x28\xb5\x2f\xfd", "zstd", "unzstd"),
+    (b"BZh", "bzip2", "bunzip2"),
+];
 
 /// What to import, and into what.
 #[derive(Clone, Debug)]
@@ -128,6 +140,7 @@ pub fn import(request: &ImportRequest) -> Result<ImportOutcome, ImportError> {
     let conclusion = saying::Conclusion {
         begun,
         recorded: read.map(|(path, outcome)| (path.as_path(), outcome)),
+        folders: request.folders.clone(),
         counted: counts,
         machine: described,
         validation,
@@ -180,6 +193,9 @@ fn is_perf_data(path: &Path) -> Result<bool, ImportError> {
     if is_stdin(path) {
         // Looked at without being taken.
         begin.extend_from_slice(io::stdin().lock().fill_buf().map_err(unreadable)?);
+    } else if PerfFolder::at(path)?.is_some() {
+        // Nothing else looks like it.
+        return Ok(true);
     } else if fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir()) {
         // A pipe is read once; what comes through one is a perf.data.
         return Ok(true);
@@ -189,10 +205,14 @@ fn is_perf_data(path: &Path) -> Result<bool, ImportError> {
     Ok(begin.starts_with(b"PERF") || begin.starts_with(b"2ELIFREP"))
 }
 
-fn read_perf(path: &Path, consumer: &mut RecordingConsumer) -> Result<PerfOutcome, ImportError> {
+/// Reads the records of a perf.data, a file, a folder or a pipe, without making a recording.
+pub fn read_perf(path: &Path, consumer: &mut dyn RecordConsumer) -> Result<PerfOutcome, ImportError> {
     let name = path.display().to_string();
     if is_stdin(path) {
         return perf_data::read(&mut PipedInput(io::stdin().lock()), &name, consumer);
+    }
+    if let Some(folder) = PerfFolder::at(path)? {
+        return folder.read(&name, consumer);
     }
     let file = opened(path)?;
     let is_file = file.metadata().is_ok_and(|about| about.is_file());
@@ -220,8 +240,11 @@ fn counted_file(
     machine: &ImportMachine,
 ) -> Result<(ImportFile, Counts), ImportError> {
     let name = path.display().to_string();
-    let parsed = perf_stat::parse(&String::from_utf8_lossy(text))
-        .map_err(|is| ImportError::Foreign { path: name.clone(), is })?;
+    let foreign = |is: String| ImportError::Foreign { path: name.clone(), is };
+    if let Some((_, by, unpacked_by)) = PACKED.iter().find(|(magic, ..)| text.starts_with(magic)) {
+        return Err(foreign(format!("it is packed with {by}; '{unpacked_by}' unpacks it")));
+    }
+    let parsed = perf_stat::parse(&String::from_utf8_lossy(text)).map_err(foreign)?;
     let catalogue = machine.cpu_id.as_deref().and_then(origin::catalogue);
     let file = ImportFile {
         path: name.clone(),

@@ -1,13 +1,14 @@
 //! A perf.data read from its beginning to its end: records in order of time, each with the event it belongs to.
 
+mod further;
 mod kinds;
 mod telling;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, mem};
 
 use pmu::{
     bindings as b, record,
-    sampling::{FileSample, RingRecord},
+    sampling::{FileSample, RingRecord, turn_words},
 };
 
 use crate::{
@@ -15,11 +16,13 @@ use crate::{
     container::{self, PerfContainer},
     error::ImportError,
     facts::FileFacts,
+    file_order::FileOrder,
     input::Input,
     order::TimeOrder,
     stream::{RawRecord, RecordStream},
     unpacking::Unpacking,
 };
+pub use further::FurtherRecords;
 use kinds::UserRecord;
 use telling::EventsById;
 
@@ -103,16 +106,29 @@ pub fn read(
     path: &str,
     consumer: &mut dyn RecordConsumer,
 ) -> Result<PerfOutcome, ImportError> {
+    read_folder(input, Vec::new(), path, consumer)
+}
+
+/// Reads a perf.data with records in further files, as `perf record --threads` writes one for each ring.
+pub fn read_folder(
+    input: &mut dyn Input,
+    further: Vec<FurtherRecords<'_>>,
+    path: &str,
+    consumer: &mut dyn RecordConsumer,
+) -> Result<PerfOutcome, ImportError> {
     let container = container::read(input, path)?;
     if container.events.is_empty() && !container.is_pipe {
         let detail = "it names no event, so that its samples cannot be told apart".to_owned();
         return Err(ImportError::Damaged { path: path.to_owned(), detail });
     }
     let (begin, left) = container.data;
-    let mut stream = RecordStream::new(input, begin, left);
+    let mut stream = RecordStream::new(input, begin, left, container.order);
     let mut reading = PerfReading {
         order: TimeOrder::default(),
         unpacking: None,
+        reached_ns: 0,
+        turned: Vec::new(),
+        has_rounds: further.is_empty(),
         core: ReadingCore {
             container,
             by_id: None,
@@ -126,13 +142,20 @@ pub fn read(
         },
     };
     let end = reading.read_all(&mut stream);
-    let bytes = stream.position();
-    reading.finish(end.err(), bytes, path)
+    let mut bytes = stream.position();
+    let of_further = reading.read_further(further, &mut bytes);
+    reading.finish(end.and(of_further).err(), bytes, path)
 }
 
 struct PerfReading<'c> {
     order: TimeOrder,
     unpacking: Option<Box<Unpacking>>,
+    /// The time of the last record that has one.
+    reached_ns: u64,
+    /// A record of the other byte order, turned.
+    turned: Vec<u8>,
+    /// Perf says when it has been through all rings; where each has a file of its own it does not.
+    has_rounds: bool,
     core: ReadingCore<'c>,
 }
 
@@ -152,13 +175,23 @@ struct ReadingCore<'c> {
 
 impl PerfReading<'_> {
     fn read_all(&mut self, stream: &mut RecordStream<'_>) -> Result<(), String> {
-        while let Some(record) = stream.next()? {
-            let skip = self.take(record)?;
-            if self.core.consumer.has_failed() {
-                return Ok(());
-            }
-            stream.skip(skip)?;
+        while self.read_next(stream)? {}
+        self.left_over()
+    }
+
+    /// Takes the next record; false: there is none, or no more is wanted.
+    fn read_next(&mut self, stream: &mut RecordStream<'_>) -> Result<bool, String> {
+        let Some(record) = stream.next()? else { return Ok(false) };
+        let skip = self.take(record)?;
+        if self.core.consumer.has_failed() {
+            return Ok(false);
         }
+        stream.skip(skip)?;
+        Ok(true)
+    }
+
+    /// The error says that compressed records end too soon.
+    fn left_over(&self) -> Result<(), String> {
         let unpacked = self.unpacking.as_ref().map_or(0, |unpacking| unpacking.left_over());
         if unpacked > 0 {
             return Err(format!("it ends within a compressed record, {unpacked} bytes after its beginning"));
@@ -168,7 +201,8 @@ impl PerfReading<'_> {
 
     /// Takes a record; gives how many bytes of data follow it that are no record.
     fn take(&mut self, record: RawRecord<'_>) -> Result<u64, String> {
-        match UserRecord::of(record) {
+        let order = self.core.container.order;
+        match UserRecord::of(record, order) {
             None => self.kernel_record(record).map(|()| 0),
             Some(UserRecord::FinishedRound) => {
                 self.finish_round();
@@ -176,7 +210,7 @@ impl PerfReading<'_> {
             }
             Some(UserRecord::Compressed(packed)) => {
                 let mut unpacking = self.unpacking.take().unwrap_or_default();
-                let done = unpacking.unpack(packed, |record| match UserRecord::of(record) {
+                let done = unpacking.unpack(packed, order, |record| match UserRecord::of(record, order) {
                     None => self.kernel_record(record),
                     Some(UserRecord::FinishedRound) => {
                         self.finish_round();
@@ -192,27 +226,49 @@ impl PerfReading<'_> {
     }
 
     fn finish_round(&mut self) {
+        if !self.has_rounds {
+            return;
+        }
         let core = &mut self.core;
         self.order.finish_round(|record| core.deliver(record));
     }
 
     fn kernel_record(&mut self, record: RawRecord<'_>) -> Result<(), String> {
         self.core.begin()?;
+        if self.core.container.order == FileOrder::Same {
+            self.kernel_record_of_here(record);
+            return Ok(());
+        }
+        let RawRecord { kind, misc, body } = record;
+        let mut turned = mem::take(&mut self.turned);
+        turned.clear();
+        turned.extend_from_slice(body);
+        turn_words(&mut turned);
+        if let Some(event) = self.core.event_of(RawRecord { kind, misc, body: &turned }) {
+            self.core.container.events[event].layout.finish_turning(kind, misc, &mut turned);
+        }
+        self.kernel_record_of_here(RawRecord { kind, misc, body: &turned });
+        self.turned = turned;
+        Ok(())
+    }
+
+    /// In the byte order of this machine.
+    fn kernel_record_of_here(&mut self, record: RawRecord<'_>) {
         let Some(event) = self.core.event_of(record) else {
             self.core.omit("records of an event that the file does not describe", 1);
-            return Ok(());
+            return;
         };
         let time_ns = self.core.container.events[event].layout.time_of(record.kind, record.body);
         match time_ns.filter(|time| !matches!(*time, 0 | u64::MAX)) {
             None => self.core.deliver(record),
             Some(time_ns) => {
+                self.reached_ns = time_ns;
                 if self.order.push(time_ns, record) {
                     let core = &mut self.core;
                     self.order.relieve(|record| core.deliver(record));
                 }
             }
         }
-        Ok(())
     }
 
     fn finish(
@@ -315,9 +371,6 @@ impl ReadingCore<'_> {
         }
         if sample.raw_bytes.is_some() {
             self.omit("raw data of samples (fields of tracepoints and the like)", 1);
-        }
-        if sample.stack_bytes.is_some() {
-            self.omit("stacks of samples (DWARF call graphs are not unwound)", 1);
         }
         if sample.aux_bytes.is_some() {
             self.omit("hardware traces within samples", 1);

@@ -8,11 +8,12 @@ use record::{
     import::{EventUse, ImportEvent, ImportFile, ImportMachine, ImportRecord, Omission},
     run::About,
 };
-use recorder::ReplayOutcome;
+use recorder::{Replay, ReplayOutcome};
 use trust::Validation;
 
 use crate::{
-    ImportError, ImportOutcome, origin, perf_data::PerfOutcome, writing::RecordingConsumer, written_at,
+    ImportError, ImportOutcome, facts, folder::PerfFolder, images::ImageFolders, origin,
+    perf_data::PerfOutcome, writing::RecordingConsumer, written_at,
 };
 
 /// All that is known when everything was read.
@@ -22,18 +23,22 @@ pub(crate) struct Conclusion<'a> {
     pub counted: Vec<(ImportFile, Counts)>,
     pub machine: ImportMachine,
     pub validation: Option<Validation>,
+    pub folders: ImageFolders,
 }
 
 impl Conclusion<'_> {
     /// Writes it down.
     pub fn write(self, mut consumer: RecordingConsumer) -> Result<ImportOutcome, ImportError> {
         consumer.write_areas();
-        let Some(replay) = consumer.replay.take() else { return self.write_counts(consumer) };
+        consumer.settle_uses();
+        let Some(mut replay) = consumer.replay.take() else { return self.write_counts(consumer) };
+        let nameless = self.name_kernel(&consumer, &mut replay);
         let (origin_ns, elapsed_ns) = (replay.origin_ns(), replay.elapsed_ns());
         let mut said = None;
         let writer = replay.finish(|writer, outcome| {
             let record = self.record(&consumer, origin_ns);
-            let remarks = self.remarks(&consumer, outcome);
+            let mut remarks = self.remarks(&consumer, outcome);
+            remarks.extend(nameless);
             let about = self.about(&mut consumer, elapsed_ns);
             remarks.iter().for_each(|text| writer.remark(text));
             writer.import(record.clone());
@@ -42,6 +47,23 @@ impl Conclusion<'_> {
         })?;
         let (record, remarks) = said.unwrap_or_default();
         Ok(outcome(&writer, record, remarks))
+    }
+
+    /// Names the functions of the kernel, or says why not. Without samples in it nobody asks.
+    fn name_kernel(&self, consumer: &RecordingConsumer, replay: &mut Replay) -> Option<String> {
+        let (path, outcome) = self.recorded.as_ref()?;
+        consumer.events.iter().find(|event| event.in_kernel > 0)?;
+        let machine = &outcome.machine;
+        let listed = machine.build_ids.get(facts::KERNEL).map(Vec::as_slice);
+        let saved = PerfFolder::at(path).ok().flatten().and_then(|folder| folder.kernel_symbols);
+        let release = machine.kernel.as_deref();
+        match consumer.kernel.functions(listed, release, &self.folders, saved.as_deref()) {
+            Ok(names) => {
+                replay.name_kernel(names);
+                None
+            }
+            Err(why) => Some(format!("Functions of the kernel have no names: {why}.")),
+        }
     }
 
     /// Nothing was sampled.
@@ -148,6 +170,7 @@ fn of_records(outcome: &PerfOutcome, replayed: &ReplayOutcome) -> Vec<String> {
     say(outcome.late, "records stand so far from their turn that their order is not certain.");
     say(replayed.throttled, "times the kernel paused an event because it came too often.");
     say(replayed.unmapped, "samples lie in memory that no record told of.");
+    say(replayed.crowded, "samples lie at more places than are kept: their code is not named.");
     say(replayed.chains_left_out, "samples have no call chain, since there were too many different ones.");
     all
 }

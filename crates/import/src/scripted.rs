@@ -1,6 +1,8 @@
 //! A perf.data as a test writes it: hardware events, weights, branch stacks and whatever else the machine at hand cannot
 //! record. Nothing here was measured.
 
+mod other_order;
+
 use std::collections::BTreeMap;
 
 use pmu::{bindings as b, record::encode};
@@ -248,6 +250,16 @@ impl ScriptedFile {
         body.extend(self.events[0].stamp(task, time_ns));
         let misc = b::PERF_RECORD_MISC_MMAP_BUILD_ID | b::PERF_RECORD_MISC_USER;
         self.record(b::PERF_RECORD_MMAP2, misc as u16, &body);
+    }
+
+    /// Adds the mapping of the kernel's own code, which begins with a symbol.
+    pub fn map_kernel(&mut self, range: (u64, u64), symbol: &str) {
+        let mut body = [(-1i32).to_ne_bytes(), 0i32.to_ne_bytes()].concat();
+        body.extend([range.0, range.1 - range.0, range.0].iter().flat_map(|word| word.to_ne_bytes()));
+        body.extend(format!("[kernel.kallsyms]{symbol}").as_bytes());
+        body.resize((body.len() + 1).next_multiple_of(8), 0);
+        body.extend(self.events[0].stamp((0, 0), 0));
+        self.record(b::PERF_RECORD_MMAP, b::PERF_RECORD_MISC_KERNEL as u16, &body);
     }
 
     /// All rings were read.

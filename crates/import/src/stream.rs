@@ -2,13 +2,16 @@
 
 use std::io;
 
-use crate::input::Input;
+use crate::{file_order::FileOrder, input::Input};
 
 /// Type, flags and size in front of each record.
 pub(crate) const RECORD_HEADER: usize = 8;
 
 /// Read at a time. A record has less than 64 KiB.
 const BUFFER: usize = 1 << 20;
+
+/// The same where many files are read in turn.
+const SMALL_BUFFER: usize = 128 << 10;
 
 /// A record as it stands in a file.
 #[derive(Clone, Copy, Debug)]
@@ -19,17 +22,17 @@ pub(crate) struct RawRecord<'a> {
 }
 
 /// Splits the first record off; `None`: there is no whole one. The error is its size, which cannot be.
-pub(crate) fn split_first(bytes: &[u8]) -> Result<Option<(RawRecord<'_>, usize)>, usize> {
+pub(crate) fn split_first(bytes: &[u8], order: FileOrder) -> Result<Option<(RawRecord<'_>, usize)>, usize> {
     let Some(&[k0, k1, k2, k3, m0, m1, s0, s1]) = bytes.first_chunk::<RECORD_HEADER>() else {
         return Ok(None);
     };
-    let size = usize::from(u16::from_ne_bytes([s0, s1]));
+    let size = usize::from(order.u16([s0, s1]));
     if size < RECORD_HEADER {
         return Err(size);
     }
     let Some(record) = bytes.get(RECORD_HEADER..size) else { return Ok(None) };
-    let kind = u32::from_ne_bytes([k0, k1, k2, k3]);
-    Ok(Some((RawRecord { kind, misc: u16::from_ne_bytes([m0, m1]), body: record }, size)))
+    let kind = order.u32([k0, k1, k2, k3]);
+    Ok(Some((RawRecord { kind, misc: order.u16([m0, m1]), body: record }, size)))
 }
 
 /// Reads records of an input.
@@ -43,12 +46,18 @@ pub(crate) struct RecordStream<'i> {
     left: Option<u64>,
     /// Where in the file the next record begins.
     at: u64,
+    order: FileOrder,
 }
 
 impl<'i> RecordStream<'i> {
     /// From where the input is, which is byte `at`, for so many bytes.
-    pub fn new(input: &'i mut dyn Input, at: u64, left: Option<u64>) -> Self {
-        Self { input, buffer: vec![0; BUFFER], from: 0, to: 0, left, at }
+    pub fn new(input: &'i mut dyn Input, at: u64, left: Option<u64>, order: FileOrder) -> Self {
+        Self { input, buffer: vec![0; BUFFER], from: 0, to: 0, left, at, order }
+    }
+
+    /// One of many files that hold nothing but records, from its beginning.
+    pub fn one_of_many(input: &'i mut dyn Input, order: FileOrder) -> Self {
+        Self { input, buffer: vec![0; SMALL_BUFFER], from: 0, to: 0, left: None, at: 0, order }
     }
 
     /// Where in the file the next record begins.
@@ -66,19 +75,19 @@ impl<'i> RecordStream<'i> {
         }
         let at = self.at;
         let bad = |size| format!("the record at byte {at} says that it has {size} bytes");
-        if split_first(&self.buffer[self.from..self.to]).map_err(bad)?.is_none() {
+        if split_first(&self.buffer[self.from..self.to], self.order).map_err(bad)?.is_none() {
             let [.., s0, s1] = self.buffer[self.from..self.from + RECORD_HEADER] else { return Ok(None) };
-            let size = usize::from(u16::from_ne_bytes([s0, s1]));
+            let size = usize::from(self.order.u16([s0, s1]));
             if !self.fill(size)? {
                 return Err(format!("it ends within the record at byte {at}"));
             }
         }
-        let first = split_first(&self.buffer[self.from..self.to]).map_err(bad)?;
+        let first = split_first(&self.buffer[self.from..self.to], self.order).map_err(bad)?;
         let Some((_, size)) = first else { return Ok(None) };
         let (from, to) = (self.from, self.from + size);
         self.from = to;
         self.at += size as u64;
-        Ok(split_first(&self.buffer[from..to]).map_err(bad)?.map(|(record, _)| record))
+        Ok(split_first(&self.buffer[from..to], self.order).map_err(bad)?.map(|(record, _)| record))
     }
 
     /// Leaves out bytes that follow a record and are none. The error says that they are not there.
@@ -138,7 +147,7 @@ mod tests {
         let bytes =
             [record(9, &[1; 16]), vec![7; 3_000_000], record(1, &[2; 60_000]), record(3, &[])].concat();
         let mut input = PipedInput(bytes.as_slice());
-        let mut stream = RecordStream::new(&mut input, 100, None);
+        let mut stream = RecordStream::new(&mut input, 100, None, FileOrder::Same);
         assert_eq!(stream.next().unwrap().unwrap().body, [1; 16]);
         assert_eq!(stream.position(), 124);
         stream.skip(3_000_000).unwrap();
@@ -158,13 +167,13 @@ mod tests {
         ] {
             let bytes = [good.clone(), tail.to_vec()].concat();
             let mut input = PipedInput(bytes.as_slice());
-            let mut stream = RecordStream::new(&mut input, 0, None);
+            let mut stream = RecordStream::new(&mut input, 0, None, FileOrder::Same);
             assert!(stream.next().unwrap().is_some());
             let error = stream.next().unwrap_err();
             assert!(error.contains(said), "{error}");
         }
         let mut input = PipedInput(good.as_slice());
-        let mut stream = RecordStream::new(&mut input, 0, Some(24));
+        let mut stream = RecordStream::new(&mut input, 0, Some(24), FileOrder::Same);
         stream.next().unwrap();
         assert!(stream.skip(1).unwrap_err().contains("byte 24"));
     }

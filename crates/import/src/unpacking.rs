@@ -2,7 +2,10 @@
 
 use zstd_safe::{DCtx, InBuffer, OutBuffer};
 
-use crate::stream::{RawRecord, split_first};
+use crate::{
+    file_order::FileOrder,
+    stream::{RawRecord, split_first},
+};
 
 /// Unpacked at a time: a few bytes may stand for very many.
 const STEP: usize = 256 << 10;
@@ -26,6 +29,7 @@ impl Unpacking {
     pub fn unpack(
         &mut self,
         packed: &[u8],
+        order: FileOrder,
         mut each: impl FnMut(RawRecord<'_>) -> Result<(), String>,
     ) -> Result<(), String> {
         let mut input = InBuffer::around(packed);
@@ -38,7 +42,7 @@ impl Unpacking {
             self.begun.extend_from_slice(&self.step[..written]);
             let mut rest = self.begun.as_slice();
             let bad = |size| format!("an unpacked record says that it has {size} bytes");
-            while let Some((record, size)) = split_first(rest).map_err(bad)? {
+            while let Some((record, size)) = split_first(rest, order).map_err(bad)? {
                 rest = &rest[size..];
                 each(record)?;
             }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use pmu::{
     bindings as b,
-    sampling::{FileSample, MappedFile, Mmap, Mode, RingRecord},
+    sampling::{CallChain, FileSample, MappedFile, Mmap, Mode, RingRecord},
 };
 use record::{
     file::{EventSample, FileError, Writer},
@@ -20,6 +20,7 @@ use crate::{
     attributes::EventAttributes,
     error::ImportError,
     images::{ImageFolders, ImportedImages},
+    kernel::RecordedKernel,
     origin,
     perf_data::{PerfMachine, RecordConsumer},
 };
@@ -40,6 +41,10 @@ pub(crate) struct RecordingConsumer {
     pub pace: SamplePace,
     pub skid_instructions: u32,
     pub lost_samples: u64,
+    pub kernel: RecordedKernel,
+    is_x86_64: bool,
+    /// By event, whether the processor said of any sample what it accessed.
+    has_accesses: Vec<bool>,
     build_ids: BTreeMap<Vec<u8>, Vec<u8>>,
     spaces: AddressSpaces,
     last_ns: u64,
@@ -78,6 +83,9 @@ impl RecordingConsumer {
             pace: SamplePace::default(),
             skid_instructions: 1,
             lost_samples: 0,
+            kernel: RecordedKernel::default(),
+            is_x86_64: false,
+            has_accesses: Vec::new(),
             build_ids: BTreeMap::new(),
             spaces: AddressSpaces::default(),
             last_ns: 0,
@@ -96,6 +104,20 @@ impl RecordingConsumer {
         }
     }
 
+    /// Everything was read: events that had room for data sources and never said one are no loads.
+    pub fn settle_uses(&mut self) {
+        for (event, has_accesses) in self.events.iter_mut().zip(&self.has_accesses) {
+            if event.used_for == EventUse::Loads && !has_accesses {
+                event.used_for = EventUse::Counted;
+            }
+        }
+        let has_loads = self.events.iter().any(|event| event.used_for == EventUse::Loads);
+        let none = "the file has no event with data sources; 'perf mem record' makes one that has";
+        if let Some(replay) = &mut self.replay {
+            replay.writer().loads_asked((!has_loads).then_some(none));
+        }
+    }
+
     fn omit(&mut self, what: &'static str) {
         *self.omissions.entry(what).or_default() += 1;
     }
@@ -107,6 +129,9 @@ impl RecordingConsumer {
             Mode::Kernel => about.in_kernel += 1,
             Mode::User | Mode::Unknown => {}
             _ => about.in_guests += 1,
+        }
+        if sample.data_source.is_some_and(|source| source.access.is_some()) {
+            self.has_accesses[event] = true;
         }
         if let Some(period) = sample.period {
             about.period = Some(about.period.unwrap_or(0).saturating_add(period));
@@ -120,12 +145,20 @@ impl RecordingConsumer {
         }
         // What the file has no time of happened after what came before it.
         let timed = FileSample { time_ns: sample.time_ns.or(Some(self.last_ns)), ..*sample };
-        let Some(of_ring) = timed.of_ring() else { return self.omit("samples without a thread") };
+        let Some(mut of_ring) = timed.of_ring() else { return self.omit("samples without a thread") };
         self.last_ns = self.last_ns.max(of_ring.time_ns);
+        let in_program = matches!(sample.mode, Mode::User | Mode::Unknown);
+        let stack = sample.stack.filter(|_| in_program && self.is_x86_64);
+        let unwound = stack.and_then(|stack| replay.unwind(&of_ring, stack));
+        if sample.stack.is_some() && in_program && unwound.is_none() {
+            *self.omissions.entry("stacks of samples without registers of x86-64").or_default() += 1;
+        }
+        if let Some(words) = &unwound {
+            of_ring.call_chain = Some(CallChain::of(words));
+        }
         let Some(landed) = replay.land(&of_ring) else {
             return self.omit("samples without an instruction pointer");
         };
-        let in_program = matches!(sample.mode, Mode::User | Mode::Unknown);
         // A number of events is small.
         let number = event as u32;
         match self.events[event].used_for {
@@ -162,6 +195,7 @@ impl RecordConsumer for RecordingConsumer {
             period: None,
         };
         self.events = events.iter().map(named).collect();
+        self.has_accesses = vec![false; self.events.len()];
         self.pace = SamplePace::of(events, &self.events);
         let timed = events.iter().zip(&self.events).filter(|(_, about)| about.used_for == EventUse::Time);
         let mut precise = timed.map(|(event, _)| event.precise > 0 && !event.is_clock());
@@ -170,19 +204,17 @@ impl RecordConsumer for RecordingConsumer {
         self.skid_instructions = u32::from(!is_precise);
         self.build_ids.clone_from(&machine.build_ids);
         let is_this_machine = self.this_machine.is(machine);
+        self.is_x86_64 = origin::is_x86_64(&described);
         let finder = Box::new(ImportedImages { folders: self.folders.clone(), is_this_machine });
         let options = ReplayOptions {
             slice_ns: SLICE_NS,
             skid_instructions: self.skid_instructions,
-            has_registers: origin::is_x86_64(&described)
+            has_registers: self.is_x86_64
                 && events.iter().any(|event| event.layout.has(b::PERF_SAMPLE_REGS_USER)),
             has_switches: events.iter().any(|event| event.has_switches),
+            most_places: None,
         };
-        let mut replay = Replay::new(writer, finder, options);
-        let has_loads = self.events.iter().any(|event| event.used_for == EventUse::Loads);
-        let none = "the file has no event with data sources; 'perf mem record' makes one that has";
-        replay.writer().loads_asked((!has_loads).then_some(none));
-        self.replay = Some(replay);
+        self.replay = Some(Replay::new(writer, finder, options));
     }
 
     fn sample(&mut self, _events: &[EventAttributes], event: usize, sample: &FileSample<'_>) {
@@ -194,6 +226,7 @@ impl RecordConsumer for RecordingConsumer {
         self.last_ns = self.last_ns.max(time_ns);
         let record = match record {
             RingRecord::Mmap(mmap) => {
+                self.kernel.note(&mmap);
                 self.spaces.map(&mmap);
                 RingRecord::Mmap(identified(mmap, &self.build_ids))
             }

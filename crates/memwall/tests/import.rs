@@ -103,6 +103,13 @@ fn every_view_works_on_an_import_and_says_that_it_is_untested() {
         assert!(text.contains(words), "{words}: {text}");
     }
     let told = document(here, "a.sqlite");
+    // The file may come from anywhere: nothing is said of the machine at hand, nor of options that perf does not have.
+    let verbose = String::from_utf8(memwall(here, &["report", "a.sqlite", "--verbose"]).stdout).unwrap();
+    for words in ["this machine", "This machine", "--rate", "memwall calibrate", "--no-heap"] {
+        for said in [&text, &verbose, &told.to_string()] {
+            assert!(!said.contains(words), "{words}: {said}");
+        }
+    }
     assert_eq!(told["import"]["was_validated"], false);
     assert_eq!(told["import"]["counts"][0]["events"].as_array().unwrap().len(), 2);
     assert!(
@@ -115,7 +122,9 @@ fn every_view_works_on_an_import_and_says_that_it_is_untested() {
     assert!(!events[1]["functions"].as_array().unwrap().is_empty());
     let page = memwall(here, &["report", "a.sqlite", "--html", "a.html"]);
     assert!(page.status.success());
-    assert!(fs::read_to_string(here.join("a.html")).unwrap().contains("Trust: untested"));
+    let page_text = fs::read_to_string(here.join("a.html")).unwrap();
+    assert!(page_text.contains("Trust: untested") && page_text.contains("Its machine"));
+    assert!(!page_text.contains("This machine") && !page_text.contains("No hardware counter"));
     let folded = memwall(here, &["report", "a.sqlite", "--folded", "-"]);
     assert!(!folded.stdout.is_empty());
     assert!(memwall(here, &["compare", "a.sqlite", "a.sqlite"]).status.success());
@@ -167,4 +176,37 @@ fn what_cannot_be_imported_is_told_and_changes_nothing() {
     assert_eq!(occupied.status.code(), Some(1), "{}", said(&occupied));
     assert_eq!(fs::read_to_string(here.join("notes.txt")).unwrap(), "hello\n");
     assert_eq!(memwall(here, &["import"]).status.code(), Some(2));
+}
+
+#[test]
+fn kernel_functions_are_named_by_the_kernel_that_runs() {
+    if !prerequisites::needs("perf") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    // Reading and writing goes through the kernel.
+    let copy = ["dd", "if=/dev/zero", "of=/dev/null", "bs=1M", "count=3000"];
+    let mut perf = Command::new("perf");
+    perf.args(["record", "-e", "cpu-clock", "-o", "perf.data", "--"]).args(copy).current_dir(here);
+    let done = perf.stdout(Stdio::null()).stderr(Stdio::piped()).output().unwrap();
+    let symbols = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+    let is_secret = symbols.lines().take(5).all(|line| line.starts_with("0000000000000000"));
+    if !done.status.success() || is_secret {
+        return prerequisites::skip(prerequisites::PERF_EVENT, "perf may not see the kernel");
+    }
+    let imported = memwall(here, &["import", "perf.data", "-o", "a.sqlite"]);
+    assert!(imported.status.success() && !said(&imported).contains("have no names"), "{}", said(&imported));
+    let told = document(here, "a.sqlite");
+    let event = &told["import"]["events"][0];
+    if event["in_kernel"].as_u64().unwrap() < 10 {
+        return prerequisites::skip(prerequisites::PERF_EVENT, "no sample fell into the kernel");
+    }
+    let functions = event["functions"].as_array().unwrap();
+    let known = |name: &str| symbols.lines().any(|line| line.split_whitespace().nth(2) == Some(name));
+    let named = functions
+        .iter()
+        .filter(|function| function["module"] == "[kernel]")
+        .filter(|function| known(function["name"].as_str().unwrap()));
+    assert!(named.count() > 0, "{functions:?}");
 }

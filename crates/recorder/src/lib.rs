@@ -41,6 +41,7 @@ mod slices;
 mod spaces;
 #[cfg(test)]
 mod tests;
+mod unwinding;
 mod variables;
 
 use std::{ffi::OsString, io, path::PathBuf, time::Duration};

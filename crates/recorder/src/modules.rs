@@ -23,6 +23,9 @@ const OPEN_BYTES: u64 = 32 << 20;
 
 const PAGE_BYTES: u64 = 4096;
 
+/// What the kernel's own code is called.
+const KERNEL: &str = "[kernel]";
+
 /// What is known of one module.
 #[derive(Debug)]
 pub(super) struct KnownModule {
@@ -124,7 +127,7 @@ impl Modules {
     /// The number of what is executed in a mode that is not the program's.
     pub fn beyond(&mut self, mode: Mode) -> usize {
         let name = match mode {
-            Mode::Kernel => "[kernel]",
+            Mode::Kernel => KERNEL,
             Mode::Hypervisor => "[hypervisor]",
             Mode::GuestKernel => "[kernel of a guest]",
             _ => "[program of a guest]",
@@ -132,6 +135,14 @@ impl Modules {
         let key = ModuleKey { path: name.to_owned(), build_id: None, inode: None, pid: None };
         let kind = ModuleKind::Unknown;
         let about = Module { path: name.to_owned(), kind, build_id: None, problem: None };
+        self.keyed(key, about, Identity::default())
+    }
+
+    /// The number of what stands for places that are not kept one by one.
+    pub fn crowd(&mut self) -> usize {
+        let path = "more places than are kept".to_owned();
+        let key = ModuleKey { path: path.clone(), build_id: None, inode: None, pid: None };
+        let about = Module { path, kind: ModuleKind::Unknown, build_id: None, problem: None };
         self.keyed(key, about, Identity::default())
     }
 
@@ -234,6 +245,11 @@ impl Modules {
 }
 
 impl KnownModule {
+    /// It is the kernel of the machine, not of a guest.
+    pub fn is_kernel(&self) -> bool {
+        self.about.kind == ModuleKind::Unknown && self.about.path == KERNEL
+    }
+
     fn open(&mut self, pid: i32, mapped: Option<&Mapped>, finder: Option<&mut (dyn ImageFinder + 'static)>) {
         let first = matches!(self.state, ImageState::Unopened);
         let words = |error: ImageError| error.to_string();

@@ -10,6 +10,7 @@ use std::collections::{HashMap, HashSet};
 
 use pmu::sampling::{RingRecord, Sampler};
 use record::{file::Writer, run::Place};
+use symbols::PerfMap;
 
 use super::{
     areas,
@@ -25,11 +26,15 @@ use super::{
     schedule::ScheduleWatch,
     session::now_ns,
     slices::{Doing, ThreadSlices},
+    unwinding::StackUnwinding,
     variables::Variables,
 };
 
 /// Time beyond this is never reached: about 500 years.
 pub(super) const NEVER: u64 = u64::MAX;
+
+/// Places that are kept, so that memory stays bounded; a program's samples lie at far fewer.
+pub(super) const MOST_PLACES: usize = 1 << 19;
 
 /// What is known of a place beside what the recording says.
 #[derive(Clone, Copy, Debug)]
@@ -47,6 +52,8 @@ pub(super) struct RecordCounts {
     pub throttled: u64,
     pub malformed: u64,
     pub unmapped: u64,
+    /// At places beyond those that are kept.
+    pub crowded: u64,
     /// In the library that writes allocations down; not in the recording.
     pub own: u64,
 }
@@ -77,6 +84,12 @@ pub(super) struct Recorder {
     pub has_registers: bool,
     /// It is known when threads ran.
     pub keeps_slices: bool,
+    /// Places that are kept.
+    pub most_places: usize,
+    /// Follows stacks that samples bring along.
+    pub unwinding: StackUnwinding,
+    /// Functions of the kernel, if they are known.
+    pub kernel_names: Option<PerfMap>,
     by_place: HashMap<(usize, u64), KnownSpace>,
     /// By module and return address, the place of the call; none if no call stands there.
     callers: HashMap<(usize, u64), Option<u32>>,
@@ -137,6 +150,9 @@ impl Recorder {
             nameless: HashMap::new(),
             has_registers: true,
             keeps_slices: true,
+            most_places: MOST_PLACES,
+            unwinding: StackUnwinding::default(),
+            kernel_names: None,
             by_place: HashMap::new(),
             callers: HashMap::new(),
             chain: Vec::new(),

@@ -12,7 +12,7 @@ use record::{
     ids::ThreadId,
     run::{About, ModuleKind},
 };
-use symbols::Image;
+use symbols::{Image, PerfMap};
 
 use crate::recorder::{NEVER, RecordWindow, Recorder};
 
@@ -46,6 +46,8 @@ pub struct ReplayOptions {
     pub has_registers: bool,
     /// There are records of context switches, so that it is known when threads ran.
     pub has_switches: bool,
+    /// Places that are kept one by one, at most; none: as many as usual.
+    pub most_places: Option<usize>,
 }
 
 /// A stretch of a process's address space.
@@ -70,6 +72,8 @@ pub struct ReplayOutcome {
     pub malformed: u64,
     /// Samples in memory that no record told of.
     pub unmapped: u64,
+    /// Samples at more places than are kept.
+    pub crowded: u64,
     /// Samples whose call chain was left out because there were too many different ones.
     pub chains_left_out: u64,
     /// Files whose symbols could not be had, and why.
@@ -92,6 +96,7 @@ impl Replay {
         recorder.modules.find_with(finder);
         recorder.keeps_slices = options.has_switches;
         recorder.has_registers = options.has_registers;
+        recorder.most_places = options.most_places.unwrap_or(recorder.most_places);
         Self { recorder, has_begun: false, last_ns: 0 }
     }
 
@@ -126,6 +131,12 @@ impl Replay {
     pub fn land(&mut self, sample: &KernelSample<'_>) -> Option<RecordedSample> {
         self.at(sample.time_ns);
         self.recorder.land(sample)
+    }
+
+    /// The call chain of a sample that brought a piece of its stack along, by the tables of its files; none without
+    /// registers of x86-64.
+    pub fn unwind(&mut self, sample: &KernelSample<'_>, stack: &[u8]) -> Option<Vec<[u8; 8]>> {
+        self.recorder.unwind(sample, stack)
     }
 
     /// Writes down a sampled load, if the sample is one.
@@ -172,6 +183,11 @@ impl Replay {
         self.recorder.writer.areas(process, areas);
     }
 
+    /// Functions of the kernel that was recorded, by the addresses they had.
+    pub fn name_kernel(&mut self, names: PerfMap) {
+        self.recorder.kernel_names = Some(names);
+    }
+
     /// Ends the recording. `about` is asked for what it says of itself, `remarks` for what the reader should know.
     pub fn finish(
         mut self,
@@ -188,6 +204,7 @@ impl Replay {
             throttled: counts.throttled,
             malformed: counts.malformed,
             unmapped: counts.unmapped,
+            crowded: counts.crowded,
             chains_left_out: self.recorder.chains.left_out,
             without_symbols: missing.collect(),
         };

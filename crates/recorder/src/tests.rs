@@ -249,3 +249,22 @@ fn records_without_sense_do_no_harm() {
     );
     assert_eq!(run.threads.len(), 1);
 }
+
+#[test]
+fn places_beyond_those_that_are_kept_are_counted_as_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mw");
+    let window = RecordWindow { origin_ns: 0, delay_after_exec_ns: None, end_ns: NEVER };
+    let mut recorder = Recorder::new(Writer::create(&path, &about()).unwrap(), ROOT, window, 100, 1);
+    recorder.most_places = 4;
+    recorder.take(mmap(1, ROOT, 0x10000, "/nowhere/app"));
+    (0..10).for_each(|turn| recorder.take(sample(10 + turn, ROOT, ROOT, 0x10000 + turn)));
+    // One that is known already keeps its place.
+    recorder.take(sample(30, ROOT, ROOT, 0x10000));
+    assert_eq!((recorder.places.len(), recorder.counts.crowded, recorder.counts.samples), (5, 6, 11));
+    let code = Code { function_of_place: vec![None; recorder.places.len()], ..Code::default() };
+    recorder.writer.finish(&about(), &code).unwrap();
+    let run = read(&path).unwrap();
+    let crowd = located(&run).iter().filter(|(module, _)| module.contains("more places")).count();
+    assert_eq!(crowd, 6);
+}

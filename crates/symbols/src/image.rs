@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use object::{Architecture, Object as _};
+use object::{Architecture, Object as _, ObjectSection as _, ObjectSymbol as _};
 
 use crate::contents::Contents;
 use crate::debug::{self, DebugInfo};
@@ -43,6 +43,15 @@ pub struct CodeWindow<'a> {
     /// The address of the first byte.
     pub start: u64,
     /// The bytes.
+    pub bytes: &'a [u8],
+}
+
+/// A section of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageSection<'a> {
+    /// Where it lies.
+    pub addresses: Range<u64>,
+    /// What it holds.
     pub bytes: &'a [u8],
 }
 
@@ -186,6 +195,26 @@ impl Image {
         let entry = self.functions().at(address)?;
         let (name, source) = self.function_name(entry);
         Some(NamedFunction { name, range: entry.range.clone(), source, resolver: entry.resolver })
+    }
+
+    /// A section that is loaded with the program, as it stands in the file.
+    #[must_use]
+    pub fn section(&self, name: &str) -> Option<ImageSection<'_>> {
+        let file = self.parsed()?;
+        let section = file.section_by_name(name)?;
+        let (at, length) = section.file_range()?;
+        let from = usize::try_from(at).ok()?;
+        let bytes = self.contents.get(from..from.checked_add(usize::try_from(length).ok()?)?)?;
+        let start = section.address();
+        Some(ImageSection { addresses: start..start.checked_add(length)?, bytes })
+    }
+
+    /// Where a symbol lies, by its name as it stands in the file.
+    #[must_use]
+    pub fn symbol_address(&self, name: &str) -> Option<u64> {
+        let file = self.parsed()?;
+        let found = file.symbols().find(|symbol| symbol.name_bytes().is_ok_and(|own| own == name.as_bytes()));
+        found.map(|symbol| symbol.address())
     }
 
     /// The bounds of the function at an address: where decoding may start.

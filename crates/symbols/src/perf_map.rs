@@ -79,6 +79,13 @@ impl PerfMap {
         map
     }
 
+    /// Names a range; an empty one is left out.
+    pub(crate) fn add(&mut self, range: Range<u64>, name: Box<str>) {
+        if range.start < range.end {
+            self.insert(range, name);
+        }
+    }
+
     fn insert(&mut self, range: Range<u64>, name: Box<str>) {
         // Ranges do not overlap, so those that reach into the new one are neighbours from its end downwards.
         while let Some((&start, (end, _))) = self.entries.range(..range.end).next_back()

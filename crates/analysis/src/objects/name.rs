@@ -6,7 +6,10 @@ use record::{
     run::Run,
 };
 
-use crate::findings::{ObjectId, ObjectKind, ObjectSite, SourceLine};
+use crate::{
+    findings::{ObjectId, ObjectKind, ObjectSite, SourceLine},
+    timer::origin::RunOrigin,
+};
 
 /// The name for people; of one block where it stands for one of that many bytes.
 pub(crate) fn of(run: &Run, key: &ObjectId, one_block: Option<u64>) -> String {
@@ -92,11 +95,7 @@ pub(super) fn remarks(run: &Run, addressed: u64, operands: u64) -> Vec<String> {
         ));
     }
     if run.data.heap.is_empty() {
-        remarks.push(
-            "Allocations were not written down (--no-heap, attached, or a program that the library cannot enter): heap \
-             memory is named by its mapping."
-                .to_owned(),
-        );
+        remarks.push(RunOrigin::of(run).no_allocations().to_owned());
     }
     for log in &run.data.heap {
         if let Some(problem) = &log.problem {

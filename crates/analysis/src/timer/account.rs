@@ -2,9 +2,8 @@
 
 use record::run::{Run, Slice};
 
+use super::origin::RunOrigin;
 use crate::findings::{Account, Estimated, KnownLimits};
-
-const NO_SWITCHES: &str = "the kernel gave no context-switch records";
 
 /// Time of all threads together.
 pub(crate) fn overall(run: &Run) -> Account {
@@ -13,7 +12,7 @@ pub(crate) fn overall(run: &Run) -> Account {
     // Samples show more where children ran that nobody waited for: those are in no account.
     let user_ns = (samples as f64 * sample_ns(run)).max(usage.user_ns as f64);
     let estimated = Estimated { running: false, waiting: has_losses(run) };
-    account(slices, user_ns, KnownLimits::Value(usage.system_ns as f64), estimated)
+    account(run, slices, user_ns, KnownLimits::Value(usage.system_ns as f64), estimated)
 }
 
 /// Time of one thread with this many samples.
@@ -24,7 +23,7 @@ pub(crate) fn of_thread<'a>(
 ) -> Account {
     let (user_ns, kernel_ns) = user_and_kernel(run, slices.clone(), samples);
     let is_estimated = has_losses(run);
-    account(slices, user_ns, kernel_ns, Estimated { running: is_estimated, waiting: is_estimated })
+    account(run, slices, user_ns, kernel_ns, Estimated { running: is_estimated, waiting: is_estimated })
 }
 
 /// Records of the kernel are missing, of whatever kind.
@@ -52,7 +51,7 @@ fn user_and_kernel<'a>(
     samples: u64,
 ) -> (f64, KnownLimits<f64>) {
     let user_ns = samples as f64 * sample_ns(run);
-    match sum(slices, |slice| slice.running_ns) {
+    match sum(run, slices, |slice| slice.running_ns) {
         KnownLimits::Value(running) if run.samples.place.is_empty() => {
             let why = "without samples it cannot be told from user time, and is counted there";
             (running, KnownLimits::Missing(why.to_owned()))
@@ -63,6 +62,7 @@ fn user_and_kernel<'a>(
 }
 
 fn account<'a>(
+    run: &Run,
     slices: impl Iterator<Item = &'a Slice> + Clone,
     user_ns: f64,
     kernel_ns: KnownLimits<f64>,
@@ -71,15 +71,19 @@ fn account<'a>(
     Account {
         user_ns,
         kernel_ns,
-        blocked_ns: sum(slices.clone(), |slice| slice.blocked_ns),
-        preempted_ns: sum(slices, |slice| slice.preempted_ns),
+        blocked_ns: sum(run, slices.clone(), |slice| slice.blocked_ns),
+        preempted_ns: sum(run, slices, |slice| slice.preempted_ns),
         estimated,
     }
 }
 
-fn sum<'a>(mut slices: impl Iterator<Item = &'a Slice>, of: impl Fn(&Slice) -> u64) -> KnownLimits<f64> {
+fn sum<'a>(
+    run: &Run,
+    mut slices: impl Iterator<Item = &'a Slice>,
+    of: impl Fn(&Slice) -> u64,
+) -> KnownLimits<f64> {
     match slices.next() {
         Some(first) => KnownLimits::Value(slices.fold(of(first) as f64, |sum, slice| sum + of(slice) as f64)),
-        None => KnownLimits::Missing(NO_SWITCHES.to_owned()),
+        None => KnownLimits::Missing(RunOrigin::of(run).no_switches().to_owned()),
     }
 }

@@ -1,17 +1,15 @@
 //! What to try next.
 
+use super::origin::RunOrigin;
 use crate::findings::{Findings, HeldBack, InstructionFinding, Nature, Pattern, ThreadActivity};
 
 /// Advice is given on waits from this share of user time on.
 const WORTH: f64 = 0.15;
 
 /// What to try about code, behind `on_data`, what to try about data.
-pub(crate) fn advice(findings: &Findings, on_data: Vec<String>) -> Vec<String> {
+pub(crate) fn advice(findings: &Findings, on_data: Vec<String>, origin: RunOrigin) -> Vec<String> {
     let Some(split) = findings.overall.filter(|_| findings.has_enough_samples()) else {
-        return vec![
-            "Run it longer, raise --rate, or see to what the notes say: there are too few samples."
-                .to_owned(),
-        ];
+        return vec![origin.too_few().to_owned()];
     };
     let mut waits: Vec<(ThreadActivity, f64)> = ThreadActivity::ALL
         .into_iter()
@@ -26,7 +24,7 @@ pub(crate) fn advice(findings: &Findings, on_data: Vec<String>) -> Vec<String> {
         !on_data.is_empty() && hottest.is_some_and(|access| access.pattern == Pattern::OnePlace)
     };
     let on_code = waits.iter().filter(|&&(activity, _)| !is_said(activity));
-    let on_code: Vec<String> = on_code.map(|&(activity, _)| on(activity, findings)).collect();
+    let on_code: Vec<String> = on_code.map(|&(activity, _)| on(activity, findings, origin)).collect();
     let mut advice: Vec<String> = on_data.into_iter().chain(on_code).collect();
     if findings.verdict.held_back == HeldBack::No && advice.is_empty() {
         advice.push("Memory is not what holds it back; look at the instructions it executes.".to_owned());
@@ -35,11 +33,11 @@ pub(crate) fn advice(findings: &Findings, on_data: Vec<String>) -> Vec<String> {
     advice
 }
 
-fn on(activity: ThreadActivity, findings: &Findings) -> String {
+fn on(activity: ThreadActivity, findings: &Findings, origin: RunOrigin) -> String {
     let hottest = hottest(activity, findings);
     let place = hottest.map_or(String::new(), |found| format!(" in {}", place(findings, found)));
     match activity {
-        ThreadActivity::Loads => on_loads(findings, hottest, &place),
+        ThreadActivity::Loads => on_loads(findings, hottest, &place, origin),
         ThreadActivity::Stores => format!(
             "Stores wait{place}: write each line once and whole, or past the caches if it is not read again soon."
         ),
@@ -70,7 +68,12 @@ fn hottest(activity: ThreadActivity, findings: &Findings) -> Option<&Instruction
     waiting.max_by(|a, b| a.waiting_samples.total_cmp(&b.waiting_samples))
 }
 
-fn on_loads(findings: &Findings, hottest: Option<&InstructionFinding>, place: &str) -> String {
+fn on_loads(
+    findings: &Findings,
+    hottest: Option<&InstructionFinding>,
+    place: &str,
+    origin: RunOrigin,
+) -> String {
     match (
         hottest.and_then(|found| found.access).map(|access| access.pattern),
         findings.verdict.nature.value(),
@@ -91,7 +94,8 @@ fn on_loads(findings: &Findings, hottest: Option<&InstructionFinding>, place: &s
             "It loads from all over memory{place}: make the data smaller, sort the accesses, prefetch, or use huge pages."
         ),
         _ => format!(
-            "Loads wait, most of all{place}, but too few samples tell how it walks through memory: run it longer, or raise --rate."
+            "Loads wait, most of all{place}, but too few samples tell how it walks through memory: {}.",
+            origin.more_samples()
         ),
     }
 }

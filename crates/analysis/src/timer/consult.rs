@@ -7,6 +7,7 @@ use trust::{
 
 use super::{
     facts::{ChainShare, feeds_itself},
+    origin::RunOrigin,
     pattern,
     tally::Tally,
 };
@@ -45,20 +46,26 @@ impl Consulted {
         tally: &Tally,
         samples: u64,
         memory: Option<TimeShare>,
-        unseen: &KnownLimits<OutOfSample>,
-        shares: &KnownLimits<Standing>,
+        (unseen, shares): (&KnownLimits<OutOfSample>, &KnownLimits<Standing>),
+        origin: RunOrigin,
     ) -> Self {
         let width = memory.map(|share| share.high - share.low);
         let is_narrow = width.is_some_and(|width| width <= UnseenCase::NARROW);
         match unseen {
             KnownLimits::Value(unseen) => {
-                Self::tried(&blocks(tally), samples.max(1) as f64, is_narrow, unseen)
+                Self::tried(&blocks(tally), samples.max(1) as f64, is_narrow, unseen, origin)
             }
-            KnownLimits::Missing(reason) => Self::untried(reason, shares),
+            KnownLimits::Missing(reason) => Self::untried(reason, shares, origin),
         }
     }
 
-    fn tried(blocks: &[BlockParts], samples: f64, is_narrow: bool, unseen: &OutOfSample) -> Self {
+    fn tried(
+        blocks: &[BlockParts],
+        samples: f64,
+        is_narrow: bool,
+        unseen: &OutOfSample,
+        origin: RunOrigin,
+    ) -> Self {
         let share = |part: TrustPart| {
             let own = blocks.iter().filter(|block| block.parts.contains(&part));
             own.map(|block| block.samples).sum::<f64>() / samples
@@ -78,18 +85,19 @@ impl Consulted {
             open.fold((0.0, 0.0), |(waiting, all), block| (waiting + block.waiting, all + block.samples));
         let lost: f64 = blocks.iter().filter(|block| block.level_unknown).map(|block| block.samples).sum();
         let mut found = Self {
-            reasons: vec![quoted(&parts, is_narrow, unseen)],
+            reasons: vec![quoted(&parts, is_narrow, unseen, origin)],
             limit: Confidence::High,
             open: (waiting / samples, (all - waiting) / samples),
             is_broken: false,
             parts,
         };
-        found.doubt(lost / samples);
+        found.doubt(lost / samples, origin);
         found
     }
 
     /// What must not be called sure, and why.
-    fn doubt(&mut self, level_unknown: f64) {
+    fn doubt(&mut self, level_unknown: f64, origin: RunOrigin) {
+        let machine = origin.machine();
         for one in &self.parts {
             let (name, percent) = (one.part.name(), one.share * 100.0);
             let points = one.errors.within.unwrap_or(0.0) * 100.0;
@@ -101,11 +109,11 @@ impl Consulted {
                     )
                 }
                 PartStanding::Broken => format!(
-                    "Of {name} clock samples tell nothing on this machine (off by {points:.0} points): {percent:.0} % of the \
+                    "Of {name} clock samples tell nothing on {machine} (off by {points:.0} points): {percent:.0} % of the \
                      time is left open."
                 ),
                 PartStanding::Untried => format!(
-                    "Too few random kernels with {name} ({percent:.0} % of the time) were decided on this machine; \
+                    "Too few random kernels with {name} ({percent:.0} % of the time) were decided on {machine}; \
                      'memwall validate' tries more."
                 ),
             };
@@ -120,7 +128,8 @@ impl Consulted {
     }
 
     /// Whoever never saw an instrument right on a machine cannot be sure of it there.
-    fn untried(reason: &str, shares: &KnownLimits<Standing>) -> Self {
+    fn untried(reason: &str, shares: &KnownLimits<Standing>, origin: RunOrigin) -> Self {
+        let machine = origin.machine();
         let mut found = Self {
             parts: Vec::new(),
             limit: Confidence::Medium,
@@ -128,19 +137,18 @@ impl Consulted {
             open: (0.0, 0.0),
             is_broken: false,
         };
-        let general = "How right such shares are on this machine was not tried; 'memwall validate' does.";
         found.reasons.push(match shares.value().map(|standing| &standing.trust) {
             Some(Trust::Broken { why, shown_by, .. }) => {
                 (found.limit, found.is_broken) = (Confidence::Low, true);
-                format!("Validation on this machine found that the instrument {why}; shown by {shown_by}.")
+                format!("Validation on {machine} found that the instrument {why}; shown by {shown_by}.")
             }
             Some(Trust::Qualitative { misses, .. }) => {
-                format!("Validated on this machine, the instrument does not tell {misses}.")
+                format!("Validated on {machine}, the instrument does not tell {misses}.")
             }
             Some(Trust::Trusted { .. }) => {
                 format!("How right such shares are out of sample is not known: {reason}.")
             }
-            Some(Trust::Untested { .. }) | None => general.to_owned(),
+            Some(Trust::Untested { .. }) | None => origin.untried().to_owned(),
         });
         found
     }
@@ -152,21 +160,20 @@ impl Consulted {
 }
 
 /// How right answers about such code were, as users are told.
-fn quoted(parts: &[ConsultedPart], is_narrow: bool, unseen: &OutOfSample) -> String {
+fn quoted(parts: &[ConsultedPart], is_narrow: bool, unseen: &OutOfSample, origin: RunOrigin) -> String {
+    let machine = origin.machine();
     let runs = if unseen.runs == 1 { "1 run".to_owned() } else { format!("{} runs", unseen.runs) };
     let tried = parts.iter().filter(|one| one.errors.within.is_some());
     let Some(weakest) = tried.max_by(|one, other| {
         one.errors.within.partial_cmp(&other.errors.within).unwrap_or(std::cmp::Ordering::Equal)
     }) else {
         let ErrorSummary { kernels, .. } = unseen.all;
-        return format!(
-            "No random kernel like it was decided on this machine ({kernels} were tried, {runs})."
-        );
+        return format!("No random kernel like it was decided on {machine} ({kernels} were tried, {runs}).");
     };
     let ErrorSummary { decided, within, worst, .. } = weakest.errors;
     let points = |error: Option<f64>| error.unwrap_or(0.0) * 100.0;
     format!(
-        "On random kernels like it ({}){} 9 of 10 shares were right to {:.0} points on this machine, the worst was off by \
+        "On random kernels like it ({}){} 9 of 10 shares were right to {:.0} points on {machine}, the worst was off by \
          {:.0} ({decided} kernels with {}, {runs}).",
         parts.iter().map(|one| one.part.name()).collect::<Vec<_>>().join(", "),
         if is_narrow { ", known as closely," } else { "" },

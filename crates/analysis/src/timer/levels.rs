@@ -12,6 +12,7 @@ use super::{
     blame::BlameCore,
     bounds::{CoreLevel, FIT},
     facts::LINE,
+    origin::RunOrigin,
     streams::AddressStream,
     tally::Tally,
 };
@@ -27,7 +28,7 @@ type LevelSums = BTreeMap<Option<WaitLevel>, f64>;
 
 pub(crate) fn levels(run: &Run, tally: &Tally, profile: Option<&Profile>) -> KnownLimits<LevelFindings> {
     let Some(profile) = profile else {
-        return KnownLimits::Missing("this machine has no profile; run `memwall calibrate`".to_owned());
+        return KnownLimits::Missing(RunOrigin::of(run).no_profile().to_owned());
     };
     let core = &tally.core;
     if !core.is_measured {

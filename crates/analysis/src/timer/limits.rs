@@ -3,10 +3,10 @@
 use machine::profile::{Bandwidths, Estimate, LevelName, Profile, ProfileLevel};
 use record::run::Run;
 
-use super::{account, facts::writes_memory, pattern, streams::AddressStream, tally::Tally};
+use super::{
+    account, facts::writes_memory, origin::RunOrigin, pattern, streams::AddressStream, tally::Tally,
+};
 use crate::findings::{KnownLimits, LevelLimit, LimitFindings, Pattern, Rate, StreamLimit};
-
-const NO_PROFILE: &str = "this machine has no profile; run `memwall calibrate`";
 
 /// Nothing moves this much more than its machine gave.
 const BEYOND: f64 = 1.15;
@@ -18,10 +18,10 @@ pub(crate) fn limits(run: &Run, tally: &Tally, profile: Option<&Profile>) -> Lim
     let running_threads = running_threads(run);
     let levels = match profile {
         Some(profile) => KnownLimits::Value(profile.levels.iter().map(level_limit).collect()),
-        None => KnownLimits::Missing(NO_PROFILE.to_owned()),
+        None => KnownLimits::Missing(RunOrigin::of(run).no_profile().to_owned()),
     };
     let threads = running_threads.value().copied().unwrap_or(1.0);
-    LimitFindings { levels, streams: stream_limit(tally, profile, threads), running_threads }
+    LimitFindings { levels, streams: stream_limit(run, tally, profile, threads), running_threads }
 }
 
 fn level_limit(level: &ProfileLevel) -> LevelLimit {
@@ -48,7 +48,12 @@ fn running_threads(run: &Run) -> KnownLimits<f64> {
 }
 
 /// The steady streams of the block where most samples fell on such.
-fn stream_limit(tally: &Tally, profile: Option<&Profile>, threads: f64) -> KnownLimits<StreamLimit> {
+fn stream_limit(
+    run: &Run,
+    tally: &Tally,
+    profile: Option<&Profile>,
+    threads: f64,
+) -> KnownLimits<StreamLimit> {
     let samples = |stream: &AddressStream| {
         stream.sites.iter().map(|&site| tally.program.sites[site].samples).sum::<f64>()
     };
@@ -82,7 +87,10 @@ fn stream_limit(tally: &Tally, profile: Option<&Profile>, threads: f64) -> Known
     }
     let level = level_of(profile, tally.streams.footprint_bytes(block));
     let together_bytes_per_s = sum.bytes_per_s * threads.max(1.0);
-    let limit_bytes_per_s = level_limit_of(level, profile, threads, written / sum.bytes_per_s);
+    let limit_bytes_per_s = match profile {
+        Some(_) => level_limit_of(level, threads, written / sum.bytes_per_s),
+        None => KnownLimits::Missing(RunOrigin::of(run).no_profile().to_owned()),
+    };
     let of_limit = limit_bytes_per_s.value().map(|limit| together_bytes_per_s / limit);
     if let (Some(part), Some(limit)) = (of_limit, limit_bytes_per_s.value())
         && part > BEYOND
@@ -118,15 +126,7 @@ fn level_of(profile: Option<&Profile>, bytes: f64) -> Option<&ProfileLevel> {
 }
 
 /// What a level gave that many threads when it was measured, for that part of bytes stored.
-fn level_limit_of(
-    level: Option<&ProfileLevel>,
-    profile: Option<&Profile>,
-    threads: f64,
-    written: f64,
-) -> KnownLimits<f64> {
-    if profile.is_none() {
-        return KnownLimits::Missing(NO_PROFILE.to_owned());
-    }
+fn level_limit_of(level: Option<&ProfileLevel>, threads: f64, written: f64) -> KnownLimits<f64> {
     let pick = |of: fn(&ProfileLevel) -> &Bandwidths| mixed(of(level?), written);
     let (one, all) = (pick(|level| &level.one_core), pick(|level| &level.all_cores));
     match (one, all) {

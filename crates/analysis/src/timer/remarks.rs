@@ -8,7 +8,7 @@ use record::{
 };
 use trust::Standing;
 
-use super::{program::BlamedSites, tally::Tally, verdict::stolen_share};
+use super::{origin::RunOrigin, program::BlamedSites, tally::Tally, verdict::stolen_share};
 use crate::findings::{KnownLimits, Split};
 
 pub(crate) fn remarks(
@@ -24,7 +24,8 @@ pub(crate) fn remarks(
             let percent = lost as f64 / (samples as f64 + lost as f64) * 100.0;
             remarks.push(format!(
                 "{lost} records of the kernel were lost, beside {samples} samples that were taken ({percent:.1} %): shares, \
-                 times of threads and time off the CPU are estimates. A lower --rate loses fewer."
+                 times of threads and time off the CPU are estimates. {}",
+                RunOrigin::of(run).fewer_losses()
             ));
         }
         _ => {}
@@ -38,7 +39,7 @@ pub(crate) fn remarks(
         ));
     }
     if run.slices.is_empty() {
-        remarks.push("Time off the CPU is not known: the kernel gave no context-switch records.".to_owned());
+        remarks.push(format!("Time off the CPU is not known: {}.", RunOrigin::of(run).no_switches()));
     }
     if let Some(stolen) = stolen_share(run).filter(|&share| share > 0.02) {
         let percent = stolen * 100.0;

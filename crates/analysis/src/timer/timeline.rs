@@ -31,7 +31,8 @@ pub(crate) fn timeline(run: &Run, tally: &Tally, options: &TimerOptions) -> Time
     }
     let running = running_threads(run, interval_ns, count);
     let intervals = sums.iter().enumerate().map(|(index, (sum, samples))| {
-        let split = split(sum, *samples);
+        // Where nothing at all could be blamed, nobody knows whether anything waited.
+        let split = split(sum, *samples).filter(|split| split.undecided < 1.0);
         let loads = split.map(|split| split.loads);
         TimelineInterval {
             start_ns: index as u64 * interval_ns,

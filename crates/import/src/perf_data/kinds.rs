@@ -2,7 +2,7 @@
 
 use pmu::bindings as b;
 
-use crate::stream::RawRecord;
+use crate::{file_order::FileOrder, stream::RawRecord};
 
 /// A record that perf wrote, not the kernel.
 #[derive(Clone, Copy, Debug)]
@@ -32,13 +32,13 @@ const FIRST: u32 = 64;
 
 impl<'a> UserRecord<'a> {
     /// What a record is; `None`: the kernel wrote it.
-    pub fn of(record: RawRecord<'a>) -> Option<Self> {
+    pub fn of(record: RawRecord<'a>, order: FileOrder) -> Option<Self> {
         if record.kind < FIRST {
             return None;
         }
         let body = record.body;
-        let word = |at: usize| body.get(at..)?.first_chunk().map(|word| u64::from_ne_bytes(*word));
-        let half = |at: usize| body.get(at..)?.first_chunk().map(|half| u64::from(u32::from_ne_bytes(*half)));
+        let word = |at: usize| order.word(body, at);
+        let half = |at: usize| order.half(body, at).map(u64::from);
         Some(match record.kind {
             64 => Self::Attributes(body),
             // Padded to whole words.

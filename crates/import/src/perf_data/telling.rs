@@ -107,10 +107,10 @@ impl ReadingCore<'_> {
     }
 
     fn attributes(&mut self, body: &[u8]) -> Result<(), String> {
-        let (mut event, size) =
-            EventAttributes::parse(body).ok_or("the attributes of an event are longer than their record")?;
-        let ids = body[size..].as_chunks().0;
-        event.ids = ids.iter().take(MOST_IDS).map(|id| u64::from_ne_bytes(*id)).collect();
+        let order = self.container.order;
+        let (mut event, size) = EventAttributes::parse(body, order)
+            .ok_or("the attributes of an event are longer than their record")?;
+        event.ids = order.words(&body[size..]).take(MOST_IDS).collect();
         if self.container.events.len() as u64 >= MOST_EVENTS {
             return Err("it names more events than any machine has".to_owned());
         }
@@ -118,16 +118,12 @@ impl ReadingCore<'_> {
         Ok(())
     }
 
-    /// Process, 20 bytes of build id with their number behind them, path.
     fn build_id(&mut self, body: &[u8]) {
-        const LONGEST: usize = 20;
-        let (Some(id), Some(path)) = (body.get(4..4 + LONGEST), body.get(28..)) else {
+        let (Some(id), Some(path)) = (facts::build_id(body), body.get(28..)) else {
             self.malformed += 1;
             return;
         };
-        let length = body.get(24).copied().map(usize::from).filter(|length| (1..=LONGEST).contains(length));
         let path = path.split(|byte| *byte == 0).next().unwrap_or_default();
-        let id = id[..length.unwrap_or(LONGEST)].to_vec();
         self.container.facts.build_ids.insert(path.to_vec(), id);
     }
 }

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)]
 
 mod damage;
+mod elsewhere;
+mod folders;
 mod programs;
 mod records;
 mod stat;

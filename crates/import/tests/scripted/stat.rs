@@ -71,6 +71,25 @@ fn events_of_a_cpu_are_known_by_the_id_in_the_file_beside_or_by_the_one_given() 
 }
 
 #[test]
+fn what_perf_multiplied_into_bytes_is_counted_in_lines_again() {
+    let text = "4.25,MiB,uncore_imc/cas_count_read/,1000,100.00,,\n\
+                640,Bytes,UNC_M_CAS_COUNT.WR,1000,50.00,,\n\
+                3.5,Joules,power/energy-pkg/,1000,100.00,,\n\
+                20000000,ns,duration_time,20000000,100.00,,\n";
+    let mut imports = Imports::of(&[("counts.csv", text.as_bytes())]);
+    imports.request.cpu_id = Some("GenuineIntel-6-55-4".to_owned());
+    let (outcome, _) = imports.import().unwrap();
+    let counts = &outcome.record.counts[0];
+    let lines: Vec<_> = counts.runs[0].counts.iter().map(|count| count.value.estimate()).collect();
+    assert_eq!(lines, [Some(4.25 * 1_048_576.0 / 64.0), Some(10.0)]);
+    assert!(counts.events.iter().all(|event| event.scale.as_deref() == Some("64B")), "{:?}", counts.events);
+    let volumes: Vec<&str> = counts.metrics.iter().map(|group| group.group.as_str()).collect();
+    assert!(!volumes.is_empty(), "reads and writes of memory give metrics: {volumes:?}");
+    let said = counts.remarks.join(" ");
+    assert!(said.contains("power/energy-pkg/") && said.contains("unit"), "{said}");
+}
+
+#[test]
 fn two_recordings_do_not_become_one() {
     let file = ordinary().file();
     let imports = Imports::of(&[("a.data", &file), ("b.data", &file)]);

@@ -292,7 +292,8 @@ fn full_disk() -> Tried {
     let Some(output) = on_small_disk(&place, 64, start) else { return Missing(prerequisites::ROOT) };
     let heard = said(&output.stderr);
     assert_eq!((said(&output.stdout).as_str(), output.status.code()), ("", Some(1)), "{heard}");
-    assert!(heard.contains("full") || heard.contains("space"), "{heard}");
+    assert!(heard.contains("the disk of disk is full") && heard.contains("-o FILE"), "{heard}");
+    assert!(!heard.contains("you may write to"), "permissions are not what is missing: {heard}");
     // The program fills it: what was measured before is kept in the room that was reserved, and its exit code is its own.
     let fill = "head -c 20000000 /dev/zero > disk/rest 2>/dev/null";
     let some = format!("$memwall run -o disk/a.sqlite -- bash -c 'echo own; {fill}; {}; exit 3'", busy(3));

@@ -56,8 +56,8 @@ pub struct FileSample<'a> {
     pub branches: Option<u64>,
     /// User registers.
     pub registers: Option<UserRegisters<'a>>,
-    /// Bytes of the user's stack.
-    pub stack_bytes: Option<u64>,
+    /// The user's stack from its pointer on, as far as the kernel could copy it.
+    pub stack: Option<&'a [u8]>,
     /// Latencies.
     pub weight: Option<Weight>,
     /// Where the data came from.
@@ -185,7 +185,7 @@ impl FileLayout {
     }
 
     /// How far before the end of a record a field of its stamp lies.
-    fn before_end(&self, wanted: u32) -> Option<usize> {
+    pub(super) fn before_end(&self, wanted: u32) -> Option<usize> {
         if !self.about.stamps_all || !self.has(wanted) {
             return None;
         }
@@ -193,7 +193,7 @@ impl FileLayout {
         Some(8 * STAMP[from..].iter().filter(|field| self.has(**field)).count())
     }
 
-    fn stamp_length(&self) -> usize {
+    pub(super) fn stamp_length(&self) -> usize {
         let fields = STAMP.iter().filter(|field| self.has(**field)).count();
         if self.about.stamps_all { 8 * fields } else { 0 }
     }
@@ -256,7 +256,7 @@ impl FileLayout {
             raw_bytes: None,
             branches: None,
             registers: None,
-            stack_bytes: None,
+            stack: None,
             weight: None,
             data_source: None,
             physical_address: None,
@@ -290,9 +290,10 @@ impl FileLayout {
         }
         if self.has(b::PERF_SAMPLE_STACK_USER) {
             let length = words.u64()?;
-            words.bytes(usize::try_from(length).ok()?)?;
+            let room = words.bytes(usize::try_from(length).ok()?)?;
             // How much of it the kernel could fill stands behind it, where there is one.
-            sample.stack_bytes = Some(if length == 0 { 0 } else { words.u64()? });
+            let filled = if length == 0 { 0 } else { words.u64()? };
+            sample.stack = Some(&room[..usize::try_from(filled).unwrap_or(room.len()).min(room.len())]);
         }
         Some(())
     }
@@ -327,7 +328,7 @@ impl FileLayout {
         if self.has(field) { words.u64().map(Some) } else { Some(None) }
     }
 
-    fn readings<'a>(&self, words: &mut Words<'a>) -> Option<Readings<'a>> {
+    pub(super) fn readings<'a>(&self, words: &mut Words<'a>) -> Option<Readings<'a>> {
         let has = |bit: u32| self.about.read_format & u64::from(bit) != 0;
         let times = [b::PERF_FORMAT_TOTAL_TIME_ENABLED, b::PERF_FORMAT_TOTAL_TIME_RUNNING];
         let times = times.into_iter().filter(|bit| has(*bit)).count();

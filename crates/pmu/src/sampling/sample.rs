@@ -149,6 +149,11 @@ impl UserRegisters<'_> {
 pub struct CallChain<'a>(pub(super) &'a [[u8; 8]]);
 
 impl<'a> CallChain<'a> {
+    /// Of words as the kernel writes them, the innermost first.
+    pub fn of(words: &'a [[u8; 8]]) -> Self {
+        Self(words)
+    }
+
     /// The return addresses, innermost first, without the kernel's marks of where a mode begins.
     pub fn addresses(&self) -> impl Iterator<Item = u64> + 'a {
         // `PERF_CONTEXT_` marks are the numbers from -4095 up.

@@ -155,7 +155,7 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
 }
 
 fn uncreatable(path: &Path, error: &io::Error) -> FileError {
-    FileError::Uncreatable { path: path.to_owned(), detail: error.to_string() }
+    FileError::refused(path, error)
 }
 
 /// What is at `path`; an error if it is anything that is not ours to replace. An empty file is nothing.

@@ -115,11 +115,15 @@ pub enum FileError {
         detail: String,
     },
     /// No room is left.
-    #[error("{}: no room for more of the recording ({detail}); free some space or record to another disk", path.display())]
+    #[error(
+        "{}: no room for the recording ({detail}): the disk of {} is full; free some space there, or give -o FILE in a folder \
+         on another disk",
+        path.display(), folder_of(path)
+    )]
     Full {
         /// The file being written.
         path: PathBuf,
-        /// What SQLite said.
+        /// What the system or SQLite said.
         detail: String,
     },
     /// Writing failed for another reason.
@@ -132,6 +136,14 @@ pub enum FileError {
     },
 }
 
+/// Where a file lies, in words.
+fn folder_of(path: &Path) -> String {
+    match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        Some(folder) => folder.display().to_string(),
+        None => "this folder".to_owned(),
+    }
+}
+
 impl FileError {
     /// An error of SQLite while reading.
     pub(super) fn reading(path: &Path, error: &rusqlite::Error) -> Self {
@@ -142,6 +154,24 @@ impl FileError {
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy { path },
             Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen) => Self::Interrupted { path, detail },
             _ => Self::Damaged { path, detail },
+        }
+    }
+
+    /// An error of SQLite while the file is made.
+    pub(super) fn creating(path: &Path, error: &rusqlite::Error) -> Self {
+        let (path, detail) = (path.to_owned(), error.to_string());
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Self::Full { path, detail },
+            _ => Self::Uncreatable { path, detail },
+        }
+    }
+
+    /// An error of the system while the file is made.
+    pub(super) fn refused(path: &Path, error: &io::Error) -> Self {
+        let (path, detail) = (path.to_owned(), error.to_string());
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full { path, detail },
+            _ => Self::Uncreatable { path, detail },
         }
     }
 

@@ -85,10 +85,7 @@ impl Writer {
     /// goes away with the writer, and whatever is at `path` stays.
     pub fn create(path: &Path, about: &About) -> Result<Self, FileError> {
         let file = RecordingFile::begin(path)?;
-        let failed = |error: rusqlite::Error| FileError::Uncreatable {
-            path: path.to_owned(),
-            detail: error.to_string(),
-        };
+        let failed = |error: rusqlite::Error| FileError::creating(path, &error);
         let connection = connect(file.path()).map_err(failed)?;
         let pending = PendingRows::default();
         let mut writer = Self { connection, file, pending, stopped: false, committed: 0, older: None };

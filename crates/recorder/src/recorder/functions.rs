@@ -25,9 +25,10 @@ impl Recorder {
                     None
                 }
             });
+            let names = names.as_ref().or_else(|| self.kernel_names.as_ref().filter(|_| known.is_kernel()));
             let image = self.modules.image(number, pid, None);
             let generated = if is_generated { self.generated.as_slice() } else { &[] };
-            let sources = Sources { image, pages: Some(&self.pages), names: names.as_ref(), generated };
+            let sources = Sources { image, pages: Some(&self.pages), names, generated };
             collector.module(u32::try_from(index).unwrap_or(u32::MAX), &self.places, sources);
         }
         refusals.iter().for_each(|text| self.writer.remark(text));

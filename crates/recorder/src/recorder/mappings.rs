@@ -69,7 +69,7 @@ impl Recorder {
     }
 
     /// The files that a process has loaded, by address.
-    pub(super) fn spans(&mut self, pid: i32) -> Option<Rc<[AreaSpan]>> {
+    pub(crate) fn spans(&mut self, pid: i32) -> Option<Rc<[AreaSpan]>> {
         let process = self.population.processes.get_mut(&pid)?;
         if let Some(spans) = &process.spans {
             return Some(Rc::clone(spans));

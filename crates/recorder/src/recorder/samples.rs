@@ -47,11 +47,11 @@ impl Recorder {
             return;
         }
         // What is said of samples is said of the others.
-        let (unmapped, own) = (self.counts.unmapped, self.counts.own);
+        let counts = self.counts;
         if let Some((recorded, _)) = self.landed(sample, |operands| operands.pacing) {
             self.writer.burst_sample(recorded);
         }
-        (self.counts.unmapped, self.counts.own) = (unmapped, own);
+        self.counts = counts;
     }
 
     /// Where a sample of user code landed and the address of the chosen operand, its chain left out; and its instruction
@@ -148,6 +148,9 @@ impl Recorder {
         if let Some(known) = self.by_place.get(&(number, address)) {
             return *known;
         }
+        if self.by_place.len() >= self.most_places {
+            return self.crowded_place(pid);
+        }
         let operands = match self.generated.iter().find(|code| code.holds(address)) {
             Some(code) => self.operands.find_in(number, code.start, || Some(&code.bytes), address),
             // Finding functions takes time where files are large.
@@ -168,6 +171,19 @@ impl Recorder {
             operands: operands.unwrap_or_default(),
         };
         self.by_place.insert((number, address), known);
+        known
+    }
+
+    /// One for all beyond those that are kept.
+    fn crowded_place(&mut self, pid: i32) -> KnownSpace {
+        self.counts.crowded += 1;
+        let number = self.modules.crowd();
+        if let Some(known) = self.by_place.get(&(number, 0)) {
+            return *known;
+        }
+        let module = self.module(number, pid, None);
+        let known = KnownSpace { index: self.new_place(module, 0, true), operands: PlaceOperands::default() };
+        self.by_place.insert((number, 0), known);
         known
     }
 

@@ -39,7 +39,7 @@ impl RecordSession<'_> {
     }
 
     fn remarks(&mut self, ending: Ending, is_whole: bool) {
-        let RecordCounts { lost_loads, throttled, malformed, unmapped, samples, own, .. } =
+        let RecordCounts { lost_loads, throttled, malformed, unmapped, crowded, samples, own, .. } =
             self.recorder.counts;
         let mut say = |text: String| self.recorder.writer.remark(&text);
         if let Some(refusal) = &self.refusal {
@@ -62,6 +62,11 @@ impl RecordSession<'_> {
         }
         if unmapped > 0 {
             say(format!("{unmapped} of {samples} samples lie in memory that no record told of."));
+        }
+        if crowded > 0 {
+            say(format!(
+                "{crowded} of {samples} samples lie at more places than are kept: their code is not named."
+            ));
         }
         let share = 100.0 * own as f64 / (own + samples).max(1) as f64;
         if share >= 0.1 {

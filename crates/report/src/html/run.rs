@@ -119,7 +119,7 @@ pub fn run(page: &RunPage<'_>) -> String {
                     section("data-objects", "Data", data(page)),
                     section("threads", "Threads", [place("threads-table")]),
                 ])),
-                section("machine", "This machine", machine(page)),
+                section("machine", whose_machine(page), machine(page)),
                 trust::html(page),
             ])
             .end(),
@@ -171,6 +171,11 @@ fn data(page: &RunPage<'_>) -> Vec<Html> {
     }
 }
 
+/// The machine that was measured, as a heading.
+fn whose_machine(page: &RunPage<'_>) -> &'static str {
+    if page.import.is_some() { "Its machine" } else { "This machine" }
+}
+
 fn machine(page: &RunPage<'_>) -> Vec<Html> {
     let limits = &page.findings.limits;
     let levels = match (page.profile, &limits.levels) {
@@ -183,7 +188,7 @@ fn machine(page: &RunPage<'_>) -> Vec<Html> {
         KnownLimits::Missing(reason) => sentence("Bandwidth of the program's streams", reason),
     }];
     if let (None, KnownLimits::Missing(reason)) = (page.profile, &limits.levels) {
-        sentences.push(sentence("This machine's levels", reason));
+        sentences.push(sentence(&format!("{}'s levels", whose_machine(page)), reason));
     }
     sentences.extend(page.surroundings.and_then(surroundings::difference));
     sentences.extend(page.profile.into_iter().flat_map(|profile| profile.remarks.iter().cloned()));

@@ -1,6 +1,6 @@
 //! Where an imported recording comes from, and what each event says, below what a run says.
 
-use analysis::import::{EventFinding, ImportFindings};
+use analysis::import::{EventFinding, EventFunction, ImportFindings};
 use record::import::{EventUse, ImportFile, ImportMachine};
 
 use crate::layout::{
@@ -67,14 +67,17 @@ fn event_sentence(found: &EventFinding, top: usize, all: bool) -> String {
             sentence.push_str(&format!(", {} % {place}", of(part)));
         }
     }
-    if all || event.used_for != EventUse::Time {
-        let named = |of_function: &analysis::import::EventFunction| {
-            format!("{} {} %", visible(&of_function.name), of(of_function.samples))
-        };
-        let functions: Vec<String> = found.functions.iter().take(top).map(named).collect();
-        if !functions.is_empty() {
-            sentence.push_str(&format!("; most in {}", functions.join(", ")));
-        }
+    // Functions of the program stand above, beside their share of user time; those of the kernel nowhere else.
+    let shows_all = all || event.used_for != EventUse::Time;
+    let is_shown = |of_function: &&EventFunction| {
+        shows_all || (of_function.module == "[kernel]" && of_function.name != of_function.module)
+    };
+    let named =
+        |of_function: &EventFunction| format!("{} {} %", visible(&of_function.name), of(of_function.samples));
+    let functions: Vec<String> = found.functions.iter().filter(is_shown).take(top).map(named).collect();
+    if !functions.is_empty() {
+        let there = if shows_all { "most" } else { "there most" };
+        sentence.push_str(&format!("; {there} in {}", functions.join(", ")));
     }
     sentence + "."
 }
@@ -88,8 +91,31 @@ fn omission_sentence(import: &ImportFindings) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::import::EventFunction;
     use record::import::{ImportEvent, Omission};
+
+    #[test]
+    fn time_in_the_kernel_names_its_functions_where_they_are_known() {
+        let function = |name: &str, module: &str, samples| EventFunction {
+            name: name.to_owned(),
+            module: module.to_owned(),
+            samples,
+        };
+        let mut found = EventFinding {
+            event: ImportEvent {
+                name: "cycles".to_owned(),
+                used_for: EventUse::Time,
+                samples: 10,
+                in_kernel: 5,
+                in_guests: 0,
+                period: None,
+            },
+            functions: vec![function("clear_page", "[kernel]", 4), function("main", "/a", 5)],
+        };
+        let said = event_sentence(&found, 3, false);
+        assert_eq!(said, "cycles: 10 samples of time, 50 % in the kernel; there most in clear_page 40 %.");
+        found.functions[0].name = "[kernel]".to_owned();
+        assert_eq!(event_sentence(&found, 3, false), "cycles: 10 samples of time, 50 % in the kernel.");
+    }
 
     #[test]
     fn an_import_says_where_it_comes_from_and_that_nothing_was_tried() {

@@ -1,6 +1,6 @@
 //! How the numbers were obtained, and how far to trust them.
 
-use analysis::findings::{Estimated, Findings, KnownLimits};
+use analysis::findings::{Estimated, KnownLimits};
 
 use super::RunPage;
 use crate::{
@@ -25,13 +25,19 @@ const METHOD: [&str; 4] = [
     "Undecided is what the samples do not tell: code that could not be read, or too few samples in a block.",
 ];
 
+/// Instead of the first of them, where perf took the samples.
+const METHOD_OF_PERF: &str = "perf interrupted running threads by a clock or by counting what ticks as long as a core runs, and noted the instruction \
+     each stopped at. One sample stands for one period of user time, so every share is a share of samples.";
+
 pub(super) fn html(page: &RunPage<'_>) -> Html {
     let findings = page.findings;
-    let method = METHOD.map(|text| element("li").say(text).end());
+    let [own, rest @ ..] = METHOD;
+    let first = if page.import.is_some() { METHOD_OF_PERF } else { own };
+    let method = [first].into_iter().chain(rest).map(|text| element("li").say(text).end());
     let mut content = vec![
         element("ol").set("class", "method").with(method).end(),
         element("h3").say("What stands behind this report").end(),
-        facts(behind(findings).into_iter().chain(data(page)).chain(machine(page)).chain(probes(page))),
+        facts(behind(page).into_iter().chain(data(page)).chain(machine(page)).chain(probes(page))),
     ];
     if let Some(import) = page.import {
         content.push(element("h3").say("Imported").end());
@@ -52,11 +58,12 @@ pub(super) fn html(page: &RunPage<'_>) -> Html {
 
 /// What probes before and after it found, or why there are none.
 fn probes(page: &RunPage<'_>) -> Vec<(String, String)> {
-    let details = page.surroundings.map(surroundings::details);
+    let details = page.surroundings.filter(|_| page.import.is_none()).map(surroundings::details);
     details.into_iter().flatten().map(|(name, text)| (name.to_owned(), text)).collect()
 }
 
-fn behind(findings: &Findings) -> Vec<(String, String)> {
+fn behind(page: &RunPage<'_>) -> Vec<(String, String)> {
+    let findings = page.findings;
     let about = &findings.about;
     let lost = match &about.lost_samples {
         KnownLimits::Value(0) => "none".to_owned(),
@@ -91,7 +98,10 @@ fn behind(findings: &Findings) -> Vec<(String, String)> {
         3.min(pairs.len()),
         ("In user mode".to_owned(), crate::terminal::run::about(account.user_ns, running)),
     );
-    pairs.push(("Recorded by".to_owned(), format!("memwall {} on machine {}", about.memwall, about.machine)));
+    pairs.push(match page.import {
+        Some(_) => ("Imported by".to_owned(), format!("memwall {}", about.memwall)),
+        None => ("Recorded by".to_owned(), format!("memwall {} on machine {}", about.memwall, about.machine)),
+    });
     pairs
 }
 
@@ -105,7 +115,11 @@ fn data(page: &RunPage<'_>) -> Option<(String, String)> {
 
 fn machine(page: &RunPage<'_>) -> Vec<(String, String)> {
     let Some(profile) = page.profile else {
-        return vec![("Machine profile".to_owned(), "none: run memwall calibrate".to_owned())];
+        let why = match page.import {
+            Some(_) => "none: nobody measured the machine of the file",
+            None => "none: run memwall calibrate",
+        };
+        return vec![("Machine profile".to_owned(), why.to_owned())];
     };
     let mut pairs = vec![("Machine".to_owned(), machine_words(profile))];
     let mut made = match &profile.simulated {

@@ -50,8 +50,12 @@ fn interval(share: &TimeShare) -> String {
 /// The numbers behind it.
 fn tiles(findings: &Findings) -> Html {
     let verdict = &findings.verdict;
+    // Where nothing could be blamed there are no figures, only the sentence that says so.
+    let is_known = findings.overall.is_some_and(|split| split.undecided < 1.0);
     let with_range = |share: Option<TimeShare>, what: &str| {
-        share.map(|share| tile(&format!("{} %", percent_text(share.value)), what, &interval(&share)))
+        share
+            .filter(|_| is_known)
+            .map(|share| tile(&format!("{} %", percent_text(share.value)), what, &interval(&share)))
     };
     let elsewhere = verdict.largest.filter(|largest| !largest.is_memory());
     let elsewhere = elsewhere.and_then(|largest: ThreadActivity| {
@@ -59,7 +63,7 @@ fn tiles(findings: &Findings) -> Html {
     });
     let flagged = findings.timeline.intervals.iter().filter(|interval| interval.flagged).count();
     let intervals = findings.timeline.intervals.len();
-    let over_time = (intervals > 1).then(|| {
+    let over_time = (intervals > 1 && is_known).then(|| {
         let words = format!(
             "waiting on loads above {} % of their user time, {}",
             percent_text(findings.timeline.threshold),

@@ -78,7 +78,12 @@ fn thread_time(account: &Account, columns: usize) -> String {
 /// User, kernel and idle time, as far as known.
 pub fn sentence(account: &Account) -> String {
     let Estimated { running, waiting } = account.estimated;
-    let user = format!("Thread time: {} user", about(account.user_ns, running));
+    // No sample, and no account of the kernel either.
+    let is_known = account.user_ns > 0.0 || account.kernel_ns.value().is_some();
+    let user = match is_known {
+        true => format!("Thread time: {} user", about(account.user_ns, running)),
+        false => "Thread time: not known, no time was sampled".to_owned(),
+    };
     parts(account).into_iter().zip([running, waiting, waiting]).fold(
         user,
         |text, ((known, what), is_estimate)| match known {

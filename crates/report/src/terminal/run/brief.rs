@@ -90,7 +90,7 @@ fn rest(findings: &Findings, objects: Option<&Objects>, advice: usize, columns: 
     if let Some(data) = objects.and_then(hottest_object) {
         rows.push(("Data", object(data)));
     }
-    if findings.threads.len() > 1 {
+    if findings.threads.len() > 1 && findings.threads.iter().any(|thread| thread.user_share > 0.0) {
         rows.push(("Threads", threads(findings)));
     }
     rows.extend(over_time(findings, columns).map(|text| ("Over time", text)));
@@ -147,7 +147,8 @@ fn threads(findings: &Findings) -> String {
 /// A row of columns, high where loads are waited for.
 fn over_time(findings: &Findings, columns: usize) -> Option<String> {
     let intervals = &findings.timeline.intervals;
-    if intervals.len() < 2 || !findings.has_enough_samples() {
+    let is_known = intervals.iter().any(|interval| interval.loads.is_some());
+    if intervals.len() < 2 || !is_known || !findings.has_enough_samples() {
         return None;
     }
     let flagged = intervals.iter().filter(|interval| interval.flagged).count();

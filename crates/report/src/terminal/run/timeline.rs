@@ -33,7 +33,12 @@ pub fn text(timeline: &Timeline, columns: usize) -> String {
     );
     out += &wrap_in(if flagged > 0 { WARNING } else { QUIET }, "  ", &line, columns);
     if intervals.iter().any(|interval| interval.loads.is_none()) {
-        out += &wrap_in(QUIET, "  ", "A dot: nothing ran in user mode there.", columns);
+        out += &wrap_in(
+            QUIET,
+            "  ",
+            "A dot: nothing ran in user mode there, or none of it could be read.",
+            columns,
+        );
     }
     out + &numbers(intervals, columns)
 }
