@@ -132,17 +132,20 @@ mod tests {
         assert_eq!(so_far.words(), None);
         let share = |value: f64| TimeShare { value, low: value - 0.1, high: value + 0.1 };
         so_far.add(100.0, &share(0.2), [("setup", 0.15)].into_iter());
-        assert_eq!(so_far.words().unwrap(), "so far 20 % (10 to 30) waits for memory, most of it in setup");
+        assert_eq!(
+            so_far.words().expect("a moment"),
+            "so far 20 % (10 to 30) waits for memory, most of it in setup"
+        );
         so_far.add(
             300.0,
             &share(0.8),
             [("setup", 0.0), ("std::find<int*, long>(int*, int*)", 0.7)].into_iter(),
         );
         assert_eq!(
-            so_far.words().unwrap(),
+            so_far.words().expect("a moment"),
             "so far 65 % (55 to 75) waits for memory, most of it in std::find<int*, long>(…)"
         );
         so_far.add(100_000.0, &share(0.11), std::iter::empty());
-        assert!(!so_far.words().unwrap().contains("most of it"), "no function has half of it now");
+        assert!(!so_far.words().expect("a moment").contains("most of it"), "no function has half of it now");
     }
 }

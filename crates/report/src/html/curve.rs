@@ -185,17 +185,22 @@ fn upright(guide: &Guide, scales: &Scales) -> Option<Html> {
     ]))
 }
 
-/// A level line over its part of what is drawn, its name at its left end.
+/// A level line over its part of what is drawn, with its name: above it from its left end on, below it where names of
+/// guides are, up to its right end where it would leave the drawing.
 fn level(limit: &LimitLine, (first, last): (f64, f64), scales: &Scales) -> Option<Html> {
+    /// Of a letter, on a phone.
+    const LETTER: f64 = 10.0;
     let (left, y) = scales.at(limit.from.max(first), limit.y)?;
     let (right, _) = scales.at(limit.to.min(last), limit.y)?;
     let line = element("line").set("class", "limit").set("x1", rounded(left)).set("x2", rounded(right));
-    let name =
-        element("text").set("class", "limit-name").set("x", rounded(left + 3.0)).set("y", rounded(y - 4.0));
     let whole = element("title").say(&limit.name).end();
+    let fits = left + LETTER * limit.name.chars().count() as f64 <= WIDTH;
+    let (x, anchor) = if fits { (left + 3.0, "start") } else { (right, "end") };
+    let under = if y < TOP + 16.0 { 15.0 } else { -5.0 };
+    let name = element("text").set("class", "limit-name").set("x", rounded(x)).set("y", rounded(y + under));
     Some(Html::all([
         line.set("y1", rounded(y)).set("y2", rounded(y)).with([whole]).end(),
-        name.set("text-anchor", "start").say(&limit.name).end(),
+        name.set("text-anchor", anchor).say(&limit.name).end(),
     ]))
 }
 
@@ -295,6 +300,16 @@ mod tests {
         let line = text.split("class=\"limit\"").nth(1).expect("a line");
         assert!(line.starts_with(" x1=\"64.0\" x2=\"204.0\""), "{line}");
         assert!(text.contains(">50</text>"), "the axis reaches the limit: {text}");
+        // A name that would leave the drawing ends where its line does.
+        let mut long = curves(&[(4096.0, 1.0), (65536.0, 20.0)]);
+        long.limits = vec![LimitLine {
+            from: 60_000.0,
+            to: f64::INFINITY,
+            y: 9.0,
+            name: "memory copy 23 GB/s".to_owned(),
+        }];
+        let drawn = long.figure().expect("a curve");
+        assert!(drawn.as_str().contains("class=\"limit-name\" x=\"624.0\""), "{}", drawn.as_str());
     }
 
     #[test]

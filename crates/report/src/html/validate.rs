@@ -76,8 +76,10 @@ pub fn validate(validation: &Validation) -> String {
 fn summary(validation: &Validation) -> Vec<Html> {
     let of = |word: &'static str| validation.indicators.iter().filter(move |one| one.trust.word() == word);
     let tile = |word: &'static str, class: &str, means: &str| {
-        let figure =
-            element("span").set("class", format!("figure {class}")).say(of(word).count().to_string()).end();
+        let count = of(word).count();
+        // None is nothing to be warned of.
+        let class = if count > 0 { format!("figure {class}") } else { "figure".to_owned() };
+        let figure = element("span").set("class", class).say(count.to_string()).end();
         let parts = [("what", word), ("more", means)];
         let parts = parts.map(|(class, text)| element("span").set("class", class).say(text).end());
         element("li").with([figure]).with(parts).end()
