@@ -83,6 +83,16 @@ impl Reading {
         })
     }
 
+    /// Of a sample at this place: the part that waits for memory.
+    pub fn memory_share(&self, place: PlaceId) -> f64 {
+        let parts = self.parts.get(place.index()).into_iter().flatten();
+        let of_memory = |parts: &SampleActivities| -> f32 {
+            let activities = ThreadActivity::ALL.iter().zip(parts);
+            activities.filter(|(activity, _)| activity.is_memory()).map(|(_, part)| *part).sum()
+        };
+        parts.map(|(_, parts)| f64::from(of_memory(parts))).sum()
+    }
+
     /// The `most` functions with most samples instruction by instruction, as far as their code is known.
     pub fn listing(&self, run: &Run, most: usize) -> Vec<AnnotatedFunction> {
         listing::functions(run, &self.findings, &self.tally, most)

@@ -22,7 +22,8 @@ const RUNTIMES: [Runtime; 4] = [
     Runtime {
         beginnings: &["python", "pypy"],
         name: "Python",
-        how: "'python3 -X perf' (3.12 and later)",
+        // Its trampolines stand in call chains only, which end at code without frame pointers.
+        how: "'memwall run --call-graph python3 -X perf' (3.12 and later, built with frame pointers)",
         interpreter: Some("_PyEval_EvalFrameDefault"),
     },
     Runtime { beginnings: &["node"], name: "Node", how: "'node --perf-basic-prof'", interpreter: None },
@@ -63,7 +64,7 @@ pub(crate) fn note(run: &Run, findings: &Findings) -> Option<String> {
             unnamed * 100.0
         )),
         () if interpreted >= WORTH_A_NOTE => Some(format!(
-            "{:.0} % of user time is in {name}'s interpreter, whatever it interprets: {how} names the program's own functions.",
+            "{:.0} % of user time is in {name}'s interpreter, whatever it interprets: {how} names the program's own functions in call chains.",
             interpreted * 100.0
         )),
         () => None,

@@ -29,6 +29,11 @@ pub enum LibpfmError {
     /// There is no such library, or it is not what its name says.
     #[error("libpfm.so.4 was not asked: {0}; installing libpfm4 gives more names")]
     Absent(String),
+    /// A static program has no loader that would fit the C library of the file.
+    #[error(
+        "libpfm.so.4 was not asked: this memwall is linked statically; one made by 'cargo install' asks it"
+    )]
+    Static,
     /// It does not know the name.
     #[error("libpfm does not know '{name}': {reason}")]
     Unknown {
@@ -171,6 +176,9 @@ fn library() -> Result<&'static Mutex<Library>, LibpfmError> {
 }
 
 fn open() -> Result<Library, LibpfmError> {
+    if cfg!(target_feature = "crt-static") {
+        return Err(LibpfmError::Static);
+    }
     // SAFETY: a name that ends in a zero byte; the library's constructors do nothing to this program.
     let handle = unsafe { libc::dlopen(FILE.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     if handle.is_null() {

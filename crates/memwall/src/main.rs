@@ -7,6 +7,7 @@ mod failure;
 mod forms;
 mod harmless;
 mod interrupt;
+mod live;
 mod output;
 mod progress;
 mod ranks;

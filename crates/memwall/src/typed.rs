@@ -31,8 +31,8 @@ const WORDS_OF_PEERS: [(&str, &str); 9] = [
     ),
     (
         "flamegraph",
-        "'memwall record --call-graph ./app', then 'memwall report --folded - | flamegraph.pl > app.svg', or 'memwall \
-         report --firefox app.json' for profiler.firefox.com",
+        "'memwall run --call-graph --html app.html ./app' draws one; of a recording, 'memwall report --folded - | \
+         flamegraph.pl > app.svg', or 'memwall report --firefox app.json' for profiler.firefox.com",
     ),
     ("script", "'memwall report --json' is for scripts"),
     ("mem", "'memwall run --precise ./app' samples loads with their latency where the processor can"),
@@ -56,7 +56,15 @@ const CHOOSES_MACHINE: [&str; 3] = ["on", "model_file", "prefetchers"];
 
 /// All commands. Options that a command refuses are known to it, to be refused with a reason, and not listed.
 pub fn command() -> clap::Command {
-    let mut command = Cli::command();
+    listing_what_it_takes(Cli::command())
+}
+
+/// The same for man pages: a page for each way to ask for help would say nothing.
+pub fn documented() -> clap::Command {
+    listing_what_it_takes(Cli::command().disable_help_subcommand(true))
+}
+
+fn listing_what_it_takes(mut command: clap::Command) -> clap::Command {
     command.build();
     for name in WITHOUT_MACHINE {
         if let Some(found) = command.find_subcommand_mut(name) {

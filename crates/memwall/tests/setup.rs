@@ -18,6 +18,10 @@ fn man_pages_and_completions_are_put_where_they_are_looked_for() {
     };
     assert!(read("share/man/man1/memwall.1").contains(".TH memwall 1"));
     assert!(read("share/man/man1/memwall-run.1").contains("relief"));
+    let pages = fs::read_dir(folder.path().join("share/man/man1")).expect("pages");
+    let names: Vec<_> =
+        pages.map(|page| page.expect("a page").file_name().into_string().expect("a name")).collect();
+    assert!(names.len() > 20 && names.iter().all(|name| !name.starts_with("memwall-help")), "{names:?}");
     assert!(read("share/bash-completion/completions/memwall.bash").contains("--call-graph"));
     assert!(read("share/zsh/site-functions/_memwall").contains("#compdef memwall"));
     assert!(read("share/fish/vendor_completions.d/memwall.fish").contains("complete -c memwall"));

@@ -126,3 +126,22 @@ fn a_long_recording_tells_how_long_it_has_gone_on_and_a_short_one_nothing() {
     assert!(last < report && seen.contains("\r\u{1b}[2K\r"), "{seen:?}");
     assert!(!on_a_terminal(&["run", "true"]).contains("memwall: recording"));
 }
+
+#[test]
+fn a_long_recording_tells_what_it_has_come_to_so_far() {
+    if !prerequisites::needs("sh") {
+        return;
+    }
+    if !sampling_is_possible() {
+        return prerequisites::skip(prerequisites::PERF_EVENT, "nothing can be sampled");
+    }
+    // Busy for long enough that a second moment is looked at on a busy machine.
+    let busy = "end=$(($(date +%s) + 7)); while [ $(date +%s) -lt $end ]; do for i in 1 2 3 4 5 6 7 8 9; do :; done; done";
+    let seen = on_a_terminal(&["run", "sh", "-c", busy]);
+    assert!(seen.contains(" s: so far ") && seen.contains("waits for memory"), "{seen:?}");
+}
+
+fn sampling_is_possible() -> bool {
+    let output = memwall(&["run", "--need-samples", "true"]);
+    output.status.success()
+}

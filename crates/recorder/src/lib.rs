@@ -259,6 +259,9 @@ pub fn record(
 pub struct Watchers<'k> {
     /// Looks at the samples.
     pub onlooker: Option<&'k mut dyn Onlooker>,
+    /// Is shown some of the samples every two seconds, or less often where finding them takes more than a hundredth of
+    /// that time. Must not take long.
+    pub viewer: Option<&'k mut dyn FnMut(SampledMoment)>,
     /// Hears about once a second how long it has gone on. Must not take long.
     pub clock: Option<&'k mut dyn FnMut(Duration)>,
 }

@@ -19,6 +19,7 @@ use crate::{code_store::Collector, recorder::Recorder};
 pub type CopiesOfProgram = Arc<Mutex<HashSet<i32>>>;
 
 /// The samples of about a second, while the program runs.
+#[derive(Clone)]
 pub struct SampledMoment {
     /// As a recording of that second alone would be read. Ids are those of the whole recording.
     pub run: Run,
@@ -40,7 +41,10 @@ pub trait Onlooker {
     fn finish(&mut self) -> ReliefRecord;
 }
 
-/// What is kept for an onlooker.
+/// A viewer is shown no more samples than these at a time: they are enough to see what goes on.
+const MOST_VIEWED: usize = 8192;
+
+/// What is kept for an onlooker or a viewer.
 #[derive(Default)]
 pub(crate) struct RecentSamples {
     samples: Samples,
@@ -63,6 +67,14 @@ impl Recorder {
     pub(crate) fn be_watched(&mut self, copies: CopiesOfProgram) {
         self.recent = Some(RecentSamples::default());
         self.copies = Some(copies);
+    }
+
+    /// From now on some samples are kept for a viewer.
+    pub(crate) fn be_viewed(&mut self) {
+        if self.recent.is_none() {
+            self.recent = Some(RecentSamples::default());
+            self.most_recent = MOST_VIEWED;
+        }
     }
 
     /// What was sampled since the last time; none if nothing was.
@@ -153,7 +165,9 @@ impl Recorder {
         let PlaceId(index) = sample.place;
         let Some(place) = self.places.get(index as usize) else { return };
         let (module, bias) = (place.module, ip.wrapping_sub(place.address));
-        if let Some(recent) = &mut self.recent {
+        if let Some(recent) =
+            self.recent.as_mut().filter(|recent| recent.samples.place.len() < self.most_recent)
+        {
             recent.add(sample, pid, module, bias);
         }
     }

@@ -74,6 +74,8 @@ pub(super) struct Recorder {
     pub counts: RecordCounts,
     /// Samples that an onlooker has not seen yet, if there is one.
     pub recent: Option<RecentSamples>,
+    /// So many of them are kept at most.
+    pub most_recent: usize,
     /// Processes of which nothing is recorded.
     pub copies: Option<CopiesOfProgram>,
     /// When the first process ended.
@@ -145,6 +147,7 @@ impl Recorder {
             heap: None,
             counts: RecordCounts::default(),
             recent: None,
+            most_recent: usize::MAX,
             copies: None,
             root_ended_ns: None,
             nameless: HashMap::new(),

@@ -29,7 +29,8 @@ use rustix::{
 };
 
 use super::{
-    OnRefusal, Onlooker, RecordError, RecordOutcome, RecordRequest, RecordTarget, RecordTrouble, Watchers,
+    OnRefusal, Onlooker, RecordError, RecordOutcome, RecordRequest, RecordTarget, RecordTrouble,
+    SampledMoment, Watchers,
     bursts::Bursts,
     heap::{Barrier, Heap, barrier},
     loads, procfs,
@@ -57,6 +58,10 @@ const LONGEST_CHAIN: u16 = 48;
 /// How often an onlooker is shown what was sampled.
 const SHOW_EVERY: Duration = Duration::from_secs(1);
 
+/// How often a viewer is shown some samples, and the part of the time that finding them may take.
+const VIEW_EVERY: Duration = Duration::from_secs(2);
+const VIEW_PART: u32 = 100;
+
 /// How often we ask whether an address space is due to be looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
@@ -75,6 +80,10 @@ enum SessionInstrument<'k> {
 struct RecordSession<'k> {
     /// Looks at the samples while the program runs.
     onlooker: Option<&'k mut dyn Onlooker>,
+    /// Is shown some of the samples.
+    viewer: Option<&'k mut dyn FnMut(SampledMoment)>,
+    /// Not before this.
+    next_view: Instant,
     /// Hears how long it has run.
     clock: Option<&'k mut dyn FnMut(Duration)>,
     instrument: SessionInstrument<'k>,
@@ -128,9 +137,13 @@ pub(super) fn record<'k>(
         RecordTarget::Attach(pid) => begin.attach(*pid, signals)?,
     };
     session.clock = watchers.clock;
+    session.viewer = watchers.viewer;
     if let Some(onlooker) = watchers.onlooker {
         session.recorder.be_watched(onlooker.copies());
         session.onlooker = Some(onlooker);
+    }
+    if session.viewer.is_some() {
+        session.recorder.be_viewed();
     }
     session.run()
 }
@@ -289,6 +302,8 @@ impl<'k> Begin<'_, 'k> {
         let process = Pid::from_raw(pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         RecordSession {
             onlooker: None,
+            viewer: None,
+            next_view: Instant::now() + VIEW_EVERY,
             clock: None,
             instrument,
             loads: Vec::new(),

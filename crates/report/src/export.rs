@@ -16,14 +16,18 @@ use record::{
 };
 
 /// The places of a sample's call chain, the outermost caller first; the sampled place alone if it has none.
-fn outside_in<'a>(run: &'a Run, place: &'a PlaceId, stack: Option<u32>) -> impl Iterator<Item = &'a Place> {
+pub(crate) fn outside_in<'a>(
+    run: &'a Run,
+    place: &'a PlaceId,
+    stack: Option<u32>,
+) -> impl Iterator<Item = &'a Place> {
     let chain = stack.and_then(|stack| run.stacks.get(stack as usize)).filter(|chain| !chain.is_empty());
     let places = chain.map_or(std::slice::from_ref(place), Vec::as_slice);
     places.iter().rev().filter_map(|place| run.place(*place))
 }
 
 /// The function of a place, or as much as is known of it.
-fn name_of(run: &Run, place: &Place) -> String {
+pub(crate) fn name_of(run: &Run, place: &Place) -> String {
     match place.function.and_then(|id| run.function(id)) {
         Some(function) => function.name.clone(),
         None => {
@@ -35,6 +39,6 @@ fn name_of(run: &Run, place: &Place) -> String {
 }
 
 /// The call chain of each sample, if they have any.
-fn stack_of(run: &Run, sample: usize) -> Option<u32> {
+pub(crate) fn stack_of(run: &Run, sample: usize) -> Option<u32> {
     run.samples.stack.get(sample).copied().flatten()
 }

@@ -11,15 +11,16 @@ mod frame;
 mod hierarchy;
 mod markup;
 mod profile;
+mod pyramid;
 mod run;
 mod squeeze;
 mod tables;
 mod validate;
 
 pub use aggregate::{Aggregate, AggregateRow, MOST_CELLS, MOST_INTERVALS, MOST_ROWS, Track, Tracks};
-pub use bench::bench;
+pub use bench::{BenchMachine, bench};
 pub use compare::compare;
 pub use profile::profile;
-pub use run::{RunPage, SourceFinder, SourceReading, SourceText, recording, run};
+pub use run::{CallNode, CallTree, RunPage, SourceFinder, SourceReading, SourceText, recording, run};
 pub use squeeze::squeeze;
 pub use validate::validate;

@@ -11,8 +11,11 @@ use host::{
 };
 use indicatif::ProgressBar;
 use kernels::{Kernel, PagePolicy};
-use machine::{Bytes, CpuSet, Source, Topology, Width};
+use machine::{Bytes, CpuSet, Source, Topology, Width, profile::Fingerprint};
+use record::bench::Bench;
+use report::html::BenchMachine;
 
+use super::recording::profile_of;
 use crate::{
     failure::Failure,
     forms::{Forms, Page, Rows, Screen},
@@ -115,12 +118,24 @@ pub fn run(args: &BenchArgs, machine: &Target) -> Result<(), Failure> {
     if bench.points.is_empty() {
         return Err(Failure::Measurement("stopped before the first size was measured".to_owned()));
     }
-    let has_page = args.page.give(|| report::html::bench(&bench))?;
+    let has_page = args.page.give(|| page(&bench, machine, &topology))?;
     let has_rows = args.rows.give(|| report::terminal::bench::csv(&bench))?;
     // Rows or a page are asked for instead of a text.
     let screen = if has_rows || has_page { Screen::None } else { Screen::Out };
     let is_terminal = std::io::stdout().is_terminal();
     args.forms.give(screen, &bench, |columns| report::terminal::bench::text(&bench, columns, is_terminal))
+}
+
+/// For a browser, with what is known of the machine drawn in.
+fn page(bench: &Bench, machine: &Target, topology: &Topology) -> String {
+    let fingerprint = match machine {
+        Target::Native => Fingerprint::with_topology(topology, &Source::live()),
+        Target::Simulated(model) => Fingerprint::of_model(model),
+    };
+    let profile = profile_of(&fingerprint);
+    let sizes = topology.data_caches_of(0);
+    let claimed = sizes.iter().filter_map(|cache| cache.size).max_by_key(|size| size.0);
+    report::html::bench(bench, &BenchMachine { profile: profile.as_ref(), claimed })
 }
 
 /// As asked; by default what is usual here, or what shows every level of a simulated machine.

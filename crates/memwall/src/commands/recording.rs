@@ -4,6 +4,7 @@ use std::{
     ffi::OsString,
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
+    sync::PoisonError,
     time::Duration,
 };
 
@@ -19,12 +20,14 @@ use record::{
 };
 use recorder::{
     OnRefusal, PassingFolder, PassingUse, ProgramOutput, RecordError, RecordOutcome, RecordRequest,
-    RecordTarget, RecordTrouble, Watchers,
+    RecordTarget, RecordTrouble, SampledMoment, Watchers,
 };
 use report::{json::RunDocument, terminal::run::Detail};
 
 use super::probing::Probing;
-use crate::{failure::Failure, output, relieving::Relieving, source_files::Readable, trust};
+use crate::{
+    failure::Failure, live::LiveVerdict, output, relieving::Relieving, source_files::Readable, trust,
+};
 
 /// The recording that `record` writes and `report` reads if none is named.
 pub const DEFAULT: &str = "memwall.sqlite";
@@ -124,20 +127,27 @@ impl Recording {
         output::say(&format!("recording process {pid} ({name}) {end}; the process itself goes on"));
     }
 
-    /// Tells on a terminal how long it has gone on.
-    fn clock(&self) -> Option<impl FnMut(Duration) + use<>> {
-        if !self.is_told || !output::has_status() {
-            return None;
-        }
-        let (pid, seconds) = (self.pid, self.seconds);
-        Some(move |elapsed: Duration| {
+    /// Whether a person watches a terminal.
+    fn is_watched(&self) -> bool {
+        self.is_told && output::has_status()
+    }
+
+    /// Tells on a terminal how long it has gone on, and what it has come to so far.
+    fn clock(&self, verdict: &LiveVerdict) -> impl FnMut(Duration) + use<> {
+        let (pid, seconds, verdict) = (self.pid, self.seconds, verdict.words());
+        move |elapsed: Duration| {
             if elapsed < PATIENCE {
                 return;
             }
             let whom = pid.map(|pid| format!(" process {pid}")).unwrap_or_default();
             let of = seconds.map(|seconds| format!(" of {:.0}", seconds.as_secs_f64())).unwrap_or_default();
-            output::status(Some(&format!("memwall: recording{whom}, {:.0}{of} s", elapsed.as_secs_f64())));
-        })
+            let found = verdict.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let found = found.map(|words| format!(": {words}")).unwrap_or_default();
+            output::status(Some(&format!(
+                "memwall: recording{whom}, {:.0}{of} s{found}",
+                elapsed.as_secs_f64()
+            )));
+        }
     }
 
     /// The program with its arguments; nothing if a process is attached to.
@@ -175,11 +185,14 @@ impl Recording {
             skid_instructions,
             ..RecordRequest::new(target, output)
         };
+        let verdict = self.is_watched().then(|| LiveVerdict::begin(profile.clone()));
         let mut onlooker = relieving.then(|| Relieving::begin(profile));
         self.tell_whom();
-        let mut clock = self.clock();
+        let mut clock = verdict.as_ref().map(|verdict| self.clock(verdict));
+        let mut viewer = verdict.as_ref().map(|verdict| |moment| verdict.look(moment));
         let watchers = Watchers {
             onlooker: onlooker.as_mut().map(|onlooker| onlooker as &mut dyn recorder::Onlooker),
+            viewer: viewer.as_mut().map(|viewer| viewer as &mut dyn FnMut(SampledMoment)),
             clock: clock.as_mut().map(|clock| clock as &mut dyn FnMut(Duration)),
         };
         let outcome = recorder::record_watched(&request, &pmu::Live, &source, watchers);
@@ -271,7 +284,7 @@ pub fn reading_of(mut run: Run) -> ReadRecording {
 }
 
 /// The profile of the very machine of a recording; none if there is none, or it cannot be read.
-fn profile_of(fingerprint: &Fingerprint) -> Option<Profile> {
+pub fn profile_of(fingerprint: &Fingerprint) -> Option<Profile> {
     match Store::of_user().ok()?.find(fingerprint) {
         Ok(StoredProfile::Same(profile)) => Some(*profile),
         _ => None,

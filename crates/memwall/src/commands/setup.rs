@@ -45,7 +45,7 @@ pub fn run(args: &SetupArgs) -> Result<(), Failure> {
         move |error: std::io::Error| Failure::Measurement(format!("cannot write below {folder}: {error}"))
     };
     let man = folder(&prefix, MAN)?;
-    clap_mangen::generate_to(typed::command(), &man).map_err(failed(&man))?;
+    clap_mangen::generate_to(typed::documented(), &man).map_err(failed(&man))?;
     for (shell, place) in SHELLS {
         let place = folder(&prefix, place)?;
         let mut command = typed::command();

@@ -64,14 +64,28 @@ pub fn whole(name: &str, documents: &[Value]) -> Value {
         schema.extend(found);
     }
     schema["properties"]["schema"] = json!({ "const": name });
+    describe(name, &mut schema);
     schema
+}
+
+/// Says of each field of a document what it is.
+fn describe(name: &str, schema: &mut Value) {
+    let texts: BTreeMap<String, BTreeMap<String, String>> =
+        toml::from_str(include_str!("descriptions.toml")).expect("descriptions");
+    for (field, property) in schema["properties"].as_object_mut().into_iter().flatten() {
+        if field != "schema" {
+            let text = texts.get(name).and_then(|texts| texts.get(field));
+            let text = text.unwrap_or_else(|| panic!("descriptions.toml says nothing of {field} of {name}"));
+            property["description"] = json!(text);
+        }
+    }
 }
 
 /// The same without what is below the first level, for documents that depend on the machine.
 fn outline(mut schema: Value) -> Value {
     for (name, property) in schema["properties"].as_object_mut().into_iter().flatten() {
         if let Some(property) = property.as_object_mut().filter(|_| name != "schema") {
-            property.retain(|key, _| key == "type");
+            property.retain(|key, _| key == "type" || key == "description");
         }
     }
     schema

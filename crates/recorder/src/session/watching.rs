@@ -123,11 +123,27 @@ impl RecordSession<'_> {
         }
     }
 
-    /// Shows the onlooker what was sampled lately, if there is one.
+    /// Shows onlooker and viewer what was sampled lately, if they are there.
     fn show(&mut self) {
-        let Some(onlooker) = self.onlooker.as_deref_mut() else { return };
-        if let Some(moment) = self.recorder.moment(&self.about, self.pid, now_ns()) {
-            onlooker.look(moment);
+        let began = Instant::now();
+        let is_viewed = self.viewer.is_some() && began >= self.next_view;
+        if self.onlooker.is_none() && !is_viewed {
+            return;
+        }
+        let moment = self.recorder.moment(&self.about, self.pid, now_ns());
+        let viewer = self.viewer.as_deref_mut().filter(|_| is_viewed);
+        if is_viewed {
+            self.next_view = Instant::now() + VIEW_EVERY.max(began.elapsed() * VIEW_PART);
+        }
+        let Some(moment) = moment else { return };
+        match (self.onlooker.as_deref_mut(), viewer) {
+            (Some(onlooker), Some(viewer)) => {
+                viewer(moment.clone());
+                onlooker.look(moment);
+            }
+            (Some(onlooker), None) => onlooker.look(moment),
+            (None, Some(viewer)) => viewer(moment),
+            (None, None) => {}
         }
     }
 

@@ -1,9 +1,14 @@
 //! The page of timed known work.
 
+use machine::{
+    Bytes, Profile,
+    profile::{Bandwidths, Estimate, LevelName, ProfileLevel},
+    units::{gb_per_s, nanos},
+};
 use record::bench::{Bench, Point};
 
 use super::{
-    curve::{Curve, Curves, Spot},
+    curve::{Curve, Curves, LimitLine, Spot},
     frame::PageFrame,
     markup::{Html, list, paragraph, section},
     profile::Sheet,
@@ -11,20 +16,57 @@ use super::{
 };
 use crate::{
     layout::conditions::{believable_hz, gigahertz},
-    layout::plot::{Axis, PlottedQuantity, Scale},
+    layout::plot::{Axis, Guide, PlottedQuantity, Scale},
     layout::prose::{counted, dotted},
     terminal::bench::{cycles, ended_by, is_chain, notes::notes},
+    terminal::run::limits::name,
 };
 
 /// A largest over a smallest value above this calls for a logarithmic axis.
 const WIDE_RANGE: f64 = 8.0;
 
+/// What is known of the machine that it ran on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BenchMachine<'a> {
+    /// Its profile, if it was calibrated.
+    pub profile: Option<&'a Profile>,
+    /// What its caches claim to hold, all that one core reaches together; for want of a profile.
+    pub claimed: Option<Bytes>,
+}
+
+impl BenchMachine<'_> {
+    /// Caches and memory with what `threads` of them hold together.
+    fn levels(&self, threads: usize) -> Vec<(&ProfileLevel, Option<Estimate>)> {
+        let together = |level: &ProfileLevel| {
+            let each = level.usable?;
+            let caches = level.shared_by.filter(|by| *by > 0).map_or(1, |by| threads.div_ceil(by)) as f64;
+            let [value, low, high] = [each.value, each.low, each.high].map(|bytes| bytes * caches);
+            Some(Estimate { value, low, high, ..each })
+        };
+        let levels = self.profile.map_or(&[][..], |profile| &profile.levels);
+        levels.iter().map(|level| (level, together(level))).collect()
+    }
+
+    /// No cache holds data sets above this; none if that is not known.
+    fn held_by_none(&self, threads: usize) -> Option<f64> {
+        let is_cache =
+            |level: &&(&ProfileLevel, Option<Estimate>)| matches!(level.0.name, LevelName::Cache(_));
+        let levels = self.levels(threads);
+        let last = levels.iter().rfind(is_cache).and_then(|(_, held)| *held);
+        last.map(|held| held.high.max(held.value))
+            .or(self.claimed.map(|bytes| (bytes.0 * threads as u64) as f64))
+    }
+}
+
 /// The page of a sweep, as one file.
-pub fn bench(bench: &Bench) -> String {
-    let curve = match is_chain(bench) {
+pub fn bench(bench: &Bench, machine: &BenchMachine<'_>) -> String {
+    let mut curve = match is_chain(bench) {
         true => latency(bench),
-        false => bandwidth(bench),
+        false => bandwidth(bench, machine),
     };
+    curve.guides = guides(bench, machine);
+    curve.limits = limits(bench, machine);
+    let has_limits = !curve.limits.is_empty();
     let curve = curve.figure().unwrap_or_else(|| match bench.points.len() {
         0 => paragraph("quiet", "Nothing was measured."),
         n => paragraph("quiet", &format!("{} measured: too few for a curve.", counted(n, "size"))),
@@ -35,10 +77,11 @@ pub fn bench(bench: &Bench) -> String {
             format!("Interrupted: {} measured, the rest was not.", counted(bench.points.len(), "size"));
         said.push(paragraph("warning", &text));
     }
-    let notes: Vec<String> = match bench.points.is_empty() {
+    let mut notes: Vec<String> = match bench.points.is_empty() {
         true => Vec::new(),
         false => notes(bench, &[]).into_iter().map(|(_, note)| note).collect(),
     };
+    notes.push(drawn_in(machine, has_limits).to_owned());
     let body = Html::all([
         section(
             "curve",
@@ -54,9 +97,72 @@ pub fn bench(bench: &Bench) -> String {
         subtitle: vec![bench.summary.clone(), subtitle(bench)],
         contents: vec![("curve", "Curve"), ("numbers", "Numbers"), ("trust", "Trust")],
         body,
-        data: Sheet { page: "sheet", tables: vec![table(bench)] },
+        data: Sheet { page: "sheet", tables: vec![table(bench, machine)] },
     };
     page.render()
+}
+
+fn drawn_in(machine: &BenchMachine<'_>, has_limits: bool) -> &'static str {
+    match (machine.profile, has_limits) {
+        (None, _) => {
+            "the machine was not calibrated: 'memwall calibrate' would draw its levels and limits into the curve"
+        }
+        (Some(_), true) => {
+            "dotted: capacities that were measured; dashed: what calibration measured at each level"
+        }
+        (Some(_), false) => {
+            "dotted: capacities that were measured; limits are known for one core and for all cores only, and this ran on others"
+        }
+    }
+}
+
+fn guides(bench: &Bench, machine: &BenchMachine<'_>) -> Vec<Guide> {
+    let levels = machine.levels(bench.cpus.len());
+    let guide = |(level, held): &(&ProfileLevel, Option<Estimate>)| {
+        Some(Guide { x: held.as_ref()?.value, name: name(&level.name) })
+    };
+    levels.iter().filter_map(guide).collect()
+}
+
+/// What each level gave when it was calibrated, over the sizes that live there.
+fn limits(bench: &Bench, machine: &BenchMachine<'_>) -> Vec<LimitLine> {
+    let Some(profile) = machine.profile else { return Vec::new() };
+    let threads = bench.cpus.len();
+    let mut from = 0.0;
+    let mut lines = Vec::new();
+    for (level, held) in machine.levels(threads) {
+        let to = held.map_or(f64::INFINITY, |held| held.value);
+        let is_far = matches!(level.name, LevelName::Memory { local: false, .. });
+        let limit = limit(bench, level, threads, profile.cpus.len()).filter(|_| !is_far);
+        lines.extend(limit.map(|(y, words)| LimitLine {
+            from,
+            to,
+            y,
+            name: format!("{} {words}", name(&level.name)),
+        }));
+        from = if to.is_finite() { to } else { from };
+    }
+    lines
+}
+
+/// The height of one level's limit and its words.
+fn limit(bench: &Bench, level: &ProfileLevel, threads: usize, cores: usize) -> Option<(f64, String)> {
+    if is_chain(bench) {
+        let latency = level.latency_ns?.value;
+        return Some((latency, nanos(latency)));
+    }
+    let Bandwidths { load, store, copy } = match threads {
+        1 => level.one_core,
+        threads if threads == cores => level.all_cores,
+        _ => return None,
+    };
+    let (what, rate) = match bench.kernel.as_str() {
+        "load" => ("load", load),
+        "store" => ("store", store),
+        _ => ("copy", copy),
+    };
+    let rate = rate?.value;
+    Some((rate / 1e9, format!("{what} {}", gb_per_s(rate))))
 }
 
 fn subtitle(bench: &Bench) -> String {
@@ -91,6 +197,7 @@ fn curves(title: &str, quantity: PlottedQuantity, curves: Vec<Curve>) -> Curves 
         y: Axis { quantity, scale },
         curves,
         guides: Vec::new(),
+        limits: Vec::new(),
     }
 }
 
@@ -112,21 +219,24 @@ fn latency(bench: &Bench) -> Curves {
     curves("Latency, ns", PlottedQuantity::Nanos, vec![curve])
 }
 
-fn bandwidth(bench: &Bench) -> Curves {
+fn bandwidth(bench: &Bench, machine: &BenchMachine<'_>) -> Curves {
     let rate = |bytes: f64, time: f64| (bytes > 0.0 && time > 0.0).then(|| bytes / time);
     let program = spots(bench, |point, time| rate(point.work.program_bytes, time));
-    let memory = spots(bench, |point, time| rate(point.work.memory_bytes, time));
+    // In a cache lines are written without being read first from memory.
+    let beyond = machine.held_by_none(bench.cpus.len());
+    let memory = spots(bench, |point, time| {
+        rate(point.work.memory_bytes, time).filter(|_| beyond.is_some_and(|held| point.size.0 as f64 > held))
+    });
     let mut both = vec![Curve { name: "what the program sees".to_owned(), points: program }];
-    if bench.points.iter().any(|point| point.work.memory_bytes != point.work.program_bytes) {
-        both.push(Curve {
-            name: "with write-allocate, true where no cache holds it".to_owned(),
-            points: memory,
-        });
+    let differs = bench.points.iter().any(|point| point.work.memory_bytes != point.work.program_bytes);
+    if differs && !memory.is_empty() {
+        both.push(Curve { name: "with write-allocate, where no cache holds it".to_owned(), points: memory });
     }
     curves("Bandwidth, GB/s", PlottedQuantity::GbPerS, both)
 }
 
-fn table(bench: &Bench) -> DataTable {
+fn table(bench: &Bench, machine: &BenchMachine<'_>) -> DataTable {
+    let beyond = machine.held_by_none(bench.cpus.len());
     let columns = [
         ("size", ColumnKind::Bytes),
         ("pass", ColumnKind::Nanos),
@@ -146,7 +256,10 @@ fn table(bench: &Bench) -> DataTable {
             (point.size.0 as f64).into(),
             point.time_ns.value.into(),
             rate(point.program_bytes_per_s()),
-            rate(point.memory_bytes_per_s()),
+            match beyond.is_some_and(|held| point.size.0 as f64 > held) {
+                true => rate(point.memory_bytes_per_s()),
+                false => CellValue::Absent(()),
+            },
             point.ns_per_access(bench.cpus.len()).into(),
             cycles(bench, point).into(),
             (point.time_ns.samples as f64).into(),

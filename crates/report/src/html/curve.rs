@@ -31,6 +31,21 @@ pub struct Curves {
     pub curves: Vec<Curve>,
     /// Upright lines with names.
     pub guides: Vec<Guide>,
+    /// Level lines with names, over a part of the horizontal axis.
+    pub limits: Vec<LimitLine>,
+}
+
+/// What the machine gives at most, or at best, over a range of sizes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LimitLine {
+    /// From here along the horizontal axis.
+    pub from: f64,
+    /// To here; beyond the drawing is to its end.
+    pub to: f64,
+    /// As high.
+    pub y: f64,
+    /// What it is.
+    pub name: String,
 }
 
 /// One curve.
@@ -79,7 +94,13 @@ impl Curves {
         // Ends of intervals have to fit too.
         let ends =
             |spot: &Spot| [Some(spot.y), spot.interval.map(|ends| ends.0), spot.interval.map(|ends| ends.1)];
-        let heights: Vec<f64> = spots().flat_map(ends).flatten().filter(|&y| shows(self.y, y)).collect();
+        let (first, last) = spots()
+            .map(|spot| spot.x)
+            .fold((f64::INFINITY, 0.0), |(low, high), x| (f64::min(low, x), f64::max(high, x)));
+        let in_view = |limit: &&LimitLine| limit.from < last && limit.to > first && shows(self.y, limit.y);
+        let limits: Vec<&LimitLine> = self.limits.iter().filter(in_view).collect();
+        let heights = spots().flat_map(ends).flatten().chain(limits.iter().map(|limit| limit.y));
+        let heights: Vec<f64> = heights.filter(|&y| shows(self.y, y)).collect();
         let scales = Scales {
             x: AxisRange::new(self.x, spots().map(|spot| spot.x), STEPS, false)?,
             y: AxisRange::new(self.y, heights.iter().copied(), STEPS, true)?,
@@ -93,6 +114,8 @@ impl Curves {
         for (number, curve) in curves.iter().enumerate() {
             drawing = drawing.with([drawn(curve, number, &scales, self)]);
         }
+        // Their names stand above the curves.
+        drawing = drawing.with(limits.iter().filter_map(|limit| level(limit, (first, last), &scales)));
         let caption = element("figcaption").say(&self.title).with(legend(&curves)).end();
         Some(element("figure").set("class", "curve").with([caption, drawing.end()]).end())
     }
@@ -145,6 +168,9 @@ impl Curves {
         }
         let axis = element("line").set("class", "axis").set("x1", LEFT).set("x2", WIDTH - RIGHT);
         out.push(axis.set("y1", floor).set("y2", floor).end());
+        let upright = element("line").set("class", "axis y-axis").set("x1", LEFT).set("x2", LEFT);
+        out.push(upright.set("y1", TOP - 6.0).set("y2", floor).end());
+        out.push(label(4.0, TOP - 12.0, "start", unit(self.y.quantity)));
         out
     }
 }
@@ -156,6 +182,25 @@ fn upright(guide: &Guide, scales: &Scales) -> Option<Html> {
     Some(Html::all([
         line.set("y2", HEIGHT - BOTTOM).end(),
         label(x.parse().ok()?, TOP - 8.0, "middle", &guide.name),
+    ]))
+}
+
+/// A level line over its part of what is drawn, with its name: above it from its left end on, below it where names of
+/// guides are, up to its right end where it would leave the drawing.
+fn level(limit: &LimitLine, (first, last): (f64, f64), scales: &Scales) -> Option<Html> {
+    /// Of a letter, on a phone.
+    const LETTER: f64 = 10.0;
+    let (left, y) = scales.at(limit.from.max(first), limit.y)?;
+    let (right, _) = scales.at(limit.to.min(last), limit.y)?;
+    let line = element("line").set("class", "limit").set("x1", rounded(left)).set("x2", rounded(right));
+    let whole = element("title").say(&limit.name).end();
+    let fits = left + LETTER * limit.name.chars().count() as f64 <= WIDTH;
+    let (x, anchor) = if fits { (left + 3.0, "start") } else { (right, "end") };
+    let under = if y < TOP + 16.0 { 15.0 } else { -5.0 };
+    let name = element("text").set("class", "limit-name").set("x", rounded(x)).set("y", rounded(y + under));
+    Some(Html::all([
+        line.set("y1", rounded(y)).set("y2", rounded(y)).with([whole]).end(),
+        name.set("text-anchor", anchor).say(&limit.name).end(),
     ]))
 }
 
@@ -204,6 +249,17 @@ fn rounded(value: f64) -> String {
     format!("{value:.1}")
 }
 
+/// What stands above the vertical axis.
+fn unit(quantity: PlottedQuantity) -> &'static str {
+    match quantity {
+        PlottedQuantity::Bytes => "",
+        PlottedQuantity::Nanos => "ns",
+        PlottedQuantity::GbPerS => "GB/s",
+        PlottedQuantity::PerAccess => "per access",
+        PlottedQuantity::Ratio => "× alone",
+    }
+}
+
 fn with_unit(quantity: PlottedQuantity, value: f64) -> String {
     match quantity {
         PlottedQuantity::Bytes => quantity.label(value),
@@ -227,7 +283,33 @@ mod tests {
             y: Axis { quantity: PlottedQuantity::Nanos, scale: Scale::Log },
             curves: vec![Curve { name: "<b>".to_owned(), points: points.iter().map(spot).collect() }],
             guides: vec![Guide { x: 8192.0, name: "L1".to_owned() }],
+            limits: vec![
+                LimitLine { from: 0.0, to: 8192.0, y: 40.0, name: "at best".to_owned() },
+                LimitLine { from: 1e9, to: f64::INFINITY, y: 9e9, name: "elsewhere".to_owned() },
+            ],
         }
+    }
+
+    #[test]
+    fn axes_have_units_and_limits_are_drawn_where_they_hold() {
+        let drawn = curves(&[(4096.0, 1.0), (65536.0, 20.0)]).figure().expect("a curve");
+        let text = drawn.as_str();
+        assert!(text.contains("y-axis") && text.contains(">ns</text>"), "{text}");
+        assert!(text.contains(">at best</text>") && !text.contains("elsewhere"), "{text}");
+        // From the left end of the drawing to a quarter of it: 8 KiB between 4 and 64 KiB. The limit is above all points.
+        let line = text.split("class=\"limit\"").nth(1).expect("a line");
+        assert!(line.starts_with(" x1=\"64.0\" x2=\"204.0\""), "{line}");
+        assert!(text.contains(">50</text>"), "the axis reaches the limit: {text}");
+        // A name that would leave the drawing ends where its line does.
+        let mut long = curves(&[(4096.0, 1.0), (65536.0, 20.0)]);
+        long.limits = vec![LimitLine {
+            from: 60_000.0,
+            to: f64::INFINITY,
+            y: 9.0,
+            name: "memory copy 23 GB/s".to_owned(),
+        }];
+        let drawn = long.figure().expect("a curve");
+        assert!(drawn.as_str().contains("class=\"limit-name\" x=\"624.0\""), "{}", drawn.as_str());
     }
 
     #[test]

@@ -23,12 +23,12 @@ const NARROWEST: f64 = 0.62;
 /// One level as it is drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Drawn {
-    name: String,
-    is_memory: bool,
+    pub(super) name: String,
+    pub(super) is_memory: bool,
     claimed: Option<String>,
     usable: Option<String>,
     usable_bytes: Option<f64>,
-    latency: Option<String>,
+    pub(super) latency: Option<String>,
     one_core: Option<String>,
     all_cores: Option<String>,
 }
@@ -191,7 +191,7 @@ fn lines(
 }
 
 /// The first level that data of this size fits in.
-fn home(bytes: u64, levels: &[Drawn]) -> Option<&String> {
+pub(super) fn home(bytes: u64, levels: &[Drawn]) -> Option<&String> {
     let cache =
         |level: &&Drawn| !level.is_memory && level.usable_bytes.is_some_and(|usable| bytes as f64 <= usable);
     levels.iter().find(cache).or_else(|| levels.iter().find(|level| level.is_memory)).map(|level| &level.name)

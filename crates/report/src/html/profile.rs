@@ -161,6 +161,32 @@ fn spot(x: f64, estimate: &Estimate) -> Spot {
     Spot { x, y: estimate.value, interval: Some((estimate.low, estimate.high)) }
 }
 
+/// Points within a tenth of each other along the axis become one, at their medians, with a band from the lowest to the
+/// highest: near a knee the same size is slow or fast as pages fall, and a line through all of them is a scribble.
+fn middles(mut points: Vec<Spot>) -> Vec<Spot> {
+    const NEAR: f64 = 1.1;
+    let median = |values: &mut Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        let middle = values.len() / 2;
+        if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
+    };
+    points.retain(|spot| spot.x.is_finite() && spot.y.is_finite());
+    points.sort_by(|a, b| a.x.total_cmp(&b.x));
+    let mut out = Vec::new();
+    let mut rest = points.as_slice();
+    while let Some(first) = rest.first() {
+        let near = rest.iter().take_while(|spot| spot.x <= first.x * NEAR).count().max(1);
+        let (here, others) = rest.split_at(near);
+        rest = others;
+        let ends = here.iter().map(|spot| spot.interval.unwrap_or((spot.y, spot.y)));
+        let band = ends.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)));
+        let mut xs: Vec<f64> = here.iter().map(|spot| spot.x).collect();
+        let mut ys: Vec<f64> = here.iter().map(|spot| spot.y).collect();
+        out.push(Spot { x: median(&mut xs), y: median(&mut ys), interval: band });
+    }
+    out
+}
+
 fn sized(profile: &Profile) -> Html {
     let guides = profile.levels.iter().filter_map(|level| match level.name {
         LevelName::Cache(number) => Some(Guide { x: level.usable?.value, name: format!("L{number}") }),
@@ -168,12 +194,14 @@ fn sized(profile: &Profile) -> Html {
     });
     let points = profile.latency_curve.iter().map(|point| spot(point.size.0 as f64, &point.latency_ns));
     let curves = Curves {
-        title: "Latency of a load that waits for the one before, ns, by data set size; dotted: measured capacities"
+        title: "Latency of a load that waits for the one before, ns, by data set size: median of sizes within a tenth of \
+                each other, and a band that holds all of them; dotted: measured capacities"
             .to_owned(),
         x: Axis { quantity: PlottedQuantity::Bytes, scale: Scale::Log },
         y: Axis { quantity: PlottedQuantity::Nanos, scale: Scale::Log },
-        curves: vec![Curve { name: "latency".to_owned(), points: points.collect() }],
+        curves: vec![Curve { name: "latency".to_owned(), points: middles(points.collect()) }],
         guides: guides.collect(),
+        limits: Vec::new(),
     };
     let small = profile.latency_curve.iter().filter(|point| !point.huge_pages).count();
     let note =
@@ -197,10 +225,11 @@ fn translation(profile: &Profile) -> Html {
         x: Axis { quantity: PlottedQuantity::Bytes, scale: Scale::Log },
         y: Axis { quantity: PlottedQuantity::Nanos, scale: Scale::Log },
         curves: vec![
-            Curve { name: "4 KiB pages".to_owned(), points: small.collect() },
-            Curve { name: "huge pages".to_owned(), points: huge.collect() },
+            Curve { name: "4 KiB pages".to_owned(), points: middles(small.collect()) },
+            Curve { name: "huge pages".to_owned(), points: middles(huge.collect()) },
         ],
         guides: Vec::new(),
+        limits: Vec::new(),
     };
     let mut words = crate::terminal::profile::translation_text(tlb);
     if let Some(first) = words.get(..1).map(str::to_uppercase) {
@@ -211,6 +240,7 @@ fn translation(profile: &Profile) -> Html {
 
 fn loaded(profile: &Profile) -> Html {
     let points = profile.loaded_latency.iter().map(|point| spot(point.drawn / 1e9, &point.latency_ns));
+    let points = middles(points.collect());
     let mut rising: Vec<Spot> = profile
         .loaded_latency
         .iter()
@@ -218,7 +248,7 @@ fn loaded(profile: &Profile) -> Html {
         .collect();
     rising.sort_by(|a, b| a.x.total_cmp(&b.x));
     let contradiction = contradiction(&profile.loaded_latency);
-    let mut drawn = vec![Curve { name: "as measured".to_owned(), points: points.collect() }];
+    let mut drawn = vec![Curve { name: "as measured".to_owned(), points }];
     if contradiction.is_some() {
         drawn.push(Curve { name: "the nearest that never falls".to_owned(), points: rising });
     }
@@ -228,6 +258,7 @@ fn loaded(profile: &Profile) -> Html {
         y: Axis { quantity: PlottedQuantity::Nanos, scale: Scale::Linear },
         curves: drawn,
         guides: Vec::new(),
+        limits: Vec::new(),
     };
     if profile.loaded_latency.is_empty() {
         return if profile.cpus.len() == 1 { one_cpu() } else { not_measured() };
@@ -270,8 +301,8 @@ fn trust(profile: &Profile) -> Html {
         );
         pairs.push(("Cost of measuring".to_owned(), text));
     }
-    let method = "Every number is the median of repeated, timed runs of a kernel whose work is known; shaded bands are \
-                  95 % confidence intervals of the median. Capacities are where the latency curve leaves a level, at worst \
+    let method = "Every number is the median of repeated, timed runs of a kernel whose work is known; shaded bands \
+                  hold the 95 % confidence intervals of all points that are drawn as one. Capacities are where the latency curve leaves a level, at worst \
                   and at best as pages fell and neighbours let it; why a level was not seen is among the remarks. A dash \
                   stands for what was not measured.";
     Html::all([paragraph("", method), list("notes warning", warnings), facts(pairs)])
@@ -352,4 +383,27 @@ fn tables(profile: &Profile) -> Vec<DataTable> {
     ];
     tables.retain(|table| !table.rows.is_empty());
     tables
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_points_become_their_median_with_a_band() {
+        let spot = |x: f64, y: f64| Spot { x, y, interval: Some((y - 1.0, y + 1.0)) };
+        let points = vec![
+            spot(1000.0, 30.0),
+            spot(100.0, 4.0),
+            spot(1080.0, 90.0),
+            spot(1040.0, 20.0),
+            spot(2000.0, 95.0),
+        ];
+        let drawn = middles(points);
+        assert_eq!(
+            drawn,
+            [spot(100.0, 4.0), Spot { x: 1040.0, y: 30.0, interval: Some((19.0, 91.0)) }, spot(2000.0, 95.0)]
+        );
+        assert!(middles(vec![spot(f64::NAN, 1.0)]).is_empty());
+    }
 }

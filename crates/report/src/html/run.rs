@@ -1,5 +1,6 @@
 //! The page of a run.
 
+mod flame;
 pub(super) mod payload;
 mod sources;
 mod trust;
@@ -15,11 +16,14 @@ use analysis::{
 use machine::Profile;
 use record::run::Run;
 
-pub use self::sources::{SourceFinder, SourceReading, SourceText};
+pub use self::{
+    flame::{CallNode, CallTree},
+    sources::{SourceFinder, SourceReading, SourceText},
+};
 use super::{
     Aggregate,
     frame::PageFrame,
-    hierarchy::{self, Nearness},
+    hierarchy::{self, Drawn, Nearness},
     markup::{Html, element, list, paragraph, section},
     tables::place,
 };
@@ -57,12 +61,15 @@ pub struct RunPage<'a> {
     pub import: Option<&'a ImportFindings>,
     /// The run over time; without it no range can be selected.
     pub aggregate: Option<&'a Aggregate>,
+    /// Call chains, if they were recorded.
+    pub calls: Option<&'a CallTree>,
 }
 
-const CONTENTS: [(&str, &str); 8] = [
+const CONTENTS: [(&str, &str); 9] = [
     ("verdict", "Verdict"),
     ("time", "Time line"),
     ("bars", "Where"),
+    ("calls", "Calls"),
     ("code", "Code"),
     ("data-objects", "Data"),
     ("threads", "Threads"),
@@ -83,6 +90,7 @@ pub fn recording(
     let functions = reading.listing(run, FUNCTIONS);
     let (texts, remark) = source.of(&functions);
     let count = reading.objects.objects.len();
+    let calls = CallTree::of(run, reading);
     self::run(&RunPage {
         findings: &reading.findings,
         objects: Some(&reading.objects),
@@ -93,6 +101,7 @@ pub fn recording(
         surroundings: Some(&reading.surroundings),
         import: reading.import.as_ref(),
         aggregate: Some(&Aggregate::collect(&reading.findings, count, reading.samples(run))),
+        calls: calls.as_ref(),
     })
 }
 
@@ -107,7 +116,7 @@ pub fn run(page: &RunPage<'_>) -> String {
     let of_machine = |(id, _): &(&str, &str)| ["verdict", "machine", "trust"].contains(id);
     let contents = CONTENTS.into_iter().filter(|entry| findings.has_enough_samples() || of_machine(entry));
     let body = Html::all([
-        verdict::html(findings),
+        verdict::html(page),
         of_samples(section("time", "Time line", [place("timeline"), flagged(page)])),
         element("div").set("id", "detail").set("hidden", "").end(),
         element("div")
@@ -115,6 +124,7 @@ pub fn run(page: &RunPage<'_>) -> String {
             .with([
                 of_samples(Html::all([
                     section("bars", "Where the user time went", [place("bar-views")]),
+                    section("calls", "Call chains", [calls(page)]),
                     section("code", "Code", code(page)),
                     section("data-objects", "Data", data(page)),
                     section("threads", "Threads", [place("threads-table")]),
@@ -153,6 +163,17 @@ fn flagged(page: &RunPage<'_>) -> Html {
     sentence.map_or_else(Html::default, |sentence| paragraph("", &sentence))
 }
 
+fn calls(page: &RunPage<'_>) -> Html {
+    match page.calls {
+        Some(_) => place("flame"),
+        None => paragraph(
+            "quiet",
+            "No call chains were recorded. 'memwall run --call-graph' takes them along, for programs built with frame \
+             pointers (-fno-omit-frame-pointer); they are drawn here as a flame graph.",
+        ),
+    }
+}
+
 fn code(page: &RunPage<'_>) -> Vec<Html> {
     let remark = page.source_remark.map(|remark| paragraph("quiet", remark));
     [place("symbols-table"), place("instructions-table")].into_iter().chain(remark).collect()
@@ -176,13 +197,18 @@ fn whose_machine(page: &RunPage<'_>) -> &'static str {
     if page.import.is_some() { "Its machine" } else { "This machine" }
 }
 
-fn machine(page: &RunPage<'_>) -> Vec<Html> {
-    let limits = &page.findings.limits;
-    let levels = match (page.profile, &limits.levels) {
+/// The machine's levels, as far as they are known.
+fn drawn_levels(page: &RunPage<'_>) -> Vec<Drawn> {
+    match (page.profile, &page.findings.limits.levels) {
         (Some(profile), _) => hierarchy::of_profile(profile),
         (None, KnownLimits::Value(levels)) => hierarchy::of_limits(levels),
         (None, KnownLimits::Missing(_)) => Vec::new(),
-    };
+    }
+}
+
+fn machine(page: &RunPage<'_>) -> Vec<Html> {
+    let limits = &page.findings.limits;
+    let levels = drawn_levels(page);
     let mut sentences = vec![match &limits.streams {
         KnownLimits::Value(streams) => stream_sentence(streams),
         KnownLimits::Missing(reason) => sentence("Bandwidth of the program's streams", reason),

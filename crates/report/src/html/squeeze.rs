@@ -113,6 +113,7 @@ fn figure(curve: &SqueezeCurve, processes: usize) -> Curves {
             .flatten()
             .map(|(at, name)| Guide { x: at * each / unit, name: name.to_owned() })
             .collect(),
+        limits: Vec::new(),
     }
 }
 

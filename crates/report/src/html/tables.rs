@@ -32,12 +32,16 @@ pub struct DataColumn {
 pub enum ColumnKind {
     /// As it is.
     Text,
+    /// A word of trust, in its colour.
+    Trust,
     /// Three significant digits.
     Number,
     /// Whole.
     Count,
     /// A share of 1, as per cent.
     Share,
+    /// A share of 1, as whole points of a hundred.
+    Points,
     /// With a binary unit.
     Bytes,
     /// Nanoseconds with a unit that fits.

@@ -1,20 +1,19 @@
 //! The page of a validation: verdicts to sort and filter, and events per access by data set size (as molka2017 Figures
 //! 3 to 9).
 
-use ::trust::{Judged, Sweep, Threshold, Trust, Validation};
-use machine::units::significant;
+use ::trust::{ErrorSummary, Judged, OutOfSample, PartStanding, Sweep, Threshold, Trust, Validation};
 
 use super::{
     curve::{Curve, Curves, Spot},
     frame::PageFrame,
-    markup::{Html, list, paragraph, section},
+    markup::{Html, element, list, paragraph, section},
     profile::Sheet,
     tables::{CellValue, ColumnKind, DataTable, column, place},
 };
 use crate::{
     layout::plot::{Axis, PlottedQuantity, Scale},
     layout::prose::counted,
-    terminal::validate::IndicatorSection,
+    terminal::validate::{IndicatorSection, bound, in_short, promises},
 };
 
 /// More curves in one drawing cannot be told apart.
@@ -26,6 +25,11 @@ const ALIKE: f64 = 0.01;
 /// The order in which indicators are drawn.
 const TRUST_FIRST: [&str; 4] = ["trusted", "qualitative", "broken", "untested"];
 
+/// The order in which people have to know.
+const BROKEN_FIRST: [&str; 4] = ["broken", "qualitative", "trusted", "untested"];
+/// Broken indicators named in the summary.
+const MOST_NAMED: usize = 5;
+
 /// The page, as one file.
 pub fn validate(validation: &Validation) -> String {
     let notes = validation.steps.iter().map(|step| match &step.missing {
@@ -33,8 +37,10 @@ pub fn validate(validation: &Validation) -> String {
         None => format!("{}: {}", step.name, counted(step.experiments, "experiment")),
     });
     let body = Html::all([
-        section("levels", "Best indicator of each level", [place("levels-table")]),
+        section("summary", "Summary", summary(validation)),
         section("verdicts", "Every indicator", [place("verdicts-table")]),
+        section("random", "Kernels drawn at random", random(validation.unseen.as_ref())),
+        section("levels", "Best indicator of each level", [place("levels-table")]),
         section("thresholds", "Thresholds of this machine", [place("thresholds-table")]),
         section("curves", "Events per access, by data set size", figures(validation)),
         section("steps", "What was done", [list("notes", notes)]),
@@ -44,8 +50,10 @@ pub fn validate(validation: &Validation) -> String {
         kind: "validation",
         subtitle: vec![validation.instrument.clone(), validation.fingerprint.cpu.clone()],
         contents: vec![
-            ("levels", "Levels"),
+            ("summary", "Summary"),
             ("verdicts", "Indicators"),
+            ("random", "Random kernels"),
+            ("levels", "Levels"),
             ("thresholds", "Thresholds"),
             ("curves", "Curves"),
             ("steps", "Steps"),
@@ -53,10 +61,107 @@ pub fn validate(validation: &Validation) -> String {
         body,
         data: Sheet {
             page: "sheet",
-            tables: vec![levels(validation), verdicts(validation), thresholds(validation)],
+            tables: vec![
+                levels(validation),
+                verdicts(validation),
+                thresholds(validation),
+                standings(validation.unseen.as_ref()),
+            ],
         },
     };
     page.render()
+}
+
+/// How many indicators hold, and which do not.
+fn summary(validation: &Validation) -> Vec<Html> {
+    let of = |word: &'static str| validation.indicators.iter().filter(move |one| one.trust.word() == word);
+    let tile = |word: &'static str, class: &str, means: &str| {
+        let count = of(word).count();
+        // None is nothing to be warned of.
+        let class = if count > 0 { format!("figure {class}") } else { "figure".to_owned() };
+        let figure = element("span").set("class", class).say(count.to_string()).end();
+        let parts = [("what", word), ("more", means)];
+        let parts = parts.map(|(class, text)| element("span").set("class", class).say(text).end());
+        element("li").with([figure]).with(parts).end()
+    };
+    let tiles = [
+        tile("broken", "bad", "values are withheld"),
+        tile("qualitative", "warn", "tells something, but no number"),
+        tile("trusted", "good", "within the error shown"),
+        tile("untested", "", "cannot be counted here, or nothing known to try it on"),
+    ];
+    let named = of("broken")
+        .take(MOST_NAMED)
+        .map(|one| format!("Broken: {} for {}: {}", one.name, one.purpose, why(one)));
+    let more = of("broken").count().saturating_sub(MOST_NAMED);
+    let more = (more > 0).then(|| format!("{more} more broken indicators are in the table."));
+    let clock = validation
+        .unseen
+        .as_ref()
+        .map(|unseen| format!("Clock samples on random kernels: {}.", in_short(unseen)));
+    vec![
+        element("ul").set("class", "tiles").set("aria-label", "Indicators by trust").with(tiles).end(),
+        list("notes", named.chain(more).chain(clock)),
+    ]
+}
+
+/// How right clock samples were out of sample.
+fn random(unseen: Option<&OutOfSample>) -> Vec<Html> {
+    match unseen {
+        None => {
+            vec![paragraph("quiet", "None were tried; 'memwall validate --random-kernels 60' tries sixty.")]
+        }
+        Some(unseen) => vec![
+            paragraph("", &format!("Shares of waiting: {}.", in_short(unseen))),
+            place("random-table"),
+            paragraph("quiet", &promises(unseen)),
+        ],
+    }
+}
+
+/// Errors by class of access and by level, those that fail first.
+fn standings(unseen: Option<&OutOfSample>) -> DataTable {
+    let columns = [
+        ("of", ColumnKind::Text),
+        ("worth", ColumnKind::Trust),
+        ("kernels", ColumnKind::Count),
+        ("decided", ColumnKind::Count),
+        ("median error, points", ColumnKind::Points),
+        ("9 of 10 within", ColumnKind::Points),
+        ("worst", ColumnKind::Points),
+        ("decided to 20 points", ColumnKind::Count),
+        ("9 of 10 of these within", ColumnKind::Points),
+        ("worst of these", ColumnKind::Points),
+    ];
+    let standing = |errors: &ErrorSummary| match errors.standing() {
+        PartStanding::Broken => (0, "broken"),
+        PartStanding::Off => (1, "rough"),
+        PartStanding::Good => (2, "good"),
+        PartStanding::Untried => (3, "too few"),
+    };
+    let mut parts: Vec<_> = unseen.into_iter().flat_map(|unseen| &unseen.parts).collect();
+    parts.sort_by_key(|part| standing(&part.errors).0);
+    let rows = parts.into_iter().map(|part| -> Vec<CellValue> {
+        let ErrorSummary { kernels, decided, median, within, worst, .. } = part.errors;
+        vec![
+            part.part.name().to_owned().into(),
+            standing(&part.errors).1.to_owned().into(),
+            (kernels as f64).into(),
+            (decided as f64).into(),
+            median.into(),
+            within.into(),
+            worst.into(),
+            (part.narrow.decided as f64).into(),
+            part.narrow.within.into(),
+            part.narrow.worst.into(),
+        ]
+    });
+    DataTable {
+        id: "random-table",
+        caption: "Errors of the share of waiting, by class of access and by level".to_owned(),
+        columns: columns.map(|(title, kind)| column(title, kind)).to_vec(),
+        rows: rows.collect(),
+    }
 }
 
 /// Drawings per kernel and part of the machine, the most believable indicators first.
@@ -107,6 +212,7 @@ fn part(validation: &Validation, kernel: &str, section: IndicatorSection) -> Vec
             y: Axis { quantity: PlottedQuantity::PerAccess, scale: Scale::Linear },
             curves: some.iter().map(|(names, sweep)| curve(names, sweep)).collect(),
             guides: Vec::new(),
+            limits: Vec::new(),
         };
         Some(Html::all([curves.figure()?].into_iter().chain(some.iter().filter_map(coinciding))))
     };
@@ -158,7 +264,7 @@ fn levels(validation: &Validation) -> DataTable {
         ("level", ColumnKind::Text),
         ("cores", ColumnKind::Count),
         ("indicator", ColumnKind::Text),
-        ("trust", ColumnKind::Text),
+        ("trust", ColumnKind::Trust),
         ("highest rate, M/s", ColumnKind::Number),
         ("lines, M/s", ColumnKind::Number),
         ("molka2017", ColumnKind::Text),
@@ -183,30 +289,34 @@ fn levels(validation: &Validation) -> DataTable {
     }
 }
 
+/// Why it has the trust it has.
+fn why(one: &Judged) -> String {
+    match &one.trust {
+        Trust::Trusted { .. } => one.remarks.join(" "),
+        Trust::Qualitative { tells, misses } => format!("tells {tells}, but not {misses}"),
+        Trust::Broken { why, shown_by, .. } => format!("{why}; shown by {shown_by}"),
+        Trust::Untested { missing } => missing.clone(),
+    }
+}
+
 fn verdicts(validation: &Validation) -> DataTable {
     let columns = ["indicator", "for", "trust", "worst error", "why"];
-    let row = |one: &Judged| -> Vec<CellValue> {
-        let (error, why) = match &one.trust {
-            Trust::Trusted { error } => (Some(*error), one.remarks.join(" ")),
-            Trust::Qualitative { tells, misses } => (None, format!("tells {tells}, but not {misses}")),
-            Trust::Broken { why, shown_by, .. } => (None, format!("{why}; shown by {shown_by}")),
-            Trust::Untested { missing } => (None, missing.clone()),
+    let row = |one: &&Judged| -> Vec<CellValue> {
+        let error = match &one.trust {
+            Trust::Trusted { error } => CellValue::from(bound(one, *error)),
+            _ => CellValue::Absent(()),
         };
-        let error =
-            error.map_or_else(|| "–".to_owned(), |error| format!("{} %", significant(error * 100.0, 2)));
-        vec![
-            one.name.to_string().into(),
-            one.purpose.clone().into(),
-            one.trust.word().to_owned().into(),
-            error.into(),
-            why.into(),
-        ]
+        let word = one.trust.word().to_owned();
+        vec![one.name.to_string().into(), one.purpose.clone().into(), word.into(), error, why(one).into()]
     };
+    let mut ordered: Vec<&Judged> = validation.indicators.iter().collect();
+    ordered.sort_by_key(|one| BROKEN_FIRST.iter().position(|word| *word == one.trust.word()));
+    let kind = |title: &str| if title == "trust" { ColumnKind::Trust } else { ColumnKind::Text };
     DataTable {
         id: "verdicts-table",
-        caption: "Every indicator and what it is good for".to_owned(),
-        columns: columns.map(|title| column(title, ColumnKind::Text)).to_vec(),
-        rows: validation.indicators.iter().map(row).collect(),
+        caption: "Every indicator and what it is good for, broken ones first".to_owned(),
+        columns: columns.map(|title| column(title, kind(title))).to_vec(),
+        rows: ordered.iter().map(row).collect(),
     }
 }
 

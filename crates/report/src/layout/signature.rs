@@ -32,6 +32,21 @@ pub fn object_name(name: &str, room: usize) -> String {
     name.chars().take(head).chain(['…']).chain(name.chars().skip(count - tail)).collect()
 }
 
+/// A sentence with the program's functions as tables show them: those of templates have no end.
+#[must_use]
+pub fn with_short_names<'a>(
+    sentence: &str,
+    functions: impl IntoIterator<Item = &'a str>,
+    room: usize,
+) -> String {
+    let mut long: Vec<&str> =
+        functions.into_iter().filter(|name| name.width() > room && sentence.contains(name)).collect();
+    // One name may be a part of another.
+    long.sort_by_key(|name| std::cmp::Reverse(name.len()));
+    long.dedup();
+    long.iter().fold(sentence.to_owned(), |text, name| text.replace(name, &function_name(name, room)))
+}
+
 /// C++ operators whose characters would read as brackets, longest first.
 const BRACKET_OPERATORS: [&str; 14] =
     ["<<=", ">>=", "<=>", "->*", "()", "[]", "<<", ">>", "<=", ">=", "->", "<", ">", "=>"];
@@ -236,6 +251,18 @@ fn cut(text: &str, width: usize) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn sentences_have_names_as_tables_do() {
+        let long = "std::_Rb_tree<int, std::pair<int const, long>, std::less<int> >::_M_insert_unique(int&&)";
+        let said = format!("It loads from all over memory in {long} (stl_tree.h:12): sort.");
+        let functions = ["main", long, "std::_Rb_tree<int, std::pair<int const, long>, std::less<int> >"];
+        assert_eq!(
+            with_short_names(&said, functions, 40),
+            "It loads from all over memory in std::_Rb_tree<…>::_M_insert_unique(…) (stl_tree.h:12): sort."
+        );
+        assert_eq!(with_short_names("in main", functions, 40), "in main");
+    }
 
     #[test]
     fn rust_paths_keep_type_and_trait() {

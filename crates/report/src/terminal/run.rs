@@ -20,6 +20,7 @@ pub use subject::seconds;
 
 use crate::{
     layout::prose::{wrap, wrap_in},
+    layout::signature::with_short_names,
     layout::style::HEADING,
 };
 
@@ -49,7 +50,7 @@ fn everything(findings: &Findings, objects: Option<&Objects>, top: usize, column
         parts.push(code::functions(findings, top, columns));
         parts.extend(objects.map(|objects| objects::text(findings, objects, top, columns)));
     }
-    parts.push(relief::text(&findings.relief, columns));
+    parts.push(relief::text(findings, columns));
     parts.push(loads::text(&findings.loads, top, columns));
     if findings.has_enough_samples() {
         parts.extend(code::by_class(findings, top, columns));
@@ -58,7 +59,7 @@ fn everything(findings: &Findings, objects: Option<&Objects>, top: usize, column
         parts.push(timeline::text(&findings.timeline, columns));
     }
     parts.push(limits::text(&findings.limits, columns));
-    parts.push(list("What to try next", &findings.advice, columns));
+    parts.push(list("What to try next", &advice(findings), columns));
     parts.push(list("Keep in mind", &findings.remarks, columns));
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
@@ -72,6 +73,19 @@ fn list(heading: &str, sentences: &[String], columns: usize) -> String {
     let mut out = wrap_in(HEADING, "", heading, columns);
     out.extend(sentences.iter().map(|sentence| wrap("  • ", sentence, columns)));
     out
+}
+
+/// Letters of a function's name in a sentence.
+const NAME: usize = 48;
+
+/// A sentence about the program's functions, with their names as tables show them.
+pub(crate) fn said(sentence: &str, findings: &Findings) -> String {
+    with_short_names(sentence, findings.symbols.iter().map(|symbol| symbol.name.as_str()), NAME)
+}
+
+/// What to try next.
+pub(crate) fn advice(findings: &Findings) -> Vec<String> {
+    findings.advice.iter().map(|sentence| said(sentence, findings)).collect()
 }
 
 #[cfg(test)]

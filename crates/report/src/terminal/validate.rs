@@ -8,6 +8,7 @@ use ::trust::{Judged, MachinePart, Purpose, Threshold, Trust, Validation};
 
 pub use explain::explain;
 pub use unseen::{cases, text as unseen_text};
+pub(crate) use unseen::{in_short, promises};
 
 use crate::{
     layout::figures::percent_text,
@@ -182,7 +183,7 @@ fn line(one: &Judged) -> String {
 }
 
 /// The error of a trusted indicator: of a share in points, otherwise relative.
-fn bound(one: &Judged, error: f64) -> String {
+pub(crate) fn bound(one: &Judged, error: f64) -> String {
     match one.name.is_share() {
         true => format!("{} points", percent_text(error.max(0.001))),
         false => error_text(error),

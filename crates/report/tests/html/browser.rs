@@ -117,11 +117,13 @@ fn a_range_filters_everything() {
 #[test]
 fn light_and_dark_wide_and_narrow() {
     let Some(mut browser) = Browser::start() else { return };
+    let profile = profiles::guest();
+    let machine = report::html::BenchMachine { profile: Some(&profile), claimed: None };
     let files = [
         ("join", pages::join(|_, _, _| ())),
         ("profile", report::html::profile(&profiles::guest(), &[])),
-        ("triad", report::html::bench(&benches::triad_sweep())),
-        ("chase", report::html::bench(&benches::chase_sweep())),
+        ("triad", report::html::bench(&benches::triad_sweep(), &machine)),
+        ("chase", report::html::bench(&benches::chase_sweep(), &machine)),
         ("validation", report::html::validate(&validations::haswell())),
     ];
     for (name, page) in &files {
@@ -159,6 +161,54 @@ fn light_and_dark_wide_and_narrow() {
             quiet(tab.close());
         }
     }
+}
+
+#[test]
+fn a_flame_graph_zooms_and_names_link() {
+    let Some(mut browser) = Browser::start() else { return };
+    let file = saved("join-flame", &pages::join(|_, _, _| ()));
+    let mut tab = browser.open(&file, 1280, 900, false);
+    let frames = "document.querySelectorAll('#flame .frame').length";
+    // All but the one that is too narrow.
+    assert_eq!(tab.number(frames), 5.0);
+    let width = |tab: &mut Tab<'_>, at: usize| {
+        tab.number(&format!("parseFloat(document.querySelectorAll('#flame .frame')[{at}].style.width)"))
+    };
+    assert!((width(&mut tab, 3) - 56.0).abs() < 0.01 || (width(&mut tab, 4) - 56.0).abs() < 0.01);
+    // Waiting colours it.
+    assert!(tab.holds("[...document.querySelectorAll('#flame .frame')].find((e) => e.textContent.startsWith('join::probe')).classList.contains('heat-4')"));
+    tab.evaluate("[...document.querySelectorAll('#flame .frame')].find((e) => e.textContent.startsWith('join::build')).click()");
+    // Its callers and itself fill the width; the narrow one can be seen now only if it is wide enough.
+    assert_eq!(
+        tab.number(
+            "[...document.querySelectorAll('#flame .frame')].filter((e) => e.style.width === '100%').length"
+        ),
+        4.0
+    );
+    assert!(tab.text("document.querySelector('#flame .readout').textContent").contains("24 % of user time"));
+    assert_eq!(tab.text("document.querySelector('#flame .readout a').getAttribute('href')"), "#symbol-1");
+    tab.click("#flame .tools button");
+    assert_eq!(tab.number(frames), 5.0);
+    quiet(tab.close());
+}
+
+#[test]
+fn cut_names_open_when_they_are_touched() {
+    let Some(mut browser) = Browser::start() else { return };
+    let file = saved("join-touch", &pages::join(|_, _, _| ()));
+    let mut tab = browser.open(&file, 390, 844, false);
+    let long = "#symbols-table tbody tr:nth-child(3) .clip";
+    let cut = format!(
+        "(() => {{ const e = document.querySelector('{long}'); return e.scrollHeight > e.clientHeight + 1; }})()"
+    );
+    assert!(tab.holds(&cut), "the name is long enough to be cut");
+    tab.touch(long);
+    assert!(!tab.holds(&cut), "and opens");
+    assert!(tab.holds("document.getElementById('detail').hidden"), "without following its link");
+    tab.touch(long);
+    tab.evaluate("new Promise((done) => setTimeout(done, 100))");
+    assert!(!tab.holds("document.getElementById('detail').hidden"), "which the second touch does");
+    quiet(tab.close());
 }
 
 #[test]

@@ -205,6 +205,16 @@ impl Tab<'_> {
         self.drag(middle, middle);
     }
 
+    /// A finger on the middle of the first element that matches, as a phone sends it.
+    pub fn touch(&mut self, selector: &str) {
+        let (x, y, width, height) = self.place(selector);
+        let point = json!({ "x": x + width / 2.0, "y": y + height / 2.0 });
+        self.call("Emulation.setTouchEmulationEnabled", json!({ "enabled": true }));
+        self.call("Input.dispatchTouchEvent", json!({ "type": "touchStart", "touchPoints": [point] }));
+        self.call("Input.dispatchTouchEvent", json!({ "type": "touchEnd", "touchPoints": [] }));
+        self.evaluate("new Promise((done) => setTimeout(done, 100))");
+    }
+
     /// Where an element is on the screen after scrolling to it: left, top, width, height.
     pub fn place(&mut self, selector: &str) -> (f64, f64, f64, f64) {
         let selector = json!(selector);

@@ -63,5 +63,6 @@ pub fn large() -> String {
         surroundings: None,
         import: None,
         aggregate: Some(&aggregate),
+        calls: None,
     })
 }

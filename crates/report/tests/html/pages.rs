@@ -16,7 +16,7 @@ use record::{
     ids::{FunctionId, ModuleId, ThreadId},
     run::{Ending, ModuleKind, Usage},
 };
-use report::html::{Aggregate, RunPage, SourceText};
+use report::html::{Aggregate, CallNode, CallTree, RunPage, SourceText};
 
 use crate::profiles;
 
@@ -418,5 +418,29 @@ pub fn join(change: impl FnOnce(&mut Findings, &mut Objects, &mut Vec<AnnotatedF
         surroundings: None,
         import: None,
         aggregate: Some(&aggregate),
+        calls: Some(&calls()),
     })
+}
+
+/// Who called whom; the first function of the example has samples of its own, the last is too narrow to be drawn.
+pub fn calls() -> CallTree {
+    let node = |parent: usize, name: &str, symbol: Option<usize>, samples: u64, waiting: f64| CallNode {
+        parent,
+        name: name.to_owned(),
+        symbol,
+        samples,
+        waiting,
+    };
+    CallTree {
+        nodes: vec![
+            node(0, "all threads", None, 6000, 3900.0),
+            node(0, "start_thread", None, 5800, 3890.0),
+            node(1, "join::worker(join::Table&)", None, 5700, 3880.0),
+            node(2, SYMBOLS[0].0, Some(0), 3360, 2900.0),
+            node(2, SYMBOLS[1].0, Some(1), 1440, 980.0),
+            node(4, "seldom_called", None, 2, 0.0),
+        ],
+        alone: 40,
+        left_out: 7,
+    }
 }

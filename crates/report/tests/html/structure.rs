@@ -29,7 +29,19 @@ fn check(page: &str) {
         assert_eq!(page.matches(&format!(" id=\"{id}\"")).count(), 1, "{id} is there twice");
     }
     for (target, _) in page.match_indices("href=\"#").map(|(at, _)| page[at + 7..].split_once('"').unwrap()) {
-        assert!(page.contains(&format!("id=\"{target}\"")), "nothing at #{target}");
+        let is_there = page.contains(&format!("id=\"{target}\"")) || has_detail(page, target);
+        assert!(is_there, "nothing at #{target}");
+    }
+}
+
+/// Whether the page's script shows a function or an object at this link.
+fn has_detail(page: &str, target: &str) -> bool {
+    let Some((kind, index)) = target.split_once('-') else { return false };
+    let Ok(index) = index.parse::<usize>() else { return false };
+    match kind {
+        "symbol" => !data(page)["symbols"][index].is_null(),
+        "object" => !data(page)["objects"]["objects"][index].is_null(),
+        _ => false,
     }
 }
 
@@ -51,6 +63,8 @@ fn a_run() {
         "◆ block of 64 MiB from join::Table:…: 64 MiB",
         "1.9 threads ran at once, on 2 CPUs",
         "What to try next",
+        "waits here 60 %",
+        "<dt>To be won</dt>",
         "not known: the kernel gave no context-switch records",
     ] {
         assert!(page.contains(words), "{words}");
@@ -130,6 +144,7 @@ fn a_run_of_which_little_is_known() {
         surroundings: None,
         import: None,
         aggregate: None,
+        calls: None,
     });
     check(&page);
     assert!(!page.contains("href=\"#code\"") && page.contains("href=\"#machine\""), "no table of nothing");
@@ -156,11 +171,90 @@ fn profiles_and_sweeps() {
     let mut nothing = benches::divide();
     nothing.points.clear();
     for bench in [benches::triad_sweep(), benches::chase_sweep(), benches::divide(), nothing] {
-        check(&html::bench(&bench));
+        check(&html::bench(&bench, &html::BenchMachine::default()));
     }
-    let page = html::bench(&benches::chase_sweep());
+    let unknown = html::BenchMachine::default();
+    let page = html::bench(&benches::chase_sweep(), &unknown);
     assert!(page.contains("Latency, ns (log scale), by data set size"), "a chain is drawn by its latency");
-    assert!(html::bench(&benches::triad_sweep()).contains("what the program sees"));
+    assert!(page.contains("&#39;memwall calibrate&#39; would draw its levels"));
+    assert!(html::bench(&benches::triad_sweep(), &unknown).contains("what the program sees"));
+}
+
+#[test]
+fn a_sweep_has_the_machine_drawn_in() {
+    let profile = profiles::guest();
+    let known = html::BenchMachine { profile: Some(&profile), claimed: None };
+    let page = html::bench(&benches::triad_sweep(), &known);
+    check(&page);
+    // Both cores of the guest: a limit at each level, and capacities of both first caches together.
+    assert_eq!(page.matches("class=\"limit\"").count(), 4, "{page}");
+    assert!(page.contains(">L1</text>") && page.contains("memory copy"), "{page}");
+    // Bytes with write-allocate are drawn and listed only of sizes that no cache holds.
+    let rows = data(&page)["tables"][0]["rows"].clone();
+    let last = profile.levels.iter().rfind(|level| level.usable.is_some()).unwrap();
+    let held = 2.0 * last.usable.unwrap().high;
+    let mut beyond = 0;
+    for row in rows.as_array().unwrap() {
+        let size = row[0].as_f64().unwrap();
+        assert_eq!(row[3].is_null(), size <= held, "{row}");
+        beyond += usize::from(size > held);
+    }
+    assert!(beyond > 0 && beyond < rows.as_array().unwrap().len(), "{rows}");
+    let drawn = page.split("class=\"series s1\"").nth(1).unwrap().split("</g>").next().unwrap();
+    assert_eq!(drawn.matches("<circle").count(), beyond);
+    // One core of a chase: latencies.
+    let page = html::bench(&benches::chase_sweep(), &known);
+    check(&page);
+    assert!(page.contains("class=\"limit-name\"") && !page.contains("memory copy"), "{page}");
+    // Without a profile what the caches claim has to do; without that it is not known.
+    let claimed = html::BenchMachine { profile: None, claimed: Some(machine::Bytes::mib(16)) };
+    assert!(html::bench(&benches::triad_sweep(), &claimed).contains("with write-allocate"));
+    let unknown = html::BenchMachine::default();
+    assert!(!html::bench(&benches::triad_sweep(), &unknown).contains("with write-allocate"));
+}
+
+#[test]
+fn calls_are_drawn_or_it_is_said_that_none_were_recorded() {
+    let page = pages::join(|_, _, _| ());
+    assert_eq!(data(&page)["calls"]["nodes"].as_array().unwrap().len(), 6);
+    assert!(!page.contains("No call chains were recorded"));
+    let without = crate::large::large();
+    assert!(without.contains("No call chains were recorded. &#39;memwall run --call-graph&#39;"));
+}
+
+#[test]
+fn a_validation_begins_with_what_is_broken() {
+    let page = html::validate(&validations::haswell());
+    let (summary, verdicts) = (page.find("id=\"summary\"").unwrap(), page.find("id=\"verdicts\"").unwrap());
+    assert!(
+        summary < verdicts && page[summary..verdicts].contains("Broken: "),
+        "{}",
+        &page[summary..verdicts]
+    );
+    let tables = data(&page)["tables"].clone();
+    let table = tables.as_array().unwrap().iter().find(|table| table["id"] == "verdicts-table").unwrap();
+    let words: Vec<&str> =
+        table["rows"].as_array().unwrap().iter().map(|row| row[2].as_str().unwrap()).collect();
+    let order =
+        |word: &&str| ["broken", "qualitative", "trusted", "untested"].iter().position(|one| one == word);
+    assert!(words.is_sorted_by_key(order), "{words:?}");
+    assert_eq!(table["columns"][2]["kind"], "trust");
+    // Errors as people read them.
+    let mut exact = validations::haswell();
+    exact.indicators[0].trust = Trust::Trusted { error: 2.2e-16 };
+    let page = html::validate(&exact);
+    assert!(page.contains("\"0.1 %\"") && !page.contains("0.000000"), "{page}");
+    // What random kernels gave is there, or that none were tried.
+    assert!(page.contains("None were tried"));
+    let mut tried = validations::haswell();
+    tried.unseen = Some(validations::unseen());
+    let page = html::validate(&tried);
+    check(&page);
+    let tables = data(&page)["tables"].clone();
+    let table = tables.as_array().unwrap().iter().find(|table| table["id"] == "random-table").unwrap();
+    assert_eq!(table["rows"][0][0], "stores");
+    assert_eq!(table["rows"][0][1], "broken");
+    assert!(page.contains("Intervals hold the truth in"));
 }
 
 #[test]

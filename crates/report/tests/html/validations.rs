@@ -2,8 +2,8 @@
 
 use machine::{Bytes, profile::Fingerprint};
 use trust::{
-    Best, Evidence, Flaw, Indicator, Judged, KernelPlace, Purpose, Quantity, Ranked, SCHEMA, Sweep,
-    Threshold, Trust, Validation, ValidationStep,
+    AccessClass, Best, Evidence, Flaw, Indicator, Judged, KernelPlace, OutOfSample, Purpose, Quantity,
+    Ranked, SCHEMA, Sweep, Threshold, Trust, UnseenCase, Validation, ValidationStep,
 };
 
 fn judged(name: &str, tried_for: Purpose, purpose: &str, trust: Trust) -> Judged {
@@ -32,6 +32,27 @@ fn broken() -> Trust {
         why: "counts 0.05 of the truth with prefetchers on".to_owned(),
         shown_by: "load in L2 (128 KiB)".to_owned(),
     }
+}
+
+/// Of random kernels: loads are right, stores are not.
+pub fn unseen() -> OutOfSample {
+    let case = |seed: u64, class: AccessClass, found: f64| UnseenCase {
+        rules: "a".to_owned(),
+        run: seed % 2,
+        seed,
+        classes: vec![class],
+        level: KernelPlace::L3,
+        footprint: Bytes::mib(3),
+        truths: [0.5, 0.5],
+        found: Some([found, found - 0.1, found + 0.1]),
+        decided: true,
+        sure: true,
+        samples: 500,
+    };
+    let loads = (0..20).map(|seed| case(seed, AccessClass::Loads, 0.53));
+    let stores = (20..26).map(|seed| case(seed, AccessClass::Stores, 0.08));
+    let cases: Vec<UnseenCase> = loads.chain(stores).collect();
+    OutOfSample::of(&cases, "a").unwrap()
 }
 
 /// Of a machine with counters. Text that a page must not take for markup is in it.

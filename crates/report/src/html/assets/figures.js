@@ -50,7 +50,11 @@ function plural(number, noun) {
   return `${count(number)} ${noun}${number === 1 ? "" : "s"}`;
 }
 
-const WRITERS = { text: String, id: String, number: significant, count, share: (v) => percent(v), bytes, nanos };
+function points(share) {
+  return isNumber(share) ? (share * 100).toFixed(0) : ABSENT;
+}
+
+const WRITERS = { text: String, points, id: String, number: significant, count, share: (v) => percent(v), bytes, nanos };
 
 function written(kind, value) {
   return value === null || value === undefined ? ABSENT : WRITERS[kind](value);

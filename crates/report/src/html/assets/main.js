@@ -45,6 +45,7 @@ function startRun(data) {
   const readings = makeReadings(data, selection);
   makeTimeline(data, selection);
   makeBarViews(data, readings, selection);
+  makeFlame(data);
   makeCodeTables(data, readings, selection);
   makeThreadTable(data, readings, selection);
   makeObjectTables(data, readings, selection);
@@ -56,6 +57,7 @@ function startRun(data) {
 
 function start() {
   startTheme();
+  startTouch();
   const data = JSON.parse(byId("data").textContent);
   data.tables.forEach(makeDataTable);
   if (data.page === "run") startRun(data);

@@ -4,7 +4,8 @@ const PAGE_ROWS = 20;
 const FILTER_FROM = 8;
 
 // place: an element, or its id. rows are 0 … count - 1. columns: { title, hint, kind, value(row), node(row), form };
-// form of a text: "short" keeps one line, "open" shows all of it, others show the beginning.
+// form of a text: "short" keeps one line, "open" shows all of it, "trust" has the colour of its word, others show the
+// beginning.
 // sort: [column, "ascending" | "descending"] at the start. noun: what a row is.
 function makeTable({ place, caption, noun, columns, count: rowCount, sort, note }) {
   const state = { sort: sort || null, filter: "", page: 0, order: [] };
@@ -81,6 +82,7 @@ function makeTable({ place, caption, noun, columns, count: rowCount, sort, note 
     let shown = content ?? (column.kind === "text" && value ? bdi(value) : written(column.kind, value));
     if (column.kind === "text" && !column.form && !missing) shown = el("div", { class: "clip", title: value }, shown);
     const names = [column.kind, missing ? "absent" : "", column.form === "short" ? "short" : ""];
+    if (column.form === "trust" && !missing) shown = el("span", { class: `trust ${value}` }, value);
     return el(tag, { class: names.join(" ").trim(), scope: first ? "row" : null }, shown);
   }
 
@@ -147,7 +149,8 @@ function makeDataTable(data) {
     count: data.rows.length,
     columns: data.columns.map((column, index) => ({
       title: column.title,
-      kind: column.kind,
+      kind: column.kind === "trust" ? "text" : column.kind,
+      form: column.kind === "trust" ? "trust" : null,
       value: (row) => data.rows[row][index],
     })),
   });

@@ -43,6 +43,7 @@ function drawColumns(columns, total, threshold) {
     const [loads, memory] = [column.loads * 100, column.memory * 100];
     drawing.append(box("t-other", 100 - memory, memory - loads), box("t-loads", 100 - loads, loads));
   }
+  drawing.append(svg("line", { class: "grid", x1: 0, x2: total, y1: 50, y2: 50 }));
   const y = 100 - threshold * 100;
   drawing.append(svg("line", { class: "threshold", x1: 0, x2: total, y1: y, y2: y }));
   return drawing;
@@ -80,7 +81,13 @@ function makeTimeline(data, selection) {
   holder.replaceChildren(
     el("p", {}, words),
     keys,
-    el("div", { class: "strip-frame" }, strip, el("div", { class: "marks", "aria-hidden": "true" }, ...marks)),
+    el(
+      "div",
+      { class: "strip-frame" },
+      el("div", { class: "strip-axis", "aria-hidden": "true" }, ...["100 %", "50 %", "0 %"].map((text) => el("span", {}, text))),
+      strip,
+      el("div", { class: "marks", "aria-hidden": "true" }, ...marks),
+    ),
     readout,
     selection.possible ? rangeControls(selection) : noRange(),
     intervalTable(columns, length),

@@ -8,7 +8,7 @@ use analysis::findings::{
 use serde::Serialize;
 
 use self::objects::{ObjectRows, object_rows};
-use super::{AnnotatedFunction, RunPage, SourceText};
+use super::{AnnotatedFunction, CallTree, RunPage, SourceText};
 use crate::html::{Aggregate, markup::shown, profile::levels_table, tables::DataTable};
 
 /// Rows of a table, at most.
@@ -38,6 +38,7 @@ pub(super) struct Payload<'a> {
     objects: Option<ObjectRows>,
     timeline: &'a analysis::findings::Timeline,
     aggregate: Option<&'a Aggregate>,
+    calls: Option<&'a CallTree>,
     /// What was left out of each table: how many, and where it is known with which share of user time.
     left_out: LeftOut,
     tables: Vec<DataTable>,
@@ -128,6 +129,7 @@ pub(super) fn payload<'a>(page: &RunPage<'a>) -> Payload<'a> {
         objects: page.objects.map(|objects| object_rows(objects, &findings.threads)),
         timeline: &findings.timeline,
         aggregate: page.aggregate,
+        calls: page.calls,
         left_out: LeftOut {
             threads: left_out(&findings.threads, share_of),
             symbols: left_out(&findings.symbols, |symbol| symbol.user_share.value),
@@ -265,7 +267,7 @@ fn tenths(samples: f64) -> f64 {
 }
 
 /// A name as it is shown, shortened in its middle where it has no end.
-fn name(text: &str) -> String {
+pub(super) fn name(text: &str) -> String {
     let text = shown(text);
     let letters = text.chars().count();
     if letters <= LONGEST_NAME {

@@ -1,20 +1,38 @@
 //! The answer and its evidence.
 
-use analysis::findings::{Confidence, Findings, HeldBack, KnownLimits, ThreadActivity, TimeShare};
+use analysis::findings::{
+    Confidence, Findings, HeldBack, KnownLimits, ObjectFinding, ThreadActivity, TimeShare,
+};
 
+use super::{RunPage, drawn_levels};
 use crate::{
-    html::markup::{Html, element, list, paragraph, section},
+    html::{
+        markup::{Html, element, list, paragraph, section},
+        pyramid::{self, WaitedData},
+    },
     layout::figures::percent_text,
+    layout::signature::{function_name, object_name},
     terminal::run::{
+        advice as advised,
+        code::file_name,
         levels,
         limits::giver,
         relief::sentences,
+        said as said_of, seconds,
         timeline::threshold_from,
         verdict::{ended, look, sentence},
     },
 };
 
-pub(super) fn html(findings: &Findings) -> Html {
+/// Letters of a name beside the verdict.
+const NAME: usize = 56;
+/// Data with less of the waiting on loads is not named beside the verdict.
+const WORTH_NAMING: f64 = 0.1;
+/// Objects in the drawing.
+const MOST_DATA: usize = 2;
+
+pub(super) fn html(page: &RunPage<'_>) -> Html {
+    let findings = page.findings;
     let verdict = &findings.verdict;
     let (class, answer) = match verdict.held_back {
         HeldBack::Yes => ("yes", "Held back by memory: yes"),
@@ -22,24 +40,108 @@ pub(super) fn html(findings: &Findings) -> Html {
         HeldBack::No => ("no", "Held back by memory: no"),
         HeldBack::Unknown => ("unknown", "Held back by memory: cannot be told"),
     };
-    let mut said = vec![element("p").set("class", format!("answer {class}")).say(answer).end()];
+    let mut said =
+        vec![element("p").set("class", format!("answer {class}")).say(answer).end(), answers(page)];
     said.extend(verdict.memory.map(|memory| paragraph("", &sentence(verdict, &memory))));
     match &verdict.nature {
         KnownLimits::Value(nature) => said.push(paragraph("", look(*nature))),
-        KnownLimits::Missing(reason) if matches!(verdict.held_back, HeldBack::Yes | HeldBack::Partly) => {
+        KnownLimits::Missing(reason) if is_held(findings) => {
             said.push(paragraph("quiet", &format!("Latency or bandwidth: not known, {reason}.")));
         }
         KnownLimits::Missing(_) => {}
     }
-    said.extend(levels::sentence(findings).map(|text| paragraph("", &format!("Waits at: {text}"))));
     let verdict_box = element("div").set("class", format!("verdict {class}")).with(said).end();
-    let parts = [verdict_box, tiles(findings), confidence(findings), relief(findings), advice(findings)];
+    let beside = element("div").set("class", "beside").with([verdict_box, drawing(page)]).end();
+    let parts = [beside, tiles(findings), confidence(findings), relief(findings), advice(findings)];
     section("verdict", "Verdict", parts)
+}
+
+fn is_held(findings: &Findings) -> bool {
+    matches!(findings.verdict.held_back, HeldBack::Yes | HeldBack::Partly)
+}
+
+/// At which level, for which data, in which code, and what could be won, as far as there is something to say.
+fn answers(page: &RunPage<'_>) -> Html {
+    let findings = page.findings;
+    let mut rows: Vec<(&str, Html)> = Vec::new();
+    rows.extend(levels::sentence(findings).map(|text| ("Waits at", Html::text(&text))));
+    if findings.has_enough_samples() && is_held(findings) {
+        rows.extend(waited_for(page).next().map(|(at, object)| ("For data", data(at, object))));
+        rows.extend(findings.symbols.first().map(|_| ("In code", code(findings))));
+        rows.extend(winnable(findings).map(|text| ("To be won", Html::text(&text))));
+    }
+    if rows.is_empty() {
+        return Html::default();
+    }
+    let rows = rows.into_iter().map(|(name, said)| {
+        element("div").with([element("dt").say(name).end(), element("dd").with([said]).end()]).end()
+    });
+    element("dl").set("class", "answers").with(rows).end()
+}
+
+/// Objects worth naming with their index, those with most waiting first.
+fn waited_for<'a>(page: &RunPage<'a>) -> impl Iterator<Item = (usize, &'a ObjectFinding)> + use<'a> {
+    let objects = page.objects.map_or(&[][..], |objects| &objects.objects);
+    objects.iter().enumerate().filter(|(_, object)| object.load_waiting.value >= WORTH_NAMING)
+}
+
+fn link(to: String, text: &str) -> Html {
+    element("a").set("href", to).with([element("bdi").say(text).end()]).end()
+}
+
+fn data(at: usize, object: &ObjectFinding) -> Html {
+    let source = object.site.as_ref().and_then(|site| site.source.as_ref());
+    let line = source.map_or_else(String::new, |at| format!(" ({}:{})", file_name(&at.file), at.line));
+    let share = percent_text(object.load_waiting.value);
+    let rest = format!("{line}, {}: {share} % of the waiting on loads", object.pattern.label());
+    let name = link(format!("#object-{at}"), &object_name(&object.name, NAME));
+    Html::all([name, Html::text(&rest)])
+}
+
+/// The function with most waiting for memory.
+fn code(findings: &Findings) -> Html {
+    let waiting = |at: usize| {
+        let symbol = &findings.symbols[at];
+        symbol.user_share.value * symbol.split.memory()
+    };
+    let most = (0..findings.symbols.len()).max_by(|a, b| waiting(*a).total_cmp(&waiting(*b)));
+    let Some((at, symbol)) = most.map(|at| (at, &findings.symbols[at])) else { return Html::default() };
+    let hottest = symbol.top.first().and_then(|top| findings.instructions.get(*top));
+    let line = hottest.and_then(|found| found.source.as_ref());
+    let line = line.map_or_else(String::new, |at| format!(" ({}:{})", file_name(&at.file), at.line));
+    let rest = format!("{line}: waits {} % of user time", percent_text(waiting(at)));
+    Html::all([link(format!("#symbol-{at}"), &function_name(&symbol.name, NAME)), Html::text(&rest)])
+}
+
+/// What is left if nothing had to be waited for: an upper bound.
+fn winnable(findings: &Findings) -> Option<String> {
+    let (memory, user_ns) = (findings.verdict.memory?, findings.account.user_ns);
+    let part = |share: f64| seconds(share * user_ns);
+    Some(format!(
+        "at most {} ({} to {}) of {} user time, were all its data in the first cache",
+        part(memory.value),
+        part(memory.low),
+        part(memory.high),
+        seconds(user_ns)
+    ))
+}
+
+/// The pyramid, where levels are known and it waits.
+fn drawing(page: &RunPage<'_>) -> Html {
+    let Some(waits) = page.findings.levels.value().filter(|_| page.findings.has_enough_samples()) else {
+        return Html::default();
+    };
+    let data = waited_for(page).filter_map(|(object, found)| {
+        Some(WaitedData { object, name: found.name.clone(), bytes: *found.size_bytes.value()? })
+    });
+    let data: Vec<WaitedData> = data.take(MOST_DATA).collect();
+    pyramid::figure(&drawn_levels(page), waits, &data)
 }
 
 /// The second way to the same share, if it was taken or would be worth it.
 fn relief(findings: &Findings) -> Html {
-    let all = sentences(&findings.relief);
+    let all: Vec<String> =
+        sentences(&findings.relief).iter().map(|sentence| said_of(sentence, findings)).collect();
     if all.is_empty() { Html::default() } else { list("notes", all.iter()) }
 }
 
@@ -109,5 +211,5 @@ fn advice(findings: &Findings) -> Html {
     if findings.advice.is_empty() {
         return Html::default();
     }
-    Html::all([element("h3").say("What to try next").end(), list("advice", findings.advice.iter())])
+    Html::all([element("h3").say("What to try next").end(), list("advice", advised(findings))])
 }

@@ -3,7 +3,7 @@
 use analysis::findings::{Confidence, Findings, HeldBack, KnownLimits, ObjectFinding, Objects, Verdict};
 
 use super::{
-    account, bars::column, code, levels, limits, loads, objects, relief, subject, timeline, verdict,
+    account, bars::column, code, levels, limits, loads, objects, relief, said, subject, timeline, verdict,
 };
 use crate::{
     layout::figures::percent_text,
@@ -97,9 +97,9 @@ fn rest(findings: &Findings, objects: Option<&Objects>, advice: usize, columns: 
     let flagged = objects.and_then(|objects| objects::flagged_names(findings, objects));
     rows.extend(flagged.map(|names| ("Flagged", names)));
     rows.extend(loads::short(&findings.loads).map(|text| ("Loads", text)));
-    rows.extend(relief::short(&findings.relief).map(|text| ("Relief", text)));
+    rows.extend(relief::short(&findings.relief).map(|text| ("Relief", said(&text, findings))));
     rows.push(("Limits", distance(findings)));
-    rows.extend(findings.advice.iter().take(advice).map(|advice| ("Try", advice.clone())));
+    rows.extend(super::advice(findings).into_iter().take(advice).map(|advice| ("Try", advice)));
     rows.extend(remark(findings).map(|text| ("Note", text)));
     let widest = rows.iter().map(|(title, _)| width(title)).max().unwrap_or(0);
     let mut out = String::new();

@@ -1,20 +1,21 @@
 //! What relief found, beside what samples say.
 
-use analysis::findings::{Agreement, ReliefFindings, RelievedFinding, TimeShare};
+use analysis::findings::{Agreement, Findings, ReliefFindings, RelievedFinding, TimeShare};
 
 use crate::{
     layout::figures::percent_text,
-    layout::prose::{clipped, visible, wrap_in},
+    layout::prose::{visible, wrap_in},
+    layout::signature::function_name,
     layout::style::{HEADING, PLAIN},
 };
 
 /// All of it under a heading; nothing where nobody asked and nothing is open.
-pub fn text(relief: &ReliefFindings, columns: usize) -> String {
-    let lines = sentences(relief);
+pub fn text(findings: &Findings, columns: usize) -> String {
+    let lines = sentences(&findings.relief);
     if lines.is_empty() {
         return String::new();
     }
-    let lines = lines.into_iter().map(|line| wrap_in(PLAIN, "  ", &line, columns));
+    let lines = lines.into_iter().map(|line| wrap_in(PLAIN, "  ", &super::said(&line, findings), columns));
     wrap_in(HEADING, "", "Relief", columns) + &lines.collect::<String>()
 }
 
@@ -51,7 +52,7 @@ fn range(share: &TimeShare) -> String {
 }
 
 fn sentence(found: &RelievedFinding) -> String {
-    let name = clipped(&visible(&found.name), 40);
+    let name = function_name(&found.name, 40);
     let source = found.source.as_ref().map_or_else(String::new, |source| {
         let file = source.rsplit('/').next().unwrap_or(source);
         format!(" ({})", visible(file))

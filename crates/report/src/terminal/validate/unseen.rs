@@ -19,7 +19,7 @@ pub fn text(unseen: Option<&OutOfSample>, columns: usize) -> String {
 }
 
 /// As it is quoted to users.
-fn in_short(unseen: &OutOfSample) -> String {
+pub(crate) fn in_short(unseen: &OutOfSample) -> String {
     let OutOfSample { all, runs, seeds: (first, last), unsteady, .. } = unseen;
     let (kernels, runs) = (counted(all.kernels, "kernel"), counted(*runs, "run"));
     let right = match (all.within, all.worst) {
@@ -74,7 +74,7 @@ fn table(unseen: &OutOfSample, columns: usize) -> String {
 }
 
 /// Whether what was promised was kept.
-fn promises(unseen: &OutOfSample) -> String {
+pub(crate) fn promises(unseen: &OutOfSample) -> String {
     let OutOfSample { held, intervals, width, high, high_and_off, all, .. } = unseen;
     let width = width.map_or(String::new(), |width| format!(", {} points wide in the middle", points(width)));
     format!(
