@@ -22,7 +22,7 @@ use machine::{
 };
 
 /// Recordings of programs that wait at memory, each in its own way.
-const RECORDINGS: [&str; 3] = ["hash_join", "stream", "chase_rs"];
+const RECORDINGS: [&str; 3] = ["hash_join", "store_stream", "phases"];
 /// Width and height of a window.
 const WINDOWS: [(&str, u32, u32); 2] = [("phone", 390, 844), ("desk", 1280, 900)];
 
@@ -161,6 +161,7 @@ fn twelve_pictures_with_the_answers_on_the_first_screen() {
                 }
                 let said = tab.text("document.querySelector('.answers').textContent");
                 assert!(said.contains("Waits at") && said.contains("For data"), "{form}: {said}");
+                assert!(said.contains("memory "), "{form}: the level is not known: {said}");
                 if window == "desk" {
                     assert!(
                         is_in_first_screen(&mut tab, ".pyramid svg"),

@@ -17,6 +17,7 @@ use crate::{
         code::file_name,
         levels,
         limits::giver,
+        objects::waited_share,
         relief::sentences,
         said as said_of, seconds,
         timeline::threshold_from,
@@ -66,7 +67,7 @@ fn answers(page: &RunPage<'_>) -> Html {
     let mut rows: Vec<(&str, Html)> = Vec::new();
     rows.extend(levels::sentence(findings).map(|text| ("Waits at", Html::text(&text))));
     if findings.has_enough_samples() && is_held(findings) {
-        rows.extend(waited_for(page).next().map(|(at, object)| ("For data", data(at, object))));
+        rows.extend(waited_for(page).first().map(|(at, object)| ("For data", data(findings, *at, object))));
         rows.extend(findings.symbols.first().map(|_| ("In code", code(findings))));
         rows.extend(winnable(findings).map(|text| ("To be won", Html::text(&text))));
     }
@@ -80,20 +81,24 @@ fn answers(page: &RunPage<'_>) -> Html {
 }
 
 /// Objects worth naming with their index, those with most waiting first.
-fn waited_for<'a>(page: &RunPage<'a>) -> impl Iterator<Item = (usize, &'a ObjectFinding)> + use<'a> {
+fn waited_for<'a>(page: &RunPage<'a>) -> Vec<(usize, &'a ObjectFinding)> {
+    let share = |object: &ObjectFinding| waited_share(page.findings, object).0;
     let objects = page.objects.map_or(&[][..], |objects| &objects.objects);
-    objects.iter().enumerate().filter(|(_, object)| object.load_waiting.value >= WORTH_NAMING)
+    let worth = objects.iter().enumerate().filter(|(_, object)| share(object) >= WORTH_NAMING);
+    let mut worth: Vec<(usize, &ObjectFinding)> = worth.collect();
+    worth.sort_by(|a, b| share(b.1).total_cmp(&share(a.1)));
+    worth
 }
 
 fn link(to: String, text: &str) -> Html {
     element("a").set("href", to).with([element("bdi").say(text).end()]).end()
 }
 
-fn data(at: usize, object: &ObjectFinding) -> Html {
+fn data(findings: &Findings, at: usize, object: &ObjectFinding) -> Html {
     let source = object.site.as_ref().and_then(|site| site.source.as_ref());
     let line = source.map_or_else(String::new, |at| format!(" ({}:{})", file_name(&at.file), at.line));
-    let share = percent_text(object.load_waiting.value);
-    let rest = format!("{line}, {}: {share} % of the waiting on loads", object.pattern.label());
+    let (share, of) = waited_share(findings, object);
+    let rest = format!("{line}, {}: {} % of {of}", object.pattern.label(), percent_text(share));
     let name = link(format!("#object-{at}"), &object_name(&object.name, NAME));
     Html::all([name, Html::text(&rest)])
 }
@@ -131,7 +136,7 @@ fn drawing(page: &RunPage<'_>) -> Html {
     let Some(waits) = page.findings.levels.value().filter(|_| page.findings.has_enough_samples()) else {
         return Html::default();
     };
-    let data = waited_for(page).filter_map(|(object, found)| {
+    let data = waited_for(page).into_iter().filter_map(|(object, found)| {
         Some(WaitedData { object, name: found.name.clone(), bytes: *found.size_bytes.value()? })
     });
     let data: Vec<WaitedData> = data.take(MOST_DATA).collect();

@@ -87,8 +87,8 @@ fn rest(findings: &Findings, objects: Option<&Objects>, advice: usize, columns: 
     let mut rows: Vec<(&str, String)> = Vec::new();
     rows.extend(levels::sentence(findings).map(|text| ("Waits at", text)));
     let objects = objects.filter(|_| findings.has_enough_samples());
-    if let Some(data) = objects.and_then(hottest_object) {
-        rows.push(("Data", object(data)));
+    if let Some(data) = objects.and_then(|objects| hottest_object(findings, objects)) {
+        rows.push(("Data", object(findings, data)));
     }
     if findings.threads.len() > 1 && findings.threads.iter().any(|thread| thread.user_share > 0.0) {
         rows.push(("Threads", threads(findings)));
@@ -117,19 +117,20 @@ fn rest(findings: &Findings, objects: Option<&Objects>, advice: usize, columns: 
     out + &wrap_in(QUIET, "", &format!("More: --verbose ({more})"), columns)
 }
 
-fn hottest_object(objects: &Objects) -> Option<&ObjectFinding> {
-    let worth = |object: &&ObjectFinding| object.load_waiting.value >= WORTH_NAMING;
-    objects.objects.iter().filter(worth).max_by(|a, b| a.load_waiting.value.total_cmp(&b.load_waiting.value))
+fn hottest_object<'a>(findings: &Findings, objects: &'a Objects) -> Option<&'a ObjectFinding> {
+    let share = |object: &ObjectFinding| objects::waited_share(findings, object).0;
+    let worth = |object: &&ObjectFinding| share(object) >= WORTH_NAMING;
+    objects.objects.iter().filter(worth).max_by(|a, b| share(a).total_cmp(&share(b)))
 }
 
 /// `rows (join.c:12), 64 MiB, random: 81 % of the waiting on loads`.
-fn object(object: &ObjectFinding) -> String {
+fn object(findings: &Findings, object: &ObjectFinding) -> String {
     let mut text = object_name(&object.name, 48);
     if let Some(source) = object.site.as_ref().and_then(|site| site.source.as_ref()) {
         text += &format!(" ({}:{})", visible(&code::file_name(&source.file)), source.line);
     }
-    let share = percent_text(object.load_waiting.value);
-    format!("{text}, {}: {share} % of the waiting on loads", object.pattern.label())
+    let (share, of) = objects::waited_share(findings, object);
+    format!("{text}, {}: {} % of {of}", object.pattern.label(), percent_text(share))
 }
 
 /// How user time is shared among the busiest threads.

@@ -14,6 +14,16 @@ use crate::{
     layout::table::{Cell, Column, Table},
 };
 
+/// An object's part of the waiting that the program does most: on loads, or on stores, atomics and fences.
+pub(crate) fn waited_share(findings: &Findings, object: &ObjectFinding) -> (f64, &'static str) {
+    match findings.overall {
+        Some(split) if split.stores + split.atomics > split.loads => {
+            (object.other_waiting, "the waiting on stores, atomics and fences")
+        }
+        _ => (object.load_waiting.value, "the waiting on loads"),
+    }
+}
+
 /// Where flagged intervals hold more of the samples than this, they say what the whole run says.
 const NEARLY_ALL: f64 = 0.95;
 
