@@ -67,7 +67,11 @@ fn numbers_that_cannot_be_are_refused_without_reserving_room_for_them() {
     file.sections.insert(12, [0xff; 64].to_vec());
     file.sections.insert(2, [0xff; 64].to_vec());
     let (rows, _) = read(&file.file()).unwrap();
-    assert_eq!((rows.all.len(), rows.all[0].0.as_str()), (100, "cycles:HG"), "the name is that of its number");
+    assert_eq!(
+        (rows.all.len(), rows.all[0].0.as_str()),
+        (100, "cycles:HG"),
+        "the name is that of its number"
+    );
 }
 
 #[test]
