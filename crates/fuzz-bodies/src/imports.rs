@@ -34,13 +34,12 @@ pub fn perf_data(bytes: &[u8]) -> bool {
     file.is_ok() || pipe.is_ok()
 }
 
-/// Any bytes in the place of records that have a file of their own, in two parts beside a file that is sound.
+/// Any bytes in the place of records that have files of their own, twice beside a file that is sound.
 pub fn perf_rings(bytes: &[u8]) -> bool {
     let mut onlooker = Onlooker(0);
     static MAIN: OnceLock<Vec<u8>> = OnceLock::new();
     let main = MAIN.get_or_init(|| seeds::perf_data().swap_remove(0));
-    let (first, second) = bytes.split_at(bytes.len() / 2);
-    let mut rings = [first, second].map(|ring| SeekableInput(Cursor::new(ring)));
+    let mut rings = [bytes, bytes].map(|ring| SeekableInput(Cursor::new(ring)));
     let further = rings.iter_mut().map(|input| FurtherRecords { name: "ring".to_owned(), input });
     let read = import::perf_data::read_folder(
         &mut SeekableInput(Cursor::new(main)),

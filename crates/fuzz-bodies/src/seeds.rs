@@ -153,8 +153,7 @@ pub fn kernel_names() -> Vec<Vec<u8>> {
     let list = "ffffffff81000000 T _text\nffffffff81000000 T _stext\nffffffff81000040 t __do_work\n\
                 ffffffff81000040 W do_work\nffffffff81000200 T _etext\nffffffff81000300 D table\n\
                 ffffffffc0000000 t hello\t[greet]\nffffffffc0000010 t bye\t[greet]\n";
-    let secret = "0000000000000000 T _text\n0000000000000000 t work\n";
-    vec![list.into(), secret.into()]
+    vec![list.into()]
 }
 
 /// With and without intervals, in both forms.

@@ -146,7 +146,7 @@ nonsense
 
     #[test]
     fn a_function_reaches_to_the_next_symbol_and_has_the_best_of_its_names() {
-        let names = KernelNames::parse(LIST).unwrap();
+        let names = KernelNames::parse(LIST).expect("addresses");
         assert_eq!(names.address_of("_stext"), Some(0xffff_ffff_8100_0000));
         assert_eq!(names.address_of("hello"), None, "a module's own");
         let map = names.functions(0, false);

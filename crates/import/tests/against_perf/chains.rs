@@ -14,7 +14,7 @@ fn last_name(path: &str) -> String {
     path.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
-/// `	    11bc middle (/tmp/deep)` below a line for each sample.
+/// `11bc middle (/usr/bin/app)` below a line for each sample.
 fn told_by_perf(file: &Path) -> Vec<Chain> {
     let mut command = Command::new("perf");
     command.args(["script", "--no-inline", "-F", "time,ip,sym,dso", "-i"]).arg(file);

@@ -14,6 +14,7 @@ pub(crate) mod timeline;
 pub(crate) mod verdict;
 
 use analysis::findings::{Findings, Objects};
+use machine::fingerprint::IMPORTED_ID;
 
 pub(crate) use account::about;
 pub use subject::seconds;
@@ -58,7 +59,7 @@ fn everything(findings: &Findings, objects: Option<&Objects>, top: usize, column
         parts.push(account::threads(findings, columns));
         parts.push(timeline::text(&findings.timeline, columns));
     }
-    parts.push(limits::text(&findings.limits, columns));
+    parts.push(limits::text(&findings.limits, findings.about.machine.starts_with(IMPORTED_ID), columns));
     parts.push(list("What to try next", &advice(findings), columns));
     parts.push(list("Keep in mind", &findings.remarks, columns));
     parts.retain(|part| !part.is_empty());

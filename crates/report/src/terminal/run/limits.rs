@@ -10,9 +10,11 @@ use crate::{
     layout::table::{Column, Table},
 };
 
-/// Streams against the machine's bandwidth, then the machine's levels.
-pub fn text(limits: &LimitFindings, columns: usize) -> String {
-    let mut out = wrap_in(HEADING, "", "Against this machine's measured limits", columns);
+/// Streams against the machine's bandwidth, then the machine's levels; of a file that was imported it is another machine.
+pub fn text(limits: &LimitFindings, is_import: bool, columns: usize) -> String {
+    let whose = if is_import { "that" } else { "this" };
+    let heading = format!("Against {whose} machine's measured limits");
+    let mut out = wrap_in(HEADING, "", &heading, columns);
     match &limits.streams {
         KnownLimits::Value(streams) => out += &wrap("  ", &stream_sentence(streams), columns),
         KnownLimits::Missing(reason) => out += &wrap_in(QUIET, "  ", &sentence("Bandwidth", reason), columns),

@@ -45,7 +45,7 @@ pub fn text(timeline: &Timeline, columns: usize) -> String {
 
 /// Where the threshold comes from.
 pub(crate) fn threshold_from(timeline: &Timeline) -> &'static str {
-    if timeline.measured_here { "as validated on this machine" } else { "the limit of machines in general" }
+    if timeline.measured_here { "as validated on its machine" } else { "the limit of machines in general" }
 }
 
 /// Waiting on loads of intervals, in at most `room` parts: several intervals share a part where there are too many,
