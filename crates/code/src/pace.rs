@@ -69,7 +69,7 @@ mod tests {
         ];
         let routine = Routine::new(&code, 0x1000);
         for at in [0, 3, 6, 10, 14, 17] {
-            let (spot, watched) = routine.pacing(0x1000 + at).unwrap();
+            let (spot, watched) = routine.pacing(0x1000 + at).expect("a loop");
             assert_eq!(spot, CodeSpot { block: 0, index: 1 }, "what stays where it is tells nothing");
             assert_eq!(watched.address(|reg| (reg == Reg::RSI).then_some(0x7000)), Some(0x7000));
         }

@@ -6,6 +6,7 @@ use std::{
     process,
 };
 
+use machine::resctrl::ResctrlTree;
 use pmu::Errno;
 use record::doctor::Capability;
 
@@ -48,21 +49,33 @@ const MONITORING_FLAGS: [&str; 3] = ["cqm_occup_llc", "cqm_mbm_total", "cqm_mbm_
 
 /// The row of control.
 pub(super) fn allocation(patient: Patient<'_>) -> Capability {
-    let Some(mount) = mount_point(patient) else {
+    let Some(tree) = ResctrlTree::find(patient.root) else {
         return unmounted(patient, &ALLOCATION, &ALLOCATION_FLAGS);
     };
+    let mount = tree.mount();
     let have = known(&RESOURCES, |name| mount.join("info").join(name).is_dir());
     if have.is_empty() {
         return ALLOCATION.missing("resctrl is mounted and controls nothing here");
     }
-    with_group(&ALLOCATION, &mount, &have.join(", "))
+    let mut have = have.join(", ");
+    match tree.leftovers().len() {
+        0 => {}
+        1 => have += "; a partition of a squeeze that was killed is left over, which the next squeeze undoes",
+        many => {
+            have += &format!(
+                "; {many} partitions of squeezes that were killed are left over, which the next squeeze undoes"
+            );
+        }
+    }
+    with_group(&ALLOCATION, mount, &have)
 }
 
 /// The row of watching.
 pub(super) fn monitoring(patient: Patient<'_>) -> Capability {
-    let Some(mount) = mount_point(patient) else {
+    let Some(tree) = ResctrlTree::find(patient.root) else {
         return unmounted(patient, &MONITORING, &MONITORING_FLAGS);
     };
+    let mount = tree.mount();
     let features = fs::read_to_string(mount.join("info/L3_MON/mon_features")).unwrap_or_default();
     let have = known(&COUNTERS, |name| features.lines().any(|line| line.trim() == name));
     if have.is_empty() {
@@ -114,17 +127,6 @@ fn known(names: &[(&str, &'static str)], exists: impl Fn(&str) -> bool) -> Vec<&
     names.iter().filter(|(name, _)| exists(name)).map(|(_, meaning)| *meaning).collect()
 }
 
-/// Where resctrl is mounted, under the root.
-fn mount_point(patient: Patient<'_>) -> Option<PathBuf> {
-    let mounts = patient.text("proc/self/mounts").ok()?;
-    let point = mounts.lines().find_map(|line| {
-        let mut fields = line.split(' ');
-        let point = fields.nth(1)?;
-        (fields.next() == Some("resctrl")).then_some(point)
-    })?;
-    Some(patient.root.join(point.trim_start_matches('/')))
-}
-
 /// An empty group; removed when dropped.
 struct TrialGroup(PathBuf);
 
@@ -174,6 +176,19 @@ mod tests {
                 fs::read_dir(script.path(folder)).unwrap().flatten().map(|e| e.file_name()).collect();
             assert!(left.iter().all(|name| !name.to_string_lossy().contains("memwall")), "{left:?}");
         }
+    }
+
+    #[test]
+    fn partitions_left_by_a_crash_are_told() {
+        let script = mounted();
+        script.write("sys/fs/resctrl/memwall-squeeze-99999999-5/schemata", "L3:0=1\n");
+        assert!(allocation(script.patient()).detail.contains("is left over, which the next squeeze undoes"));
+        script.write("proc/99999998/stat", &format!("99999998 (x) S {}", "0 ".repeat(18) + "6"));
+        script.write("sys/fs/resctrl/memwall-squeeze-99999998-6/schemata", "L3:0=1\n");
+        let one = allocation(script.patient()).detail;
+        assert!(one.contains("a partition of a squeeze"), "one in use is no leftover: {one}");
+        script.write("sys/fs/resctrl/memwall-squeeze-99999998-7/schemata", "L3:0=1\n");
+        assert!(allocation(script.patient()).detail.contains("2 partitions"));
     }
 
     #[test]

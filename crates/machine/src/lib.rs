@@ -18,6 +18,7 @@ pub mod probe;
 pub mod profile;
 mod read;
 pub mod regular;
+pub mod resctrl;
 pub mod source;
 pub mod squeezing;
 pub mod steal;

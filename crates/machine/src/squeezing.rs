@@ -47,6 +47,8 @@ pub enum SqueezeForm {
     Reading,
     /// Threads that write past the caches.
     Writing,
+    /// No threads: the kernel gives the program's CPUs fewer ways of the cache (CAT), or less bandwidth (MBA).
+    Partition,
 }
 
 impl SqueezeForm {
@@ -57,6 +59,7 @@ impl SqueezeForm {
             Self::Shared => "shared by all threads",
             Self::Reading => "reading",
             Self::Writing => "writing past the caches",
+            Self::Partition => "partition of the hardware",
         }
     }
 }
@@ -74,6 +77,9 @@ pub struct Interference {
     pub bytes_each: Bytes,
     /// Empty operations between two accesses: 0 is full speed.
     pub pause: u64,
+    /// Of a partition, what it leaves: ways of the cache, or per cent of the bandwidth.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<u32>,
 }
 
 /// What some interference leaves.
@@ -85,13 +91,9 @@ pub struct SqueezePoint {
     pub cache_left: Option<Estimate>,
     /// Bandwidth that streaming victims got, or that was not drawn, bytes per second.
     pub bandwidth_left: Option<Estimate>,
-    /// The largest known program that is not harmed: of cache interference a working set, bytes; of bandwidth interference a
-    /// paced stream, bytes per second. None if even the smallest is, or where it was not tried.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fits: Option<f64>,
-    /// The same of the other resource: of cache interference the fastest paced stream that is not harmed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub other_fits: Option<f64>,
+    /// Time of each of the profile's known programs over its time alone, in their order; empty where they were not tried.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub known: Vec<f64>,
     /// Bandwidth the interference drew by itself, bytes per second.
     pub drawn: Option<f64>,
     /// The same after casas2017 eq. 1, where misses were counted.
@@ -100,6 +102,40 @@ pub struct SqueezePoint {
     /// Every victim of known distribution, with what it found.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub victims: Vec<SqueezeVictim>,
+}
+
+/// How a program of known need goes over its data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KnownPattern {
+    /// Reads from end to end what a core's own cache holds.
+    Private,
+    /// Each access waits for the one before.
+    Chase,
+    /// Accesses drawn at random that do not wait for each other.
+    Random,
+    /// From end to end at a pace, past what any cache holds.
+    Stream,
+}
+
+/// A program of known need that was run beside every strength. What a real program loses is explained as a mixture of such.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct KnownProgram {
+    /// How it goes over its data.
+    pub pattern: KnownPattern,
+    /// Its data.
+    pub size: Bytes,
+    /// CPUs it keeps busy.
+    pub threads: usize,
+    /// Nanoseconds that a line of its data takes when nothing is taken, all threads together.
+    pub line_ns: f64,
+}
+
+impl KnownProgram {
+    /// Lines it goes over when nothing is taken, bytes per second.
+    pub fn bytes_per_s(&self) -> f64 {
+        64.0 / self.line_ns * 1e9
+    }
 }
 
 /// What one victim of known distribution found.
@@ -142,6 +178,9 @@ pub struct SqueezeProfile {
     pub storage: Vec<SqueezePoint>,
     /// The same of bandwidth interference.
     pub bandwidths: Vec<SqueezePoint>,
+    /// Programs of known need that were run beside every strength.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub known: Vec<KnownProgram>,
     /// Other forms that were tried, at their strongest, and why they were not chosen.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tried: Vec<(SqueezePoint, String)>,

@@ -19,7 +19,7 @@ use machine::{
 };
 use record::{
     run::Ending,
-    squeeze::{SqueezeEnd, SqueezeRun},
+    squeeze::{SqueezeEnd, SqueezeRun, SqueezeSeries},
 };
 
 struct Home(tempfile::TempDir);
@@ -76,6 +76,7 @@ fn made_up(home: &Home) -> Option<()> {
             threads: 1,
             bytes_each: Bytes::kib(64),
             pause: 0,
+            left: None,
         }),
         cache_left: Some(exact(if taken && kind == SqueezeKind::Storage { 1e7 } else { 2e7 })),
         bandwidth_left: Some(exact(if taken && kind == SqueezeKind::Bandwidth { 2e10 } else { 4e10 })),
@@ -270,6 +271,49 @@ fn what_makes_no_sense_is_said() {
     }
 }
 
+#[test]
+fn one_run_for_each_input_and_each_mapping() {
+    let home = Home::new();
+    if made_up(&home).is_none() {
+        return;
+    }
+    let (json, page) = (home.file("series.json"), home.file("series.html"));
+    let (json_flag, page_flag) = (format!("--json={}", json.display()), page.display().to_string());
+    let said = "echo size {n}; sleep 0.0{n}; exit {n}";
+    let output = home.run(&[
+        "squeeze", "--budget", "4", &json_flag, "--html", &page_flag, "--vary", "n=2,5", "--", "sh", "-c",
+        said,
+    ]);
+    // Each value passes its output through once; the exit code is that of the first.
+    assert_eq!(text(&output.stdout), "size 2\nsize 5\n", "{}", text(&output.stderr));
+    assert_eq!(output.status.code(), Some(2));
+    let series = || -> SqueezeSeries {
+        serde_json::from_str(&fs::read_to_string(&json).expect("a result")).expect("of a series")
+    };
+    let varied = series();
+    assert_eq!((varied.varied.as_str(), varied.members.len()), ("n", 2));
+    let alone: Vec<f64> = varied.members.iter().filter_map(|member| member.alone_ns).collect();
+    assert!(alone[0] >= 2e7 && alone[1] >= 5e7, "{alone:?}");
+    assert!(fs::read_to_string(&page).expect("a page").contains("squeezed by n"));
+
+    let count = home.file("count");
+    let script = format!("echo x >> {}; sleep 0.02", count.display());
+    let mapped = home.run(&["squeeze", "--budget", "2", &json_flag, "--map", "1", "--", "sh", "-c", &script]);
+    assert_eq!(mapped.status.code(), Some(0), "{}", text(&mapped.stderr));
+    let mapped = series();
+    assert_eq!((mapped.varied.as_str(), mapped.members[0].value.as_str()), ("processes", "1"));
+    assert_eq!(mapped.best.map(|best| best.per_socket), Some(1));
+    for (args, says) in [
+        (&["squeeze", "--vary", "n", "--", "true"][..], "no list"),
+        (&["squeeze", "--vary", "n=1", "--", "true"], "has no {n}"),
+        (&["squeeze", "--map", "9", "--", "true"], "cores around the cache"),
+    ] {
+        let output = home.run(args);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(says), "{args:?}: {}", text(&output.stderr));
+    }
+}
+
 /// Types of the fields, by documents printed with the machine that is made up above. `MEMWALL_WRITE_SCHEMAS=1` writes them anew.
 #[test]
 fn documents_are_as_their_schemas_say() {
@@ -284,7 +328,17 @@ fn documents_are_as_their_schemas_say() {
     let predict = format!("--json={}", predicted.display());
     let output = home.run(&["predict", &squeezed.display().to_string(), "--cache", "15M", &predict]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    for (name, file) in [("memwall.squeeze/1", squeezed), ("memwall.predict/1", predicted)] {
+    let series = home.file("series.json");
+    let told = format!("--json={}", series.display());
+    let vary = ["squeeze", "--budget", "2", &told, "--vary", "t=0.02,0.03", "--", "sleep", "{t}"];
+    let output = home.run(&vary);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let documents = [
+        ("memwall.squeeze/1", squeezed),
+        ("memwall.predict/1", predicted),
+        ("memwall.squeeze-series/1", series),
+    ];
+    for (name, file) in documents {
         let text = fs::read_to_string(file).expect("a document");
         let document: serde_json::Value = serde_json::from_str(&text).expect("JSON");
         assert_eq!(document["schema"], name);

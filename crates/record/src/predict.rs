@@ -17,6 +17,22 @@ pub struct Predictions {
     pub answers: Vec<PredictAnswer>,
     /// The best of the mappings asked for, and why.
     pub best: Option<BestMapping>,
+    /// What each program was measured with; outside of it nothing is said.
+    #[serde(default)]
+    pub ranges: Vec<PredictRange>,
+}
+
+/// What of a resource a program was measured with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PredictRange {
+    /// The program.
+    pub program: String,
+    /// Of what.
+    pub kind: SqueezeKind,
+    /// The least that was left, bytes or bytes per second.
+    pub least: f64,
+    /// All there was.
+    pub whole: f64,
 }
 
 /// One answer.

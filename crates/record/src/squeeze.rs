@@ -1,16 +1,49 @@
 //! What a program lost when cache or bandwidth was taken from it.
 
 use machine::{
-    CpuSet,
+    Bytes, CpuSet,
     profile::Estimate,
-    squeezing::{Interference, SqueezeKind},
+    squeezing::{Interference, KnownPattern, SqueezeKind},
 };
 use serde::{Deserialize, Serialize};
 
-use crate::run::Ending;
+use crate::{predict::BestMapping, run::Ending};
 
 /// The schema of [`SqueezeRun`].
 pub const SCHEMA: &str = "memwall.squeeze/1";
+
+/// The schema of [`SqueezeSeries`].
+pub const SERIES_SCHEMA: &str = "memwall.squeeze-series/1";
+
+/// A program squeezed several times: by how many of its processes share the cache, or by its input.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SqueezeSeries {
+    /// `memwall.squeeze-series/1`.
+    pub schema: String,
+    /// What ran, as it was typed.
+    pub program: String,
+    /// What differs between the runs: `processes`, or the name that the command line gave.
+    pub varied: String,
+    /// In the order asked for.
+    pub members: Vec<SeriesMember>,
+    /// Of several mappings the best, and why.
+    pub best: Option<BestMapping>,
+    /// What else has to be said.
+    pub remarks: Vec<String>,
+}
+
+/// One of a series.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SeriesMember {
+    /// What was put in.
+    pub value: String,
+    /// Time alone, nanoseconds, the middle of all runs; none if no run ended well.
+    pub alone_ns: Option<f64>,
+    /// What came of it; none if it could not be run.
+    pub run: Option<SqueezeRun>,
+    /// Why not.
+    pub failed: Option<String>,
+}
 
 /// A program under interference.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,6 +80,10 @@ pub struct SqueezeRun {
     pub class: ProgramClass,
     /// What that rests on, in sentences.
     pub evidence: Vec<String>,
+    /// Programs of known need that it behaves like a mixture of; empty if none explains it. What is missing to all of its time
+    /// nothing slows.
+    #[serde(default)]
+    pub parts: Vec<ProgramPart>,
     /// Runs that did not end well.
     pub crashes: Vec<SqueezeCrash>,
     /// Every run, in order.
@@ -167,6 +204,21 @@ pub enum ProgramClass {
     Both,
     /// Too noisy, too few runs, or a kind that cannot be squeezed here.
     Undecided,
+}
+
+/// A part of a program's time that it spends like a known program.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProgramPart {
+    /// How it goes over its data.
+    pub pattern: KnownPattern,
+    /// Data it goes over again and again.
+    pub size: Bytes,
+    /// Lines it goes over when nothing is taken, bytes per second.
+    pub bytes_per_s: f64,
+    /// Share of the time alone.
+    pub share: f64,
+    /// Whether its lines come from memory.
+    pub overflows: bool,
 }
 
 /// A run that did not end well.

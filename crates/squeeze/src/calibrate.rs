@@ -1,6 +1,6 @@
 //! What each strength of interference leaves to victims that are known, and where a machine cannot be squeezed.
 
-mod fitting;
+mod known;
 mod ladder;
 mod measuring;
 mod refusal;
@@ -11,7 +11,7 @@ use host::{Host, HostError, repeat::RepeatPlan};
 use kernels::draw::DrawError;
 use machine::squeezing::{SqueezeForm, SqueezeKind, SqueezePoint, SqueezeProfile};
 
-use crate::{recipe::SqueezeDomain, victims::KnownVictim};
+use crate::{partition::HardwarePartition, recipe::SqueezeDomain, victims::KnownVictim};
 use measuring::SqueezeBench;
 pub use refusal::{LEAST_SPARE, LEAST_TAKEN};
 
@@ -32,6 +32,8 @@ pub struct CalibrateSqueeze {
     pub steps: usize,
     /// How often a real machine repeats each victim.
     pub repeat: RepeatPlan,
+    /// The same of programs of known need, of which there are many.
+    pub known_repeat: RepeatPlan,
     /// Seed of every random choice.
     pub seed: u64,
     /// Seconds since 1970; 0 of a simulated machine.
@@ -78,15 +80,17 @@ pub enum SqueezeError {
     },
 }
 
-/// Measures what each strength leaves. `progress` hears what is done and how much of it.
+/// Measures what each strength leaves. A partition of the hardware is preferred to threads where no form is named. `progress`
+/// hears what is done and how much of it.
 pub fn calibrate(
     host: &mut dyn Host,
     domain: &SqueezeDomain,
+    partition: Option<&HardwarePartition>,
     request: &CalibrateSqueeze,
     progress: &mut dyn FnMut(&str, f64),
     interrupt: &AtomicBool,
 ) -> Result<SqueezeProfile, SqueezeError> {
-    let mut bench = SqueezeBench::begin(host, domain, request, progress, interrupt)?;
+    let mut bench = SqueezeBench::begin(host, domain, partition, request, progress, interrupt)?;
     let storage = bench.storage_points()?;
     let (bandwidths, tried) = bench.bandwidth_points()?;
     let storage_orthogonal = untouched(&storage, SqueezeKind::Bandwidth, BANDWIDTH_UNTOUCHED);
@@ -95,7 +99,7 @@ pub fn calibrate(
         storage[..storage_orthogonal].last().and_then(|point| point.interference),
         bandwidths[..bandwidth_orthogonal].last().and_then(|point| point.interference),
     )?;
-    let (bandwidth, remarks) = bench.finish()?;
+    let (bandwidth, known, remarks) = bench.finish()?;
     let mut profile = SqueezeProfile {
         measured_at: request.now,
         memwall: env!("CARGO_PKG_VERSION").to_owned(),
@@ -107,6 +111,7 @@ pub fn calibrate(
         bandwidth,
         storage,
         bandwidths,
+        known,
         tried,
         storage_orthogonal,
         bandwidth_orthogonal,

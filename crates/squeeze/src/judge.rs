@@ -1,5 +1,6 @@
 //! What follows from slowdowns: bounds on use, and the class of a program.
 
+use machine::squeezing::SqueezeKind;
 use record::squeeze::{HarmVerdict, ProgramClass, SlowdownPoint, SqueezeCurve, UseBounds};
 
 /// Bounds on what each of `processes` uses (casas2017 §5.2): no more than the last harmless strength leaves, more than the
@@ -13,6 +14,48 @@ pub fn bounds(points: &[SlowdownPoint], processes: usize) -> Option<UseBounds> {
     let at_least = first_harm.map(|index| by_strength[index].left.low / each);
     let at_most = harmless.map(|point| point.left.high / each);
     (at_least.is_some() || at_most.is_some()).then_some(UseBounds { at_least, at_most })
+}
+
+/// Bounds of all processes together as bounds of each.
+pub fn for_each(bounds: UseBounds, processes: usize) -> UseBounds {
+    let each = processes.max(1) as f64;
+    UseBounds {
+        at_least: bounds.at_least.map(|low| low / each),
+        at_most: bounds.at_most.map(|high| high / each),
+    }
+}
+
+/// The verdict on a strength from its slowdown alone, and from the part of it that comes from what the strength takes.
+pub fn of_both(plain: HarmVerdict, explained: HarmVerdict) -> HarmVerdict {
+    match (plain, explained) {
+        (HarmVerdict::Harmless, _) | (_, HarmVerdict::Harmless) => HarmVerdict::Harmless,
+        (HarmVerdict::Harmful, HarmVerdict::Harmful) => HarmVerdict::Harmful,
+        _ => HarmVerdict::Open,
+    }
+}
+
+/// What bounds rest on, in sentences. `explained`: a mixture of known programs explains the runs.
+pub fn evidence(curves: [&SqueezeCurve; 2], processes: usize, explained: bool) -> Vec<String> {
+    if !explained {
+        return Vec::new();
+    }
+    let unit = |kind: SqueezeKind, value: f64| match kind {
+        SqueezeKind::Storage => format!("{:.2} MiB", value / 1048576.0),
+        SqueezeKind::Bandwidth => format!("{:.1} GB/s", value / 1e9),
+    };
+    let by_rule = curves.into_iter().filter_map(|curve| {
+        let bounds = bounds(&curve.points, processes)?;
+        let end = |value: Option<f64>| value.map_or("…".to_owned(), |value| unit(curve.kind, value));
+        Some(format!("{} {} to {}", curve.kind, end(bounds.at_least), end(bounds.at_most)))
+    });
+    let by_rule: Vec<String> = by_rule.collect();
+    match by_rule.is_empty() {
+        true => Vec::new(),
+        false => vec![format!(
+            "By the last harmless and the first harmful strength alone (casas2017 §5.2): {}.",
+            by_rule.join(", ")
+        )],
+    }
 }
 
 /// Weakest first.
@@ -53,7 +96,7 @@ mod tests {
     use machine::{
         Bytes,
         profile::Estimate,
-        squeezing::{Interference, SqueezeForm, SqueezeKind},
+        squeezing::{Interference, SqueezeForm},
     };
 
     fn point(left: f64, verdict: HarmVerdict) -> SlowdownPoint {
@@ -63,6 +106,7 @@ mod tests {
             threads: 1,
             bytes_each: Bytes(0),
             pause: 0,
+            left: None,
         };
         let left = Estimate { value: left, low: left - 0.5, high: left + 0.5, samples: 3 };
         let slowdown = Estimate { value: 1.0, low: 1.0, high: 1.0, samples: 6 };

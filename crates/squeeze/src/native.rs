@@ -26,7 +26,9 @@ use recorder::program::{
 use rustix::thread::{CpuSet as Affinity, sched_getaffinity, sched_setaffinity};
 
 use crate::{
-    SqueezeError, recipe,
+    SqueezeError,
+    partition::HardwarePartition,
+    recipe,
     session::{SqueezeSubject, SubjectRun},
 };
 use marks::Marks;
@@ -71,6 +73,7 @@ pub struct ProgramPlan {
 /// A program that is run again and again.
 pub struct NativeProgram<'a> {
     host: &'a mut dyn Host,
+    partition: Option<HardwarePartition>,
     plan: ProgramPlan,
     program: LaunchedProgram,
     signals: CaughtSignals,
@@ -99,7 +102,11 @@ struct StartedCopy {
 
 impl<'a> NativeProgram<'a> {
     /// Finds the program.
-    pub fn find(host: &'a mut dyn Host, plan: ProgramPlan) -> Result<Self, SqueezeError> {
+    pub fn find(
+        host: &'a mut dyn Host,
+        partition: Option<HardwarePartition>,
+        plan: ProgramPlan,
+    ) -> Result<Self, SqueezeError> {
         let name =
             || plan.command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let program = LaunchedProgram::find(&plan.command).map_err(|error| SqueezeError::Program {
@@ -113,12 +120,22 @@ impl<'a> NativeProgram<'a> {
         let nothing =
             OpenOptions::new().read(true).write(true).open("/dev/null").map_err(system("open /dev/null"))?;
         let started = Instant::now();
-        Ok(Self { host, plan, program, signals, nothing, usual: None, interrupted: false, started })
+        Ok(Self {
+            host,
+            partition,
+            plan,
+            program,
+            signals,
+            nothing,
+            usual: None,
+            interrupted: false,
+            started,
+        })
     }
 
     /// The first run, whose output passes through: how long it took, nanoseconds, and how it ended. `None` if interrupted.
     pub fn first_run(&mut self) -> Result<Option<(f64, Ending)>, SqueezeError> {
-        self.host.run_beside(&[])?;
+        self.take(&[])?;
         let began = Instant::now();
         let copies = self.run_copies(true)?;
         if self.interrupted {
@@ -132,6 +149,10 @@ impl<'a> NativeProgram<'a> {
             return Err(SqueezeError::Metric(error));
         }
         Ok(Some((wall_ns, ending)))
+    }
+
+    fn take(&mut self, interferences: &[Interference]) -> Result<(), SqueezeError> {
+        recipe::take(self.host, self.partition.as_ref(), interferences, &self.plan.spare)
     }
 
     /// Runs all copies at once.
@@ -238,13 +259,9 @@ impl SqueezeSubject for NativeProgram<'_> {
         if self.interrupted {
             return Ok(SubjectRun::Interrupted);
         }
-        let jobs = match interference {
-            Some(one) => vec![recipe::job(self.host, one, &self.plan.spare)?],
-            None => Vec::new(),
-        };
-        self.host.run_beside(&jobs)?;
+        self.take(interference.map(std::slice::from_ref).unwrap_or_default())?;
         let copies = self.run_copies(false);
-        self.host.run_beside(&[])?;
+        self.take(&[])?;
         let copies = copies?;
         if self.interrupted {
             return Ok(SubjectRun::Interrupted);

@@ -3,11 +3,12 @@
 //! What is taken of cache and of bandwidth costs separately (casas2017 §3.3), so losses add up. Nothing is said beyond the
 //! strengths that were measured.
 
+mod footprint;
 mod sharing;
 
 use machine::{profile::Estimate, squeezing::SqueezeKind};
 use record::{
-    predict::PredictAnswer,
+    predict::{PredictAnswer, PredictRange},
     squeeze::{SqueezeCurve, SqueezeRun},
 };
 
@@ -95,7 +96,24 @@ fn loss_of(
         Amount::Absolute(value) => value,
         Amount::Share(share) => share * whole,
     };
-    loss(curve, [left; 3]).map(|loss| (kind, loss))
+    let measured = loss(curve, [left; 3])?;
+    if kind == SqueezeKind::Storage || run.parts.is_empty() {
+        return Ok((kind, measured));
+    }
+    // Interference also makes memory answer later, which a machine with less bandwidth need not: what streams want more than
+    // there is tells, and the curve is the most that may be lost.
+    let value = footprint::lost_by_rate(&run.parts, left);
+    Ok((kind, Estimate { value, low: value.min(measured.low), high: measured.high.max(value), ..measured }))
+}
+
+/// What a program was measured with, by kind.
+pub fn ranges(run: &SqueezeRun) -> Vec<PredictRange> {
+    let range = |kind: SqueezeKind| {
+        let curve = run.curve(kind);
+        let least = curve.points.iter().map(|point| point.left.value).min_by(f64::total_cmp)?;
+        Some(PredictRange { program: run.program.clone(), kind, least, whole: curve.whole? })
+    };
+    SqueezeKind::ALL.into_iter().filter_map(range).collect()
 }
 
 /// Adds up losses of both kinds.

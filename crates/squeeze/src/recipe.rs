@@ -7,6 +7,8 @@ use machine::{
     squeezing::{Interference, SqueezeForm, SqueezeKind},
 };
 
+use crate::{SqueezeError, partition::HardwarePartition};
+
 /// Buffers of the paper's bandwidth thread together, as a share of the cache: 44 of 520 KB beside 20 MB (casas2017 §3.1).
 const PAPER_BANDWIDTH: f64 = 44.0 * 520.0 * 1024.0 / (20.0 * 1024.0 * 1024.0);
 /// The buffer of the paper's storage thread: 4 of 20 MB (casas2017 §3.2.3).
@@ -84,7 +86,14 @@ impl SqueezeDomain {
             SqueezeForm::Paper => self.cache.0 as f64 * PAPER_STORAGE,
             _ => bytes / threads as f64,
         };
-        Interference { kind: SqueezeKind::Storage, form, threads, bytes_each: whole(each), pause: 0 }
+        Interference {
+            kind: SqueezeKind::Storage,
+            form,
+            threads,
+            bytes_each: whole(each),
+            pause: 0,
+            left: None,
+        }
     }
 
     /// Interference that draws bandwidth with so many threads, each with this pause.
@@ -95,8 +104,31 @@ impl SqueezeDomain {
             _ => Bytes(self.cache.0 * READER_TIMES),
         };
         let threads = threads.min(self.spare.len()).max(1);
-        Interference { kind: SqueezeKind::Bandwidth, form, threads, bytes_each, pause }
+        Interference { kind: SqueezeKind::Bandwidth, form, threads, bytes_each, pause, left: None }
     }
+}
+
+/// Takes these away from what runs from now on, and nothing else: by threads on `spare` CPUs, or by a partition.
+pub fn take(
+    host: &mut dyn Host,
+    partition: Option<&HardwarePartition>,
+    interferences: &[Interference],
+    spare: &[u32],
+) -> Result<(), SqueezeError> {
+    let (mut free, mut jobs) = (spare, Vec::new());
+    for interference in interferences.iter().filter(|one| one.form != SqueezeForm::Partition) {
+        jobs.push(job(host, interference, free)?);
+        free = &free[..free.len() - interference.threads];
+    }
+    match partition {
+        Some(partition) => partition.take(interferences)?,
+        None if interferences.iter().any(|one| one.form == SqueezeForm::Partition) => {
+            let why = "the kernel's resctrl is not there, or not ours to use; 'memwall squeeze --calibrate' takes what there is";
+            return Err(HostError::new("a partition of the hardware", why).into());
+        }
+        None => {}
+    }
+    Ok(host.run_beside(&jobs)?)
 }
 
 /// Whole pages.
@@ -107,6 +139,7 @@ fn whole(bytes: f64) -> Bytes {
 /// The kernel that does it.
 fn kernel_of(interference: &Interference) -> &'static str {
     match (interference.kind, interference.form) {
+        // Never a partition: that has no thread.
         (SqueezeKind::Storage, _) => "cache-storage-thread",
         (SqueezeKind::Bandwidth, SqueezeForm::Writing) => "bandwidth-writer",
         (SqueezeKind::Bandwidth, SqueezeForm::Reading) => "bandwidth-reader",
@@ -168,5 +201,16 @@ mod tests {
         let shared = domain.storage(SqueezeForm::Shared, 0.5);
         assert_eq!((shared.threads, shared.bytes_each), (2, Bytes::mib(5)));
         assert_eq!(domain.storage(SqueezeForm::Shared, 1.0).threads, 5);
+    }
+
+    #[test]
+    fn a_partition_that_is_gone_is_said() {
+        let catalogue = kernels::KernelCatalogue::builtin().unwrap();
+        let mut host = imagined::ImaginedHost::new(imagined::machine(4), catalogue, |_, _| 1.0);
+        let root = crate::partition::tests::divided();
+        let partition = HardwarePartition::make(root.path(), 3, &(0..2).collect(), &mut |_| {}).unwrap();
+        let few = partition.strengths(SqueezeKind::Storage, 1);
+        take(&mut host, Some(&partition), &few, &[2, 3]).unwrap();
+        assert!(take(&mut host, None, &few, &[2, 3]).unwrap_err().to_string().contains("resctrl"));
     }
 }

@@ -13,13 +13,16 @@ use machine::squeezing::Interference;
 use record::scenario::ScenarioRun;
 
 use crate::{
-    SqueezeError, recipe,
+    SqueezeError,
+    partition::HardwarePartition,
+    recipe,
     session::{SqueezeSubject, SubjectRun},
 };
 
 /// A scenario that runs beside interference.
 pub struct ScenarioSubject<'a> {
     host: &'a mut dyn Host,
+    partition: Option<HardwarePartition>,
     request: ScenarioJob<'a>,
     /// Whose time is taken; the whole scenario if none.
     region: Option<String>,
@@ -37,15 +40,16 @@ impl<'a> ScenarioSubject<'a> {
     /// Finds the pace of its steps while nothing runs beside it.
     pub fn prepare(
         host: &'a mut dyn Host,
+        partition: Option<HardwarePartition>,
         request: ScenarioJob<'a>,
         region: Option<String>,
         spare: &'a [u32],
         interrupt: &'a AtomicBool,
     ) -> Result<Self, SqueezeError> {
         let started = Instant::now();
-        host.run_beside(&[])?;
+        recipe::take(host, partition.as_ref(), &[], spare)?;
         let paces = scenario::find_pace(&request, host, interrupt).map_err(failed)?;
-        Ok(Self { host, request, region, spare, paces, interrupt, started })
+        Ok(Self { host, partition, request, region, spare, paces, interrupt, started })
     }
 
     /// How its steps are slowed down.
@@ -66,13 +70,10 @@ impl<'a> ScenarioSubject<'a> {
 
 impl SqueezeSubject for ScenarioSubject<'_> {
     fn run(&mut self, interference: Option<&Interference>) -> Result<SubjectRun, SqueezeError> {
-        let jobs = match interference {
-            Some(one) => vec![recipe::job(self.host, one, self.spare)?],
-            None => Vec::new(),
-        };
-        self.host.run_beside(&jobs)?;
+        let taken = interference.map(std::slice::from_ref).unwrap_or_default();
+        recipe::take(self.host, self.partition.as_ref(), taken, self.spare)?;
         let run = scenario::run_at_pace(&self.request, self.host, &self.paces, self.interrupt);
-        self.host.run_beside(&[])?;
+        recipe::take(self.host, self.partition.as_ref(), &[], self.spare)?;
         let run = run.map_err(failed)?;
         if self.interrupt.load(Ordering::Relaxed) {
             return Ok(SubjectRun::Interrupted);

@@ -13,22 +13,19 @@ use machine::{
 use record::{
     run::Ending,
     squeeze::{
-        HarmVerdict, SCHEMA, SlowdownPoint, SqueezeCrash, SqueezeCurve, SqueezeEnd, SqueezeRun, SqueezedRun,
-        TimedBy,
+        SCHEMA, SlowdownPoint, SqueezeCrash, SqueezeCurve, SqueezeEnd, SqueezeRun, SqueezedRun, TimedBy,
     },
 };
 
 use crate::{
     SqueezeError, judge,
-    rungs::{Rung, other, rungs},
+    mixture::{self, MixtureAnswer, MixturePoint},
+    rungs::{Rung, rungs},
     slowdown,
 };
 
 /// Rounds after which a strength that is still open stays so.
 pub const MOST_ROUNDS: usize = 300;
-/// Strengths between each two that were calibrated: where runs repeat to the bit, more cost little.
-const BETWEEN: usize = 1;
-const BETWEEN_EXACT: usize = 3;
 /// Runs alone that may end badly before there is nothing to compare with.
 const MOST_BAD: usize = 3;
 
@@ -85,6 +82,8 @@ pub struct SubjectFacts {
     pub cpus: CpuSet,
     /// Processes that share the cache.
     pub processes: usize,
+    /// CPUs that it keeps busy when it goes to memory, if that is known.
+    pub threads: Option<usize>,
 }
 
 /// One strength with what was measured under it.
@@ -113,8 +112,6 @@ pub struct SqueezeSession<'a> {
     subject: &'a mut dyn SqueezeSubject,
     plan: &'a SessionPlan,
     tried: Vec<TriedRung>,
-    /// All there is, by kind.
-    wholes: Vec<(SqueezeKind, f64)>,
     runs: Vec<SqueezedRun>,
     crashes: Vec<SqueezeCrash>,
     round: usize,
@@ -148,16 +145,13 @@ impl<'a> SqueezeSession<'a> {
         watch: &'a mut dyn FnMut(SessionProgress),
     ) -> Self {
         let started_s = subject.now_s();
-        let between = if subject.is_exact() { BETWEEN_EXACT } else { BETWEEN };
-        let wholes = SqueezeKind::ALL.into_iter().filter_map(|kind| Some((kind, profile.whole(kind)?)));
         let squeezable = plan.kinds.iter().copied().filter(|kind| profile.refusal(*kind).is_none());
         let tried = squeezable.flat_map(|kind| {
-            let rungs = rungs(profile, kind, between).into_iter();
+            let rungs = rungs(profile, kind).into_iter();
             rungs.map(move |rung| TriedRung { kind, rung, ratios: Vec::new(), bad: 0 })
         });
         Self {
             tried: tried.collect(),
-            wholes: wholes.collect(),
             subject,
             plan,
             runs: Vec::new(),
@@ -229,40 +223,34 @@ impl<'a> SqueezeSession<'a> {
         true
     }
 
-    /// What of a strength's loss comes from what it takes of the other resource, by what is known of that so far.
-    fn elsewhere(&self, tried: &TriedRung) -> f64 {
-        let kind = other(tried.kind);
-        let whole = self.wholes.iter().find(|(known, _)| *known == kind).map(|(_, whole)| *whole);
-        let Some((left, whole)) = tried.rung.other_left.zip(whole) else { return 0.0 };
-        let points = self.tried.iter().filter(|other| other.kind == kind).filter_map(|other| {
-            let slowdown = slowdown::slowdown(&other.ratios)?;
-            Some((other.rung.left.value, (slowdown.value - 1.0).max(0.0)))
-        });
-        slowdown::loss_at(points, whole, left).max(0.0)
+    /// Known programs that explain all that was measured together.
+    fn explanation(&self, profile: &SqueezeProfile, threads: Option<usize>) -> Option<MixtureAnswer> {
+        let points: Vec<MixturePoint<'_>> = self.measured().map(|(_, point)| point).collect();
+        mixture::explain(&profile.known, &points, threads, self.plan.harm)
     }
 
-    /// Whether a strength also harms programs by way of the other resource, of a size that this one may have: one that was
-    /// not harmed by a strength of the other kind is no larger than the largest known program that is not harmed there.
-    fn harms_otherwise(&self, tried: &TriedRung) -> bool {
-        let kind = other(tried.kind);
-        let others: Vec<&TriedRung> = self.tried.iter().filter(|other| other.kind == kind).collect();
-        let verdict = |tried: &TriedRung| {
-            slowdown::verdict(&tried.ratios, 0.0, self.plan.harm, self.subject.is_exact())
-        };
-        let unharmed = others.iter().rev().find(|tried| verdict(tried) == HarmVerdict::Harmless);
-        match (unharmed.and_then(|tried| tried.rung.fits), tried.rung.other_fits) {
-            (Some(largest), Some(spared)) => spared < largest,
-            // Harmed by every strength of the other kind: nothing is known of its size.
-            (None, Some(_)) => others.iter().any(|tried| verdict(tried) == HarmVerdict::Harmful),
-            _ => false,
-        }
+    /// Strengths that were measured, in order.
+    fn measured(&self) -> impl Iterator<Item = (&TriedRung, MixturePoint<'_>)> {
+        self.tried.iter().filter_map(|tried| {
+            let slowdown = slowdown::slowdown(&tried.ratios)?;
+            Some((
+                tried,
+                MixturePoint {
+                    kind: tried.kind,
+                    left: tried.rung.left.high,
+                    known: &tried.rung.known,
+                    slowdown,
+                },
+            ))
+        })
     }
 
     fn finish(self, facts: &SubjectFacts, profile: &SqueezeProfile) -> SqueezeRun {
         let spent_s = self.subject.now_s() - self.started_s;
-        let exact = self.subject.is_exact();
-        let curve = |kind| self.curve(kind, profile, facts.processes, exact);
+        let explained = self.explanation(profile, facts.threads);
+        let curve = |kind| self.curve(kind, profile, facts.processes, explained.as_ref());
         let (storage, bandwidth) = (curve(SqueezeKind::Storage), curve(SqueezeKind::Bandwidth));
+        let evidence = judge::evidence([&storage, &bandwidth], facts.processes, explained.is_some());
         SqueezeRun {
             schema: SCHEMA.to_owned(),
             program: facts.program.clone(),
@@ -277,7 +265,8 @@ impl<'a> SqueezeSession<'a> {
             spent_s,
             ended: self.ended.unwrap_or(SqueezeEnd::Told),
             class: judge::class(&storage, &bandwidth, None),
-            evidence: Vec::new(),
+            evidence,
+            parts: explained.map(|explained| explained.parts).unwrap_or_default(),
             storage,
             bandwidth,
             crashes: self.crashes,
@@ -291,27 +280,31 @@ impl<'a> SqueezeSession<'a> {
         kind: SqueezeKind,
         profile: &SqueezeProfile,
         processes: usize,
-        exact: bool,
+        explained: Option<&MixtureAnswer>,
     ) -> SqueezeCurve {
-        let of_kind = self.tried.iter().filter(|tried| tried.kind == kind);
+        let exact = self.subject.is_exact();
+        let of_kind = self.measured().enumerate().filter(|(_, (tried, _))| tried.kind == kind);
         let points: Vec<SlowdownPoint> = of_kind
-            .filter_map(|tried| {
-                let slowdown = slowdown::slowdown(&tried.ratios)?;
-                let elsewhere = self.elsewhere(tried);
-                let verdict = match slowdown::verdict(&tried.ratios, elsewhere, self.plan.harm, exact) {
-                    HarmVerdict::Harmful if self.harms_otherwise(tried) => HarmVerdict::Open,
-                    verdict => verdict,
-                };
-                Some(SlowdownPoint {
+            .map(|(index, (tried, MixturePoint { slowdown, .. }))| {
+                let plain = slowdown::verdict(&tried.ratios, self.plan.harm, exact);
+                let loss = explained.and_then(|explained| explained.losses.get(index));
+                let told = explained.map_or(plain, |explained| explained.verdict(index, self.plan.harm));
+                SlowdownPoint {
                     interference: tried.rung.interference,
                     left: tried.rung.left,
                     slowdown,
-                    elsewhere,
-                    verdict,
-                })
+                    elsewhere: loss.map_or(0.0, |loss| (slowdown.value - 1.0 - loss.value).max(0.0)),
+                    verdict: judge::of_both(plain, told),
+                }
             })
             .collect();
-        let bounds = judge::bounds(&points, processes);
+        let told = explained.and_then(|explained| match kind {
+            SqueezeKind::Storage => explained.cache,
+            SqueezeKind::Bandwidth => explained.bandwidth,
+        });
+        let squeezed = !points.is_empty();
+        let told = told.filter(|_| squeezed).map(|bounds| judge::for_each(bounds, processes));
+        let bounds = told.or_else(|| judge::bounds(&points, processes));
         let not_asked = || (!self.plan.kinds.contains(&kind)).then(|| "not asked for".to_owned());
         let refused = profile.refusal(kind).map(str::to_owned).or_else(not_asked);
         SqueezeCurve { kind, whole: profile.whole(kind), points, bounds, refused }

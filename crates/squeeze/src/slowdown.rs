@@ -66,9 +66,9 @@ pub fn loss_at(points: impl IntoIterator<Item = (f64, f64)>, whole: f64, left: f
     if b.0 <= a.0 { b.1 } else { a.1 + (b.1 - a.1) * (left - a.0) / (b.0 - a.0) }
 }
 
-/// What follows from ratios of which a loss of `elsewhere` has another cause. `exact`: they repeat to the bit, one tells all.
-pub fn verdict(ratios: &[f64], elsewhere: f64, harm: f64, exact: bool) -> HarmVerdict {
-    let threshold = 1.0 + harm + elsewhere.max(0.0);
+/// What follows from ratios. `exact`: they repeat to the bit, one tells all.
+pub fn verdict(ratios: &[f64], harm: f64, exact: bool) -> HarmVerdict {
+    let threshold = 1.0 + harm;
     match within(ratios, DECIDING_TAIL) {
         Some(found) if exact || found.samples >= LEAST_ROUNDS => {
             if found.low > threshold {
@@ -151,13 +151,11 @@ mod tests {
         assert_eq!(slowdown(&[1.0, f64::NAN]), None);
         let one = slowdown(&[1.25]).expect("a value");
         assert_eq!((one.low, one.high), (one.value, one.value));
-        assert_eq!(verdict(&[1.25], 0.0, 0.05, false), HarmVerdict::Open);
-        assert_eq!(verdict(&[1.25], 0.0, 0.05, true), HarmVerdict::Harmful);
-        // All of it comes from elsewhere.
-        assert_eq!(verdict(&[1.25], 0.25, 0.05, true), HarmVerdict::Harmless);
+        assert_eq!(verdict(&[1.25], 0.05, false), HarmVerdict::Open);
+        assert_eq!(verdict(&[1.25], 0.05, true), HarmVerdict::Harmful);
         let steady = [1.2; LEAST_ROUNDS];
-        assert_eq!(verdict(&steady, 0.0, 0.05, false), HarmVerdict::Harmful);
-        assert_eq!(verdict(&steady[1..], 0.0, 0.05, false), HarmVerdict::Open);
+        assert_eq!(verdict(&steady, 0.05, false), HarmVerdict::Harmful);
+        assert_eq!(verdict(&steady[1..], 0.05, false), HarmVerdict::Open);
     }
 
     #[test]

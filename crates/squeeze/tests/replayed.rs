@@ -52,6 +52,7 @@ fn profile() -> SqueezeProfile {
             threads: 5,
             bytes_each: Bytes::mib(4),
             pause: 0,
+            left: None,
         }),
         cache_left: Some(exact(if taken && kind == SqueezeKind::Storage { 1e7 } else { 2e7 })),
         bandwidth_left: Some(exact(if taken && kind == SqueezeKind::Bandwidth { 2e10 } else { 4e10 })),
@@ -80,6 +81,7 @@ fn squeezed(times: &[f64], at: usize, planted: f64) -> SqueezeRun {
         timed_by: TimedBy::Wall,
         cpus: CpuSet::default(),
         processes: 1,
+        threads: None,
     };
     let plan = SessionPlan {
         harm: 0.05,

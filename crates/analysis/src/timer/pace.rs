@@ -57,16 +57,14 @@ impl LoopTurns {
 
     /// Turns per second: median, lower and upper quartile. `fastest_per_s` is what the core could do at most.
     pub(crate) fn per_s(&self, fastest_per_s: f64) -> Option<Rate> {
-        self.from_far_steps(fastest_per_s).or_else(|| {
+        self.by_far_steps(fastest_per_s).or_else(|| {
             // Where a pass lies between two samples, those that lie closer tell more.
-            self.burst_steps
-                .per_s(self.length, fastest_per_s)
-                .or_else(|| self.from_folded_steps(fastest_per_s))
+            self.burst_steps.per_s(self.length, fastest_per_s).or_else(|| self.by_folded_steps(fastest_per_s))
         })
     }
 
     /// Where a whole pass cannot lie between two samples: each distance means what it seems to mean.
-    fn from_far_steps(&self, fastest_per_s: f64) -> Option<Rate> {
+    fn by_far_steps(&self, fastest_per_s: f64) -> Option<Rate> {
         let (onward, back) = (self.toward(1.0), self.toward(-1.0));
         if self.steps.len() < FEWEST || onward + back == 0 {
             return None;
@@ -79,7 +77,7 @@ impl LoopTurns {
     }
 
     /// Where it can: the speed at which most distances fit.
-    fn from_folded_steps(&self, fastest_per_s: f64) -> Option<Rate> {
+    fn by_folded_steps(&self, fastest_per_s: f64) -> Option<Rate> {
         if self.steps.len() < FEWEST {
             return None;
         }

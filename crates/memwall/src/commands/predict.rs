@@ -15,7 +15,7 @@ use squeeze::predict::{self, Amount, SmallerMachine};
 use super::squeeze::KeptProfile;
 use crate::{
     failure::Failure,
-    forms::{Forms, Screen},
+    forms::{Forms, Page, Screen},
     target::{self, Target},
 };
 
@@ -40,6 +40,8 @@ pub struct PredictArgs {
     map: Vec<usize>,
     #[command(flatten)]
     forms: Forms,
+    #[command(flatten)]
+    page: Page,
 }
 
 const EXAMPLES: &str = "\
@@ -79,7 +81,7 @@ fn bandwidth(text: &str) -> Result<Amount, String> {
 
 /// Reads, predicts and prints.
 pub fn run(args: &PredictArgs) -> Result<(), Failure> {
-    args.forms.check(&[])?;
+    args.forms.check(&[args.page.file()])?;
     let runs = args.runs.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
     let mut answers = Vec::new();
     let smaller = match &args.machine {
@@ -105,8 +107,10 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
         ));
     }
     let programs = runs.iter().map(|run| run.program.clone()).collect();
-    let predictions = Predictions { schema: SCHEMA.to_owned(), programs, answers, best };
+    let ranges = runs.iter().flat_map(predict::ranges).collect();
+    let predictions = Predictions { schema: SCHEMA.to_owned(), programs, answers, best, ranges };
     let refused = predictions.answers.iter().all(|answer| answer.slowdown.is_none());
+    args.page.give(|| report::html::predict(&predictions))?;
     args.forms
         .give(Screen::Out, &predictions, |columns| report::terminal::predict::text(&predictions, columns))?;
     if refused {

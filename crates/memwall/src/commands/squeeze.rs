@@ -1,7 +1,9 @@
 //! `memwall squeeze`: take cache and bandwidth away from a program and say what it loses.
 
 mod calibrating;
+mod series;
 mod session;
+mod waiting;
 
 use std::{ffi::OsString, process::ExitCode};
 
@@ -43,6 +45,15 @@ pub struct SqueezeArgs {
     /// Measure every strength, not only those around the knee
     #[arg(long)]
     curves: bool,
+    /// Put so many processes around the cache, one mapping after the other, such as 1,2,4: which is best, and why
+    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "calibrate", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    map: Vec<u16>,
+    /// How processes of --map are started
+    #[arg(long, value_enum, default_value_t = series::Launcher::Copies, requires = "map")]
+    launcher: series::Launcher,
+    /// Squeeze once for each value, such as n=22,26,30, which stands for {n} in the command, or is set in the scenario
+    #[arg(long, value_name = "NAME=LIST", conflicts_with_all = ["map", "calibrate"])]
+    vary: Option<String>,
     /// Seed of every random choice
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -63,6 +74,10 @@ Examples:
   memwall squeeze --cpus 0-3 --budget 600 --html app.html -- ./app
   memwall squeeze --metric-regex 'rate: ([0-9.]+)' -- ./app
                                            by the rate the program prints instead of its wall time
+  memwall squeeze --map 1,2,4 --launcher mpirun -- ./solver
+                                           so many ranks around the cache: use of each, best mapping and why
+  memwall squeeze --vary n=22,26,30 -- ./app -s {n}
+                                           curves for each input size
   memwall squeeze --calibrate --on sim:sandy-bridge-ep-e5-2670/16
   memwall squeeze --on sim:sandy-bridge-ep-e5-2670/16 working-set --set w=512K --set rounds=1
                                            the whole method on a simulated machine, the same every time
@@ -71,7 +86,7 @@ The program is run again and again, alone and beside interference threads on cor
 output passes through once, its exit code is that of the first run. Ctrl-C prints what was measured until then.
 docs/squeeze.md says what is measured and how far to trust it.
 
-Schema of --json: memwall.squeeze/1; with --calibrate memwall.profile/1, field squeeze.";
+Schema of --json: memwall.squeeze/1; with --map or --vary memwall.squeeze-series/1; with --calibrate memwall.profile/1, field squeeze.";
 
 /// Measures and prints; gives the program's exit code.
 pub fn run(args: &SqueezeArgs, machine: &Target) -> Result<ExitCode, Failure> {
@@ -85,7 +100,10 @@ pub fn run(args: &SqueezeArgs, machine: &Target) -> Result<ExitCode, Failure> {
     if !(args.budget > 0.0 && args.budget.is_finite()) {
         return Err(Failure::Usage(format!("--budget {}: write seconds, such as 300", args.budget)));
     }
-    session::run(args, machine)
+    match args.map.is_empty() && args.vary.is_none() {
+        true => session::run(args, machine),
+        false => series::run(args, machine),
+    }
 }
 
 /// Where profiles are, and the one of this machine.
@@ -124,16 +142,19 @@ impl KeptProfile {
 enum FormChoice {
     /// Whatever takes the most.
     Strongest,
+    /// Threads, even where the kernel offers partitions of the hardware.
+    Threads,
     /// As casas2017 does it.
     Paper,
 }
 
 impl FormChoice {
-    fn storage(self) -> Option<SqueezeForm> {
-        (self == Self::Paper).then_some(SqueezeForm::Paper)
-    }
-
-    fn bandwidth(self) -> Option<SqueezeForm> {
-        (self == Self::Paper).then_some(SqueezeForm::Paper)
+    /// The form, if one is named; of threads, whichever takes the most.
+    fn named(self) -> Option<SqueezeForm> {
+        match self {
+            Self::Strongest => None,
+            Self::Threads => Some(SqueezeForm::Shared),
+            Self::Paper => Some(SqueezeForm::Paper),
+        }
     }
 }

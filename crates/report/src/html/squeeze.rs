@@ -1,5 +1,8 @@
 //! The page of a program that cache and bandwidth were taken from.
 
+mod calibration;
+mod series;
+
 use machine::squeezing::SqueezeKind;
 use record::squeeze::{SlowdownPoint, SqueezeCurve, SqueezeEnd, SqueezeRun};
 
@@ -14,9 +17,13 @@ use crate::{
     layout::plot::{Axis, Guide, PlottedQuantity, Scale},
     layout::prose::{counted, dotted},
     terminal::squeeze::{
-        HOW_OFTEN_RIGHT, bounds_sentence, class_sentence, ended, harm, ordered, resource, timed_by,
+        HOW_OFTEN_RIGHT, bounds_rule, bounds_sentence, class_sentence, ended, harm, mixture_sentence,
+        ordered, resource, timed_by,
     },
 };
+
+pub use calibration::calibration;
+pub use series::series;
 
 /// The page, as one file.
 pub fn squeeze(run: &SqueezeRun) -> String {
@@ -63,6 +70,9 @@ fn answer(run: &SqueezeRun) -> Vec<Html> {
         if let Some(sentence) = bounds_sentence(run.curve(kind), run.processes) {
             said.push(paragraph("", &format!("{}: {sentence}.", resource(kind))));
         }
+    }
+    if !run.parts.is_empty() {
+        said.push(paragraph("", &format!("It behaves like: {}.", mixture_sentence(&run.parts))));
     }
     said.extend(run.evidence.iter().map(|sentence| paragraph("", sentence)));
     let warning = match run.ended {
@@ -159,10 +169,6 @@ fn notes(run: &SqueezeRun) -> Vec<String> {
         });
         format!("A run {beside} {}; it is left out.", ended(crash.ending))
     });
-    let rule = format!(
-        "Harm is more than {:.0} % of the time alone; bounds are what the last harmless and the first harmful strength leave \
-         (casas2017 §5.2).",
-        run.harm * 100.0
-    );
+    let rule = format!("Harm is more than {:.0} % of the time alone. {}", run.harm * 100.0, bounds_rule(run));
     crashes.chain([rule, HOW_OFTEN_RIGHT.to_owned()]).chain(run.remarks.iter().cloned()).collect()
 }

@@ -1,12 +1,28 @@
 //! What measured curves say about machines with less, and about programs side by side.
 
-use record::predict::{PredictAnswer, Predictions};
+use record::predict::{PredictAnswer, PredictRange, Predictions};
+
+use super::squeeze::amount;
 
 use crate::{
     layout::prose::{titled, wrap, wrap_in},
     layout::style::{QUIET, WARNING},
     layout::table::{Column, Table},
 };
+
+/// What predictions are worth, as docs/squeeze.md has it.
+pub(crate) const HOW_OFTEN_RIGHT: &str = "Losses of cache and bandwidth are added up. How right such predictions were on a simulated machine is in docs/squeeze.md.";
+
+/// Outside of what nothing is said.
+pub(crate) fn range_sentence(range: &PredictRange) -> String {
+    format!(
+        "{}: measured with {} to {} of {}; nothing is said outside of that.",
+        range.program,
+        amount(range.kind, range.least),
+        amount(range.kind, range.whole),
+        range.kind
+    )
+}
 
 /// What people read.
 pub fn text(predictions: &Predictions, columns: usize) -> String {
@@ -26,14 +42,10 @@ pub fn text(predictions: &Predictions, columns: usize) -> String {
         let text = format!("{} on a socket: {}.", best.per_socket, best.why);
         out += &wrap("Best: ", &text, columns);
     }
-    out += &wrap_in(
-        QUIET,
-        "• ",
-        "From curves between measured strengths; losses of cache and bandwidth added up. How processes share a cache is \
-         taken to be in proportion to what they use. On a simulated machine half the cache was predicted within 2 % in 4 of 4 \
-         cases, half the bandwidth up to 25 % too slow, and a mapping wrongly.",
-        columns,
-    );
+    for range in &predictions.ranges {
+        out += &wrap_in(QUIET, "• ", &range_sentence(range), columns);
+    }
+    out += &wrap_in(QUIET, "• ", HOW_OFTEN_RIGHT, columns);
     out
 }
 

@@ -1,6 +1,7 @@
 //! casas2017 on a simulated machine, and programs whose needs are known: the figures of docs/squeeze.md.
 //!
 //! `cargo bench -p memwall-squeeze --bench casas -- paper`: §3.1 to §3.3 with the paper's threads.
+//! `… -- configurations 1..60`: sixty of its victims, drawn with seed 1. `… -- both`: both interferences at once.
 //! `… -- needs 101..140`: bounds against the truth for these seeds. `… -- predict 101..110`: predictions.
 //! A last word such as `1` or `16` is what the machine is divided by (16 unless given).
 
@@ -31,6 +32,9 @@ streams = [{ name = "S", pattern = "drawn", distribution = "uni", element = 8 }]
 unroll = 1
 body = ["i = draw S", "v = iload4 S[i]"]
 "#;
+
+/// Strengths of each kind, as the command has them.
+const STEPS: usize = 6;
 
 /// Nobody interrupts a benchmark.
 pub static NEVER: AtomicBool = AtomicBool::new(false);
@@ -67,18 +71,21 @@ pub fn calibrated(
     if let Some(text) = kept.as_ref().and_then(|path| std::fs::read_to_string(path).ok()) {
         return (domain, serde_json::from_str(&text).expect("a squeeze profile"));
     }
+    let steps = if form == Some(SqueezeForm::Paper) { 5 } else { STEPS };
     let request = CalibrateSqueeze {
         victims,
         storage_form: form,
         bandwidth_form: form,
-        steps: 5,
+        steps,
         repeat: RepeatPlan::within(1e8, 0.01),
+        known_repeat: RepeatPlan::within(1e8, 0.01),
         seed: 1,
         now: 0,
     };
     let mut host = host(model, 1);
     let mut tell = |what: &str, share: f64| eprintln!("{:3.0} % {what}", share * 100.0);
-    let profile = squeeze::calibrate(&mut host, &domain, &request, &mut tell, &NEVER).expect("calibrated");
+    let profile =
+        squeeze::calibrate(&mut host, &domain, None, &request, &mut tell, &NEVER).expect("calibrated");
     if let Some(path) = kept {
         std::fs::write(path, serde_json::to_string(&profile).expect("JSON")).expect("kept");
     }
@@ -95,13 +102,11 @@ pub fn show(profile: &SqueezeProfile) {
                 value.map_or("–".to_owned(), |value| format!("{:.3}", value / unit))
             };
             println!(
-                "{kind}: {:?} left {} ({} to {}), fits {} other {}; cache {} bandwidth {} drawn {}",
+                "{kind}: {:?} left {} ({} to {}); cache {} bandwidth {} drawn {}",
                 point.interference.map(|one| (one.form, one.threads, one.bytes_each.0, one.pause)),
                 show(left.map(|left| left.value), unit),
                 show(left.map(|left| left.low), unit),
                 show(left.map(|left| left.high), unit),
-                show(point.fits, unit),
-                show(point.other_fits, 1e9),
                 show(point.cache_left.map(|left| left.value), 1048576.0),
                 show(point.bandwidth_left.map(|left| left.value), 1e9),
                 show(point.drawn, 1e9),
@@ -155,7 +160,12 @@ fn main() {
         Some("paper") => paper::print(&model, divisor, words.iter().any(|word| word == "all")),
         Some("needs") => needs::print(&model, range),
         Some("draw") => draws(&model),
+        Some("configurations") => {
+            let many = range.clone().count();
+            paper::configurations(&model, divisor, many, *range.start());
+        }
+        Some("both") => paper::both(&model),
         Some("predict") => predictions::print(&model, range),
-        _ => println!("what? paper, needs or predict"),
+        _ => println!("what? paper, configurations, both, needs or predict"),
     }
 }

@@ -11,6 +11,7 @@ use machine::{
 };
 use record::squeeze::{SqueezeCurve, SqueezeRun, TimedBy};
 use squeeze::{
+    mixture::{self, MixturePoint},
     recipe::SqueezeDomain,
     scenario::ScenarioSubject,
     session::{SessionPlan, SubjectFacts},
@@ -100,14 +101,16 @@ pub fn squeezed(
     let cpus = &domain.own[..threads.min(domain.own.len())];
     let request = ScenarioJob { scenario: &scenario, cpus, scale: 1 };
     let region = Some("work".to_owned());
-    let mut subject = ScenarioSubject::prepare(&mut host, request, region, &domain.spare, &super::NEVER)
-        .expect("a subject");
+    let mut subject =
+        ScenarioSubject::prepare(&mut host, None, request, region, &domain.spare, &super::NEVER)
+            .expect("a subject");
     let facts = SubjectFacts {
         program: scenario.name.clone(),
         simulated: Some(model.name.clone()),
         timed_by: TimedBy::Region("work".to_owned()),
         cpus: cpus.iter().copied().collect(),
         processes: 1,
+        threads: Some(threads),
     };
     let plan =
         SessionPlan { harm: 0.05, budget_s: None, seed: 1, kinds: SqueezeKind::ALL.to_vec(), whole_curves };
@@ -124,6 +127,46 @@ fn judged(curve: &SqueezeCurve, need: f64) -> (Option<bool>, Option<f64>) {
     (Some(holds), width)
 }
 
+/// The same, or what an earlier run of this benchmark kept: `MEMWALL_SQUEEZE_RUNS` names a folder. Bounds are found anew.
+pub fn kept(
+    model: &Model,
+    seed: u64,
+    need: &KnownNeed,
+    domain: &SqueezeDomain,
+    profile: &SqueezeProfile,
+) -> SqueezeRun {
+    let folder = std::env::var_os("MEMWALL_SQUEEZE_RUNS").map(std::path::PathBuf::from);
+    let file = folder.map(|folder| folder.join(format!("{seed}.json")));
+    let text = file.as_ref().and_then(|file| std::fs::read_to_string(file).ok());
+    let mut run: SqueezeRun = match text {
+        Some(text) => serde_json::from_str(&text).expect("a run"),
+        None => squeezed(model, &need.text, domain, profile, true),
+    };
+    if let Some(file) = file {
+        std::fs::write(file, serde_json::to_string(&run).expect("JSON")).expect("kept");
+    }
+    explain_anew(&mut run, profile);
+    run
+}
+
+/// Bounds and parts as the program at hand finds them.
+fn explain_anew(run: &mut SqueezeRun, profile: &SqueezeProfile) {
+    let measured: Vec<MixturePoint<'_>> = [&run.storage, &run.bandwidth]
+        .into_iter()
+        .flat_map(|curve| curve.points.iter().map(|point| (curve.kind, point)))
+        .filter_map(|(kind, point)| {
+            let known =
+                profile.points(kind).iter().find(|known| known.interference == Some(point.interference))?;
+            Some(MixturePoint { kind, left: point.left.high, known: &known.known, slowdown: point.slowdown })
+        })
+        .collect();
+    let Some(found) = mixture::explain(&profile.known, &measured, Some(run.cpus.len()), run.harm) else {
+        println!("seed not explained");
+        return;
+    };
+    (run.storage.bounds, run.bandwidth.bounds, run.parts) = (found.cache, found.bandwidth, found.parts);
+}
+
 pub fn print(model: &Model, seeds: std::ops::RangeInclusive<u64>) {
     let (domain, profile) = super::calibrated(model, None, super::victims());
     super::show(&profile);
@@ -132,13 +175,17 @@ pub fn print(model: &Model, seeds: std::ops::RangeInclusive<u64>) {
     let (mut all, mut held, mut widths) = (0, 0, [Vec::new(), Vec::new()]);
     for seed in seeds {
         let need = draw(seed, &domain, &profile);
-        let run = squeezed(model, &need.text, &domain, &profile, false);
+        let run = kept(model, seed, &need, &domain, &profile);
         let (cache, cache_width) = judged(&run.storage, need.cache);
         let (bandwidth, bandwidth_width) = judged(&run.bandwidth, need.bandwidth);
         if std::env::var_os("MEMWALL_SQUEEZE_POINTS").is_some() {
             for point in run.storage.points.iter().chain(&run.bandwidth.points) {
-                eprintln!("  {point:?}");
+                eprintln!(
+                    "  {} left {:.3e}: {:.3}",
+                    point.interference.kind, point.left.value, point.slowdown.value
+                );
             }
+            eprintln!("  {:?}", run.parts);
         }
         widths[0].extend(cache_width);
         widths[1].extend(bandwidth_width);

@@ -5,11 +5,122 @@ use machine::{
     model::Model,
     squeezing::{SqueezeForm, SqueezeKind, SqueezePoint, SqueezeVictim},
 };
-use squeeze::victims::KnownVictim;
+use squeeze::{
+    casas::{self, CasasConfiguration, PUBLISHED_MB},
+    victims::KnownVictim,
+};
 
-/// Cache that 0 to 5 threads leave, MB (casas2017 §3.2.3; §5.2 says 4 and 3 for the last two).
-const PUBLISHED_MB: [&str; 6] = ["20", "15", "12", "7", "5 (4)", "2.5 (3)"];
 const MIB: f64 = 1048576.0;
+
+/// Figs. 5 to 9: so many of the configurations, each beside nothing and beside its threads.
+pub fn configurations(model: &Model, divisor: u32, many: usize, seed: u64) {
+    let domain = squeeze::recipe::SqueezeDomain::of(&model.topology(), None, None).expect("a shared cache");
+    let mut host = super::host(model, seed);
+    let whole = |bytes: f64| bytes * f64::from(divisor) / MIB;
+    let (mut rooms, mut errors) = (vec![Vec::new(); PUBLISHED_MB.len()], Vec::new());
+    for configuration in casas::configurations(many, seed) {
+        let mut tried = vec![configuration];
+        if configuration.threads > 0 {
+            tried.push(CasasConfiguration { threads: 0, ..configuration });
+        }
+        for one in tried {
+            let reading = casas::measure(&mut host, &domain, one, &super::NEVER).expect("a reading");
+            let found = &reading.found;
+            let room = found.capacity.map(whole);
+            println!(
+                "{} | {} | {:.1} MB | {} threads | hits {:.3} | Che {:.3} | eq. 4 {:.3} | room {:.2} MB",
+                found.distribution,
+                found.additions,
+                whole(found.size.0 as f64),
+                one.threads,
+                found.hit_rate,
+                reading.expected_che,
+                reading.expected_casas,
+                room.unwrap_or(f64::NAN),
+            );
+            rooms[one.threads].extend(room.map(|room| (one.victim.additions, room)));
+            if one.threads == 0 {
+                errors.push((
+                    1.0 - found.hit_rate,
+                    reading.expected_che - found.hit_rate,
+                    reading.expected_casas - found.hit_rate,
+                ));
+            }
+        }
+    }
+    println!("\n| threads | published, MB | n | mean | sd | least | most | 1 addition | 10 | 100 |");
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    for (threads, found) in rooms.iter().enumerate() {
+        let of = |rate: Option<u64>| -> Vec<f64> {
+            found.iter().filter(|one| rate.is_none_or(|rate| one.0 == rate)).map(|one| one.1).collect()
+        };
+        let all = of(None);
+        let Some((mean, deviation)) = casas::spread(&all) else { continue };
+        let by_rate: Vec<String> = [1, 10, 100]
+            .map(|rate| {
+                casas::spread(&of(Some(rate))).map_or("–".to_owned(), |(mean, _)| format!("{mean:.1}"))
+            })
+            .to_vec();
+        println!(
+            "| {threads} | {} | {} | {mean:.1} | {deviation:.1} | {:.1} | {:.1} | {} |",
+            PUBLISHED_MB[threads],
+            all.len(),
+            all.iter().fold(f64::INFINITY, |a, b| a.min(*b)),
+            all.iter().fold(0.0, |a: f64, b| a.max(*b)),
+            by_rate.join(" | "),
+        );
+    }
+    for (name, least) in [("all", 0.0), ("above half misses", 0.5)] {
+        let those: Vec<_> = errors.iter().filter(|one| one.0 > least).collect();
+        for (formula, pick) in [("Che", 1), ("eq. 4", 2)] {
+            let off: Vec<f64> =
+                those.iter().map(|one| 100.0 * if pick == 1 { one.1 } else { one.2 }.abs()).collect();
+            if let Some((mean, deviation)) = casas::spread(&off) {
+                println!(
+                    "{name}, {formula}: {} victims, mean error {mean:.1} points, with one deviation {:.1}",
+                    off.len(),
+                    mean + deviation
+                );
+            }
+        }
+    }
+}
+
+/// §3.3: three storage threads, two bandwidth threads, and both at once.
+pub fn both(model: &Model) {
+    use host::Host as _;
+    let domain = squeeze::recipe::SqueezeDomain::of(&model.topology(), None, None).expect("a shared cache");
+    let storage = domain.storage(SqueezeForm::Paper, 0.6);
+    let bandwidths = [
+        ("the paper's", domain.bandwidth(SqueezeForm::Paper, 2, 0)),
+        ("writing", domain.bandwidth(SqueezeForm::Writing, 2, 0)),
+    ];
+    for (name, bandwidth) in bandwidths {
+        for (what, taken) in [
+            ("nothing", vec![]),
+            ("3 storage threads", vec![storage]),
+            ("2 bandwidth threads", vec![bandwidth]),
+            ("both", vec![storage, bandwidth]),
+        ] {
+            let mut host = super::host(model, 1);
+            squeeze::recipe::take(&mut host, None, &taken, &domain.spare).expect("taken");
+            let victim = KnownVictim { distribution: Distribution::Uni, additions: 1, times: 2.0 };
+            let plan = host::repeat::RepeatPlan::within(1e8, 0.01);
+            let reading = victim
+                .watch(&mut host, domain.cache, domain.own[0], &plan, &super::NEVER)
+                .expect("a reading");
+            let found = victim.found(&reading, domain.cache, None).expect("a table").expect("counted");
+            let job = host.job("load", machine::Bytes(domain.cache.0 * 12), &domain.own).expect("a job");
+            let length = host::VictimLength { warm_up: 1500, timed: 3000 };
+            let stream = host.watch_victim(&job, length, &plan, &super::NEVER).expect("a reading");
+            println!(
+                "{name}: {what}: room {:.1} % of the cache, a stream gets {:.1} GB/s",
+                100.0 * found.capacity.unwrap_or(f64::NAN) / domain.cache.0 as f64,
+                stream.measured.program_bytes_per_s().map_or(f64::NAN, |rate| rate.value / 1e9),
+            );
+        }
+    }
+}
 
 pub fn print(model: &Model, divisor: u32, all: bool) {
     let times = [1.5, 2.6, 3.7];
@@ -39,7 +150,7 @@ pub fn print(model: &Model, divisor: u32, all: bool) {
         };
         println!(
             "| {threads} | {} | {:.1} | {:.1} | {:.1} | {} | {} | {} | {:.0} |",
-            PUBLISHED_MB.get(threads).unwrap_or(&"–"),
+            PUBLISHED_MB.get(threads).map_or("–".to_owned(), |mb| mb.to_string()),
             whole(left.value),
             whole(left.low),
             whole(left.high),

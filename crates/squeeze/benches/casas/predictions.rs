@@ -51,7 +51,7 @@ pub fn print(model: &Model, seeds: std::ops::RangeInclusive<u64>) {
     let mut runs: Vec<(needs::KnownNeed, SqueezeRun)> = Vec::new();
     for seed in seeds {
         let need = needs::draw(seed, &domain, &profile);
-        let run = needs::squeezed(model, &need.text, &domain, &profile, true);
+        let run = needs::kept(model, seed, &need, &domain, &profile);
         let alone = time_ns(model, model, &need.text, &domain.own[..3]);
         let half = Some(Amount::Share(0.5));
         for (what, smaller, machine) in [
@@ -63,6 +63,7 @@ pub fn print(model: &Model, seeds: std::ops::RangeInclusive<u64>) {
         }
         runs.push((need, run));
     }
+    pairs(model, &domain, &runs);
     mapping(model, &domain, &profile);
 }
 
@@ -78,6 +79,60 @@ fn row(seed: u64, name: &str, what: &str, answer: &record::predict::PredictAnswe
         (None, Some(why)) => println!("| {seed} | {name} | {what} | refused: {why} | – | {truth:.3} | – |"),
         (None, None) => {}
     }
+}
+
+/// Each program beside each of another kind that does one thing only, which runs on three other CPUs of the socket meanwhile.
+fn pairs(model: &Model, domain: &SqueezeDomain, runs: &[(needs::KnownNeed, SqueezeRun)]) {
+    let mut off = Vec::new();
+    for (index, (need, run)) in runs.iter().enumerate() {
+        let alone = time_ns(model, model, &need.text, &domain.own[..3]);
+        for (other, other_run) in runs.iter().cycle().skip(index + 1).take(runs.len() - 1) {
+            let Some(job) = beside_job(model, other, domain) else { continue };
+            let truth = time_beside(model, &need.text, &domain.own[..3], &job) / alone;
+            let [answer, _] = predict::side_by_side(run, other_run);
+            if let Some(found) = &answer.slowdown {
+                off.push(100.0 * (found.value - truth).abs());
+            }
+            row(index as u64, &need.name, &format!("beside {}", other.name), &answer, truth);
+        }
+    }
+    let within = off.iter().filter(|points| **points <= 10.0).count();
+    println!(
+        "two on a socket: {within} of {} within 10 points, worst {:.1}",
+        off.len(),
+        off.iter().fold(0.0, |a: f64, b| a.max(*b))
+    );
+}
+
+/// A program that does one thing, as work that runs beside others; none of one that does several or nothing.
+fn beside_job(model: &Model, need: &needs::KnownNeed, domain: &SqueezeDomain) -> Option<kernels::Job> {
+    let scenario = needs::parse(&need.text);
+    let mut host = super::host(model, scenario.seed);
+    let cpus = &domain.spare[..3];
+    match (need.cache > 0.0, need.bandwidth > 0.0) {
+        (true, false) => {
+            let job = host.job(need.name.trim(), Bytes(need.cache as u64), &cpus[..1]);
+            Some(job.expect("a job"))
+        }
+        (false, true) => {
+            let request = ScenarioJob { scenario: &scenario, cpus: &domain.own[..3], scale: 1 };
+            let paces = scenario::find_pace(&request, &mut host, &super::NEVER).expect("a pace");
+            let job = host.job("delayed-read", Bytes(domain.cache.0 * 12), cpus).expect("a job");
+            Some(job.with("nops", paces.last().expect("a pace").pace.nops).expect("a pause"))
+        }
+        _ => None,
+    }
+}
+
+/// Simulated time of region `work` while a job runs beside it.
+fn time_beside(model: &Model, text: &str, cpus: &[u32], job: &kernels::Job) -> f64 {
+    let scenario = needs::parse(text);
+    let request = ScenarioJob { scenario: &scenario, cpus, scale: 1 };
+    let mut host = super::host(model, scenario.seed);
+    let paces = scenario::find_pace(&request, &mut host, &super::NEVER).expect("a pace");
+    host.run_beside(std::slice::from_ref(job)).expect("beside");
+    let run = scenario::run_at_pace(&request, &mut host, &paces, &super::NEVER).expect("a run");
+    run.regions.iter().find(|region| region.name == "work").expect("its region").wall_ns()
 }
 
 /// Four processes of a quarter of the cache each.

@@ -1,7 +1,7 @@
 //! The strengths of each kind, and which form takes the most.
 
 use kernels::draw::Distribution;
-use machine::squeezing::{Interference, SqueezeForm, SqueezePoint};
+use machine::squeezing::{Interference, SqueezeForm, SqueezeKind, SqueezePoint};
 
 use super::{SqueezeError, measuring::SqueezeBench};
 use crate::victims::KnownVictim;
@@ -19,40 +19,65 @@ type TriedForm = (SqueezePoint, String);
 impl SqueezeBench<'_> {
     /// What each strength of cache interference leaves, weakest first, beginning with none.
     pub fn storage_points(&mut self) -> Result<Vec<SqueezePoint>, SqueezeError> {
-        let form = self.request.storage_form.unwrap_or(SqueezeForm::Shared);
         let victims = self.request.victims.clone();
         let mut points = vec![self.point(&[], &victims)?];
-        let steps = self.request.steps.max(1);
-        for step in 1..=steps {
-            let interference = self.domain.storage(form, step as f64 / steps as f64);
+        for interference in self.storage_ladder() {
             if points.last().and_then(|point| point.interference) != Some(interference) {
                 let mut point = self.point(&[interference], &victims)?;
-                let left = point.cache_left.map_or(0.0, |left| left.high);
-                point.fits = self.largest_set(&[interference], left)?;
-                point.other_fits = self.fastest_stream(&[interference])?;
+                point.known = self.known_slowdowns()?;
                 points.push(point);
             }
         }
         Ok(points)
     }
 
+    /// Partitions where there are any, else threads.
+    fn storage_ladder(&self) -> Vec<Interference> {
+        let steps = self.request.steps.max(1);
+        let divided = self.divided(self.request.storage_form, SqueezeKind::Storage);
+        if !divided.is_empty() {
+            return divided;
+        }
+        let form = self.request.storage_form.filter(|form| *form == SqueezeForm::Paper);
+        let form = form.unwrap_or(SqueezeForm::Shared);
+        (1..=steps).map(|step| self.domain.storage(form, step as f64 / steps as f64)).collect()
+    }
+
+    /// Strengths of the hardware's partition; none where threads are asked for.
+    fn divided(&self, form: Option<SqueezeForm>, kind: SqueezeKind) -> Vec<Interference> {
+        match (form, self.partition) {
+            (None, Some(partition)) => partition.strengths(kind, self.request.steps),
+            _ => Vec::new(),
+        }
+    }
+
     /// The same of bandwidth interference, and the strongest points of forms that were not chosen.
     pub fn bandwidth_points(&mut self) -> Result<(Vec<SqueezePoint>, Vec<TriedForm>), SqueezeError> {
         let none = self.point(&[], &[QUICK])?;
+        let divided = self.divided(self.request.bandwidth_form, SqueezeKind::Bandwidth);
+        if !divided.is_empty() {
+            let mut points = vec![none];
+            for interference in divided {
+                let mut point = self.point(&[interference], &[QUICK])?;
+                point.known = self.known_slowdowns()?;
+                points.push(point);
+            }
+            return Ok((points, Vec::new()));
+        }
         let (form, full, tried) = match self.request.bandwidth_form {
-            Some(form) => (form, self.at_full(form)?, Vec::new()),
-            None => self.strongest(&none)?,
+            Some(SqueezeForm::Paper) => (SqueezeForm::Paper, self.at_full(SqueezeForm::Paper)?, Vec::new()),
+            _ => self.strongest(&none)?,
         };
         let mut points = vec![none];
         for interference in self.bandwidth_ladder(form, &full)? {
             let mut point = self.point(&[interference], &[QUICK])?;
-            point.fits = self.fastest_stream(&[interference])?;
+            point.known = self.known_slowdowns()?;
             points.push(point);
         }
         let mut full = full;
         if let Some(interference) = full.interference {
             self.squeeze(&[interference])?;
-            full.fits = self.fastest_stream(&[interference])?;
+            full.known = self.known_slowdowns()?;
         }
         points.push(full);
         Ok((points, tried))

@@ -7,11 +7,12 @@ use kernels::draw::Distribution;
 use machine::{
     Bytes,
     profile::Estimate,
-    squeezing::{Interference, SqueezeForm, SqueezeKind, SqueezePoint, SqueezeVictim},
+    squeezing::{Interference, KnownProgram, SqueezeForm, SqueezeKind, SqueezePoint, SqueezeVictim},
 };
 
-use super::{CalibrateSqueeze, SqueezeError, fitting::AloneTimes};
+use super::{CalibrateSqueeze, LEAST_SPARE, SqueezeError, known::KnownRecipe};
 use crate::{
+    partition::HardwarePartition,
     recipe::{self, SqueezeDomain},
     victims::{AccessTimes, KnownVictim, access_ns},
 };
@@ -31,13 +32,16 @@ const FAR: f64 = 8.0;
 pub(super) struct SqueezeBench<'a> {
     pub host: &'a mut dyn Host,
     pub domain: &'a SqueezeDomain,
+    pub partition: Option<&'a HardwarePartition>,
     pub request: &'a CalibrateSqueeze,
     pub interrupt: &'a AtomicBool,
     progress: &'a mut dyn FnMut(&str, f64),
     done: usize,
     /// Time of an access that the cache serves, where nobody counts.
     hit_ns: Option<f64>,
-    pub alone: AloneTimes,
+    pub recipes: Vec<KnownRecipe>,
+    /// In the order of `recipes`.
+    pub known: Vec<KnownProgram>,
     /// All cores together, bytes per second.
     pub whole_bandwidth: f64,
     /// Those of the program.
@@ -50,6 +54,7 @@ impl<'a> SqueezeBench<'a> {
     pub fn begin(
         host: &'a mut dyn Host,
         domain: &'a SqueezeDomain,
+        partition: Option<&'a HardwarePartition>,
         request: &'a CalibrateSqueeze,
         progress: &'a mut dyn FnMut(&str, f64),
         interrupt: &'a AtomicBool,
@@ -58,45 +63,45 @@ impl<'a> SqueezeBench<'a> {
         let mut bench = Self {
             host,
             domain,
+            partition,
             request,
             interrupt,
             progress,
             done: 0,
             hit_ns: None,
-            alone: AloneTimes::default(),
+            recipes: Vec::new(),
+            known: Vec::new(),
             whole_bandwidth: 0.0,
             own_alone: f64::INFINITY,
             remarks,
         };
-        bench.host.run_beside(&[])?;
+        bench.squeeze(&[])?;
         let all: Vec<u32> = domain.cpus.iter().collect();
         bench.whole_bandwidth = bench.stream(&all)?.value;
         if bench.host.simulated().is_none() {
             bench.hit_ns = bench.time_of_hits()?;
         }
+        // Where nothing is concluded anyway, they would be run for nothing.
+        if domain.spare.len() >= LEAST_SPARE || partition.is_some() {
+            bench.learn_known()?;
+        }
         Ok(bench)
     }
 
     /// Ends all interference.
-    pub fn finish(self) -> Result<(f64, Vec<String>), SqueezeError> {
-        self.host.run_beside(&[])?;
-        Ok((self.whole_bandwidth, self.remarks))
+    pub fn finish(self) -> Result<(f64, Vec<KnownProgram>, Vec<String>), SqueezeError> {
+        recipe::take(self.host, self.partition, &[], &self.domain.spare)?;
+        Ok((self.whole_bandwidth, self.known, self.remarks))
     }
 
-    fn check(&self) -> Result<(), SqueezeError> {
+    pub fn check(&self) -> Result<(), SqueezeError> {
         if self.interrupt.load(Ordering::Relaxed) { Err(SqueezeError::Interrupted) } else { Ok(()) }
     }
 
     /// Lets these run beside all victims from now on.
     pub fn squeeze(&mut self, interferences: &[Interference]) -> Result<(), SqueezeError> {
         self.check()?;
-        let mut spare = self.domain.spare.as_slice();
-        let mut jobs = Vec::new();
-        for interference in interferences {
-            jobs.push(recipe::job(self.host, interference, spare)?);
-            spare = &spare[..spare.len() - interference.threads];
-        }
-        Ok(self.host.run_beside(&jobs)?)
+        recipe::take(self.host, self.partition, interferences, &self.domain.spare)
     }
 
     /// What is left under some interference. `victims` tell the room in the cache.
@@ -117,8 +122,7 @@ impl<'a> SqueezeBench<'a> {
             interference: interferences.first().copied(),
             cache_left: spread(found.iter().filter_map(|victim| victim.capacity)),
             bandwidth_left: Some(bandwidth_left),
-            fits: None,
-            other_fits: None,
+            known: Vec::new(),
             drawn,
             drawn_by_misses: idle.beside.and_then(|beside| beside.by_misses_bytes_per_s()),
             victims: found,
@@ -130,6 +134,7 @@ impl<'a> SqueezeBench<'a> {
         let all = 2 * self.request.steps + 6;
         let what = match interferences {
             [] => "nothing taken".to_owned(),
+            [one] if one.left.is_some() => format!("{} taken by a partition", one.kind),
             [one] => format!("{} taken by {} threads", one.kind, one.threads),
             _ => "both taken".to_owned(),
         };
@@ -143,10 +148,12 @@ impl<'a> SqueezeBench<'a> {
             self.own_alone = stream.value;
         }
         let whole = self.whole_bandwidth;
-        let draws_itself = taken.iter().all(|one| one.kind == SqueezeKind::Bandwidth);
+        let draws_itself =
+            taken.iter().all(|one| one.kind == SqueezeKind::Bandwidth && one.form != SqueezeForm::Partition);
         let left = |value: f64| match (taken.is_empty(), draws_itself) {
             (true, _) => whole,
             (_, true) => value.max(whole - drawn.unwrap_or(0.0)),
+            // A partition draws nothing: what a stream gets of what it had tells.
             _ => whole * (value / self.own_alone).min(1.0),
         };
         Estimate {

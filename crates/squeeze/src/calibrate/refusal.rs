@@ -27,7 +27,12 @@ fn refusal(profile: &SqueezeProfile, domain: &SqueezeDomain, kind: SqueezeKind) 
         None => format!("what full strength takes of the {kind} could not be told"),
     };
     let spare = domain.spare.len();
-    if spare < LEAST_SPARE {
+    let divided = profile
+        .points(kind)
+        .last()
+        .and_then(|point| point.interference)
+        .is_some_and(|one| one.left.is_some());
+    if spare < LEAST_SPARE && !divided {
         let cores = if spare == 1 { "core is" } else { "cores are" };
         return Some(format!(
             "too few spare cores: {spare} {cores} left beside the program's, {LEAST_SPARE} are needed ({numbers}); \

@@ -25,6 +25,7 @@ fn curve(
             threads: 1,
             bytes_each: Bytes(0),
             pause: 0,
+            left: None,
         },
         left: exact(left),
         slowdown: exact(slowdown),
@@ -66,6 +67,7 @@ fn five_megabytes() -> SqueezeRun {
         class: ProgramClass::CacheSensitive,
         evidence: Vec::new(),
         crashes: Vec::new(),
+        parts: Vec::new(),
         runs: Vec::new(),
         remarks: Vec::new(),
     }

@@ -35,6 +35,10 @@ impl SqueezeSession<'_> {
         if full.is_empty() {
             return Ok(());
         }
+        if self.subject.is_exact() && self.tried.iter().all(|tried| !tried.rung.known.is_empty()) {
+            // One run of each tells all there is to tell.
+            return self.try_out(&(0..self.tried.len()).collect::<Vec<_>>());
+        }
         self.try_out(&full)?;
         let mut brackets: Vec<Bracket> = full
             .into_iter()
@@ -85,7 +89,7 @@ impl SqueezeSession<'_> {
 
     fn verdict(&self, index: usize) -> HarmVerdict {
         let tried = &self.tried[index];
-        slowdown::verdict(&tried.ratios, self.elsewhere(tried), self.plan.harm, self.subject.is_exact())
+        slowdown::verdict(&tried.ratios, self.plan.harm, self.subject.is_exact())
     }
 
     /// Rounds until each of these is decided, or has had its share.

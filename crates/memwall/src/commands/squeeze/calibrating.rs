@@ -1,9 +1,13 @@
 //! `memwall squeeze --calibrate`.
 
+use std::path::Path;
+
 use host::{Host, native::Native, repeat::RepeatPlan, simulated::Simulated};
 use kernels::draw::Distribution;
-use machine::{Profile, Source, Topology};
-use squeeze::{CalibrateSqueeze, SqueezeError, recipe::SqueezeDomain, victims::KnownVictim};
+use machine::{CpuSet, Profile, Source, Topology};
+use squeeze::{
+    CalibrateSqueeze, SqueezeError, partition::HardwarePartition, recipe::SqueezeDomain, victims::KnownVictim,
+};
 
 use super::{FormChoice, KeptProfile, SqueezeArgs};
 use crate::{failure::Failure, forms::Screen, interrupt, progress, target::Target, trust};
@@ -11,6 +15,9 @@ use crate::{failure::Failure, forms::Screen, interrupt, progress, target::Target
 /// Seconds for one victim of a real machine, and how precise it has to be.
 const VICTIM_NS: f64 = 4e8;
 const VICTIM_PRECISION: f64 = 0.01;
+/// The same of a program of known need: there are many of them, and a mixture of several evens out.
+const KNOWN_NS: f64 = 1e8;
+const KNOWN_PRECISION: f64 = 0.02;
 /// Data of victims, in times of the cache, as in casas2017 §3.2.3: 30 to 74 MB beside 20.
 const TIMES: [f64; 3] = [1.5, 2.6, 3.7];
 
@@ -22,7 +29,7 @@ pub struct Strengths {
     #[arg(long, value_enum, default_value_t = FormChoice::Strongest)]
     form: FormChoice,
     /// Strengths of each kind
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=20))]
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u8).range(1..=20))]
     steps: u8,
     /// Ask victims of all fifteen distributions and three rates of access, instead of some
     #[arg(long)]
@@ -40,22 +47,26 @@ pub fn run(args: &SqueezeArgs, machine: &Target) -> Result<(), Failure> {
         kept.store.check_writable().map_err(Failure::measurement)?;
     }
     let (mut host, topology, now, name) = subject(machine, args.seed)?;
-    let domain = domain(args, &topology, &kept)?;
+    let (domain, partition, mut said) = domain(args, machine, &topology, &kept)?;
     let request = CalibrateSqueeze {
         victims: victims(args.strengths.all_victims),
-        storage_form: args.strengths.form.storage(),
-        bandwidth_form: args.strengths.form.bandwidth(),
+        storage_form: args.strengths.form.named(),
+        bandwidth_form: args.strengths.form.named(),
         steps: usize::from(args.strengths.steps),
         repeat: RepeatPlan::within(VICTIM_NS, VICTIM_PRECISION),
+        known_repeat: RepeatPlan::within(KNOWN_NS, KNOWN_PRECISION),
         seed: args.seed,
         now,
     };
     let interrupt = interrupt::flag()?;
     let bar = progress::filling();
     let mut tell = |what: &str, fraction: f64| progress::fill(&bar, fraction, what);
-    let calibrated = squeeze::calibrate(&mut *host, &domain, &request, &mut tell, &interrupt);
+    let calibrated =
+        squeeze::calibrate(&mut *host, &domain, partition.as_ref(), &request, &mut tell, &interrupt);
     bar.finish_and_clear();
+    drop(partition);
     let mut calibrated = calibrated.map_err(failure)?;
+    calibrated.remarks.append(&mut said);
     if let Some(remark) = unmeasured(&kept, &domain, machine) {
         calibrated.remarks.push(remark);
     }
@@ -72,6 +83,7 @@ pub fn run(args: &SqueezeArgs, machine: &Target) -> Result<(), Failure> {
     if !args.strengths.dry_run {
         kept.store.save(&profile).map_err(Failure::measurement)?;
     }
+    args.page.give(|| report::html::squeeze_calibration(&calibrated, &name))?;
     args.forms.give(Screen::Out, &profile, |columns| {
         report::terminal::squeeze::calibration(&calibrated, &name, columns)
     })
@@ -92,10 +104,25 @@ fn subject(machine: &Target, seed: u64) -> Result<(Box<dyn Host>, Topology, u64,
     }
 }
 
-fn domain(args: &SqueezeArgs, topology: &Topology, kept: &KeptProfile) -> Result<SqueezeDomain, Failure> {
-    let claimed = SqueezeDomain::of(topology, args.cpus.as_ref(), None);
-    let claimed = claimed.ok_or_else(|| Failure::measurement(SqueezeError::NoSharedCache))?;
-    if claimed.spare.is_empty() {
+/// The cache and its CPUs, a partition for those of the program where the kernel gives one, and what is to be said of that.
+fn domain(
+    args: &SqueezeArgs,
+    machine: &Target,
+    topology: &Topology,
+    kept: &KeptProfile,
+) -> Result<(SqueezeDomain, Option<HardwarePartition>, Vec<String>), Failure> {
+    let find = |usable| SqueezeDomain::of(topology, args.cpus.as_ref(), usable);
+    let missing = || Failure::measurement(SqueezeError::NoSharedCache);
+    let claimed = find(None).ok_or_else(missing)?;
+    let own: CpuSet = claimed.own.iter().copied().collect();
+    let mut said = Vec::new();
+    let partition = match (machine, args.strengths.form) {
+        (Target::Native, FormChoice::Strongest) => {
+            HardwarePartition::make(Path::new("/"), claimed.level, &own, &mut |text| said.push(text))
+        }
+        _ => None,
+    };
+    if claimed.spare.is_empty() && partition.is_none() {
         return Err(Failure::Measurement(format!(
             "this machine cannot be squeezed: of {} cores around its L{} none is spare for interference; what would do: at \
              least four cores around one last-level cache, or --on sim:NAME",
@@ -103,9 +130,8 @@ fn domain(args: &SqueezeArgs, topology: &Topology, kept: &KeptProfile) -> Result
             claimed.level
         )));
     }
-    let usable = kept.usable(claimed.level);
-    SqueezeDomain::of(topology, args.cpus.as_ref(), usable)
-        .ok_or_else(|| Failure::measurement(SqueezeError::NoSharedCache))
+    let domain = find(kept.usable(claimed.level)).ok_or_else(missing)?;
+    Ok((domain, partition, said))
 }
 
 fn unmeasured(kept: &KeptProfile, domain: &SqueezeDomain, machine: &Target) -> Option<String> {

@@ -1,6 +1,10 @@
 //! `memwall squeeze -- PROGRAM`, and a scenario in its place.
 
-use std::{ffi::OsString, path::PathBuf, process::ExitCode};
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use host::{Host, native::Native, scenario::ScenarioJob, simulated::Simulated};
 use indicatif::ProgressBar;
@@ -10,15 +14,16 @@ use machine::{
 };
 use record::{
     run::Ending,
-    squeeze::{SqueezeRun, TimedBy},
+    squeeze::{ProgramClass, SqueezeEnd, SqueezeRun, TimedBy},
 };
 use squeeze::{
     native::{NativeProgram, PrintedValue, ProgramMetric, ProgramPlan},
+    partition::HardwarePartition,
     scenario::ScenarioSubject,
     session::{MOST_ROUNDS, SessionPlan, SessionProgress, SqueezeSubject, SubjectFacts},
 };
 
-use super::{KeptProfile, SqueezeArgs, calibrating::failure};
+use super::{KeptProfile, SqueezeArgs, calibrating::failure, waiting};
 use crate::{failure::Failure, forms::Screen, interrupt, output, progress, target::Target};
 
 /// Seconds for all runs unless more are asked for.
@@ -47,13 +52,13 @@ pub struct Timing {
     all_output: bool,
     /// Run so many copies at once, on CPUs of their own, and give bounds for each
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    copies: u16,
+    pub(super) copies: u16,
     /// Of a scenario, time this region only
     #[arg(long, value_name = "REGION")]
     region: Option<String>,
     /// Set a value the scenario declares, such as w=512K; may be given several times
     #[arg(long = "set", value_name = "NAME=VALUE")]
-    set: Vec<String>,
+    pub(super) set: Vec<String>,
     /// Divide the size of every buffer of the scenario by this
     #[arg(long, value_name = "N", default_value_t = 1)]
     scale: u64,
@@ -68,9 +73,53 @@ enum PrintedKind {
     Time,
 }
 
+/// What is squeezed, and where.
+pub(super) struct SqueezeTask<'a> {
+    pub args: &'a SqueezeArgs,
+    pub machine: &'a Target,
+    pub profile: &'a SqueezeProfile,
+    pub plan: SessionPlan,
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// Values of the scenario, as they would be typed.
+    pub set: Vec<String>,
+    /// CPUs of the program.
+    pub own: CpuSet,
+    /// CPUs of the interference.
+    pub spare: Vec<u32>,
+    /// Processes that share the cache.
+    pub processes: usize,
+    /// Copies that are started, each with its part of the CPUs; a launcher is one.
+    pub copies: usize,
+}
+
 /// Squeezes and prints.
 pub fn run(args: &SqueezeArgs, machine: &Target) -> Result<ExitCode, Failure> {
     let kept = KeptProfile::of(machine)?;
+    let profile = calibrated(&kept, machine)?;
+    let (own, spare) = cpus(args, profile)?;
+    let copies = usize::from(args.timing.copies);
+    let task = SqueezeTask {
+        args,
+        machine,
+        profile,
+        plan: plan(args, machine),
+        command: args.command.clone(),
+        set: args.timing.set.clone(),
+        own,
+        spare,
+        processes: copies,
+        copies,
+    };
+    let (run, code) = task.squeeze()?;
+    let screen = if args.command.is_empty() { Screen::Out } else { Screen::BesideProgram };
+    args.page.give(|| report::html::squeeze(&run))?;
+    args.forms.give(screen, &run, |columns| report::terminal::squeeze::text(&run, columns))?;
+    Ok(code)
+}
+
+/// What interference takes here, if it was measured and something can be concluded from it.
+pub(super) fn calibrated<'k>(kept: &'k KeptProfile, machine: &Target) -> Result<&'k SqueezeProfile, Failure> {
     let Some(profile) = kept.squeeze() else {
         let on = match machine {
             Target::Native => String::new(),
@@ -84,24 +133,17 @@ pub fn run(args: &SqueezeArgs, machine: &Target) -> Result<ExitCode, Failure> {
         let why: Vec<&str> = profile.refusals.iter().map(|(_, why)| why.as_str()).collect();
         return Err(Failure::Measurement(format!("this machine cannot be squeezed: {}", why.join("; "))));
     }
-    let plan = SessionPlan {
+    Ok(profile)
+}
+
+/// How it is led.
+pub(super) fn plan(args: &SqueezeArgs, machine: &Target) -> SessionPlan {
+    SessionPlan {
         harm: args.harm / 100.0,
         budget_s: matches!(machine, Target::Native).then_some(args.budget),
         seed: args.seed,
         kinds: SqueezeKind::ALL.to_vec(),
         whole_curves: args.curves,
-    };
-    match (&args.scenario, args.command.is_empty(), machine) {
-        (Some(name), true, _) => scenario(args, name, machine, profile, &plan),
-        (None, false, Target::Native) => program(args, profile, &plan),
-        (None, false, Target::Simulated(_)) => Err(Failure::Usage(
-            "a simulated machine runs scenarios: write the name of one instead of a program ('memwall scenario --list')"
-                .to_owned(),
-        )),
-        (Some(_), false, _) => Err(Failure::Usage("a scenario or a program, not both".to_owned())),
-        (None, true, _) => Err(Failure::Usage(
-            "squeeze what? write -- PROGRAM, a scenario, or --calibrate to measure the machine".to_owned(),
-        )),
     }
 }
 
@@ -121,50 +163,132 @@ fn cpus(args: &SqueezeArgs, profile: &SqueezeProfile) -> Result<(CpuSet, Vec<u32
     Ok((own, spare))
 }
 
-fn program(args: &SqueezeArgs, profile: &SqueezeProfile, plan: &SessionPlan) -> Result<ExitCode, Failure> {
-    let (own, spare) = cpus(args, profile)?;
-    let (metric, timed_by) = metric(&args.timing)?;
-    let mut host = Native::new(&Source::live(), args.seed).map_err(Failure::measurement)?;
-    let copies = usize::from(args.timing.copies);
-    let program_plan = ProgramPlan {
-        command: args.command.clone(),
-        cpus: own.clone(),
-        spare,
-        metric,
-        input: args.timing.input.clone(),
-        all_output: args.timing.all_output,
-        copies,
-    };
-    let mut subject = NativeProgram::find(&mut host, program_plan).map_err(failure)?;
-    let Some((wall_ns, ending)) = subject.first_run().map_err(failure)? else {
-        return Err(Failure::Measurement("interrupted before anything was measured".to_owned()));
-    };
-    let code = match ending {
-        Ending::Exited(code) => (code & 0xff) as u8,
-        Ending::Signalled(signal) => {
-            return Err(Failure::Measurement(format!(
-                "the program was killed by signal {signal} without any interference"
+impl SqueezeTask<'_> {
+    /// Runs it; gives the exit code of the first run too.
+    pub fn squeeze(&self) -> Result<(SqueezeRun, ExitCode), Failure> {
+        match (&self.args.scenario, self.command.is_empty(), self.machine) {
+            (Some(name), true, _) => self.scenario(name),
+            (None, false, Target::Native) => self.program(),
+            (None, false, Target::Simulated(_)) => Err(Failure::Usage(
+                "a simulated machine runs scenarios: write the name of one instead of a program ('memwall scenario --list')"
+                    .to_owned(),
+            )),
+            (Some(_), false, _) => Err(Failure::Usage("a scenario or a program, not both".to_owned())),
+            (None, true, _) => Err(Failure::Usage(
+                "squeeze what? write -- PROGRAM, a scenario, or --calibrate to measure the machine".to_owned(),
+            )),
+        }
+    }
+
+    /// A partition for the program's CPUs, where strengths are such.
+    fn partition(&self, remarks: &mut Vec<String>) -> Option<HardwarePartition> {
+        let all = SqueezeKind::ALL.into_iter().flat_map(|kind| self.profile.points(kind));
+        let divided = all.filter_map(|point| point.interference).any(|one| one.left.is_some());
+        let native = matches!(self.machine, Target::Native);
+        let say = &mut |text| remarks.push(text);
+        (divided && native)
+            .then(|| HardwarePartition::make(Path::new("/"), self.profile.level, &self.own, say))
+            .flatten()
+    }
+
+    fn program(&self) -> Result<(SqueezeRun, ExitCode), Failure> {
+        let (metric, timed_by) = metric(&self.args.timing)?;
+        let mut host = Native::new(&Source::live(), self.args.seed).map_err(Failure::measurement)?;
+        let program_plan = ProgramPlan {
+            command: self.command.clone(),
+            cpus: self.own.clone(),
+            spare: self.spare.clone(),
+            metric,
+            input: self.args.timing.input.clone(),
+            all_output: self.args.timing.all_output,
+            copies: self.copies,
+        };
+        let mut remarks = Vec::new();
+        let partition = self.partition(&mut remarks);
+        let mut subject = NativeProgram::find(&mut host, partition, program_plan).map_err(failure)?;
+        let Some((wall_ns, ending)) = subject.first_run().map_err(failure)? else {
+            return Err(Failure::Measurement("interrupted before anything was measured".to_owned()));
+        };
+        let code = match ending {
+            Ending::Exited(code) => (code & 0xff) as u8,
+            Ending::Signalled(signal) => {
+                return Err(Failure::Measurement(format!(
+                    "the program was killed by signal {signal} without any interference"
+                )));
+            }
+            Ending::Detached | Ending::Unknown => 0,
+        };
+        say_cost(wall_ns, &self.plan, self.profile);
+        let facts = SubjectFacts {
+            program: words(&self.command),
+            simulated: None,
+            timed_by,
+            threads: (self.own.len() == 1).then_some(1),
+            cpus: self.own.clone(),
+            processes: self.processes,
+        };
+        let mut run = squeezed(&mut subject, &facts, self.profile, &self.plan)?;
+        drop(subject);
+        run.remarks.append(&mut remarks);
+        if wall_ns < SHORT_NS {
+            run.remarks.push(format!(
+                "One run takes {}: much of that is starting and ending. A longer one tells more.",
+                machine::units::nanos(wall_ns)
+            ));
+        }
+        if run.class == ProgramClass::Insensitive && run.ended != SqueezeEnd::Interrupted {
+            waiting::tell_apart(&mut run, &self.command, self.args.timing.input.as_deref());
+        }
+        Ok((run, ExitCode::from(code)))
+    }
+
+    fn scenario(&self, name: &str) -> Result<(SqueezeRun, ExitCode), Failure> {
+        let catalogue = crate::commands::catalogue(None)?;
+        let settings = crate::commands::scenario::settings(&self.set)?;
+        let scenario = crate::commands::scenario::read(name, &catalogue, &settings)?;
+        let threads = scenario.threads.unwrap_or(self.own.len());
+        let cpus: Vec<u32> = self.own.iter().take(threads).collect();
+        if cpus.len() < threads {
+            return Err(Failure::Usage(format!(
+                "scenario '{}' has {threads} threads, and interference leaves CPUs {} to it; calibrate with --cpus that are \
+                 enough",
+                scenario.name, self.own
             )));
         }
-        Ending::Detached | Ending::Unknown => 0,
-    };
-    say_cost(wall_ns, plan, profile);
-    let facts = SubjectFacts {
-        program: words(&args.command),
-        simulated: None,
-        timed_by,
-        cpus: own,
-        processes: copies,
-    };
-    let mut run = squeezed(&mut subject, &facts, profile, plan)?;
-    if wall_ns < SHORT_NS {
-        run.remarks.push(format!(
-            "One run takes {}: much of that is starting and ending. A longer one tells more.",
-            machine::units::nanos(wall_ns)
-        ));
+        let (mut host, simulated): (Box<dyn Host>, Option<String>) = match self.machine {
+            Target::Native => {
+                (Box::new(Native::with_kernels(&Source::live(), catalogue, scenario.seed)), None)
+            }
+            Target::Simulated(model) => {
+                (Box::new(Simulated::with_kernels(model, catalogue, scenario.seed)), Some(model.name.clone()))
+            }
+        };
+        let interrupt = interrupt::flag()?;
+        let request = ScenarioJob { scenario: &scenario, cpus: &cpus, scale: self.args.timing.scale };
+        let region = self.args.timing.region.clone();
+        let timed_by = match (&region, &simulated) {
+            (Some(region), _) => TimedBy::Region(region.clone()),
+            (None, Some(_)) => TimedBy::Simulated,
+            (None, None) => TimedBy::Wall,
+        };
+        let mut remarks = Vec::new();
+        let partition = self.partition(&mut remarks);
+        let mut subject =
+            ScenarioSubject::prepare(&mut *host, partition, request, region, &self.spare, &interrupt)
+                .map_err(failure)?;
+        let set = self.set.iter().map(|set| format!(" {set}")).collect::<String>();
+        let facts = SubjectFacts {
+            program: format!("{}{set}", scenario.name),
+            simulated,
+            timed_by,
+            cpus: cpus.iter().copied().collect(),
+            processes: self.processes,
+            threads: Some(cpus.len()),
+        };
+        let mut run = squeezed(&mut subject, &facts, self.profile, &self.plan)?;
+        run.remarks.append(&mut remarks);
+        Ok((run, ExitCode::SUCCESS))
     }
-    give(args, &run, Screen::BesideProgram)?;
-    Ok(ExitCode::from(code))
 }
 
 fn metric(timing: &Timing) -> Result<(ProgramMetric, TimedBy), Failure> {
@@ -180,7 +304,7 @@ fn metric(timing: &Timing) -> Result<(ProgramMetric, TimedBy), Failure> {
     Ok((ProgramMetric::Printed(value), timed_by))
 }
 
-fn words(command: &[OsString]) -> String {
+pub(super) fn words(command: &[OsString]) -> String {
     command.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
@@ -216,58 +340,4 @@ fn squeezed(
     let run = squeeze::session::squeeze(subject, facts, profile, plan, &mut watch);
     bar.finish_and_clear();
     run.map_err(failure)
-}
-
-fn scenario(
-    args: &SqueezeArgs,
-    name: &str,
-    machine: &Target,
-    profile: &SqueezeProfile,
-    plan: &SessionPlan,
-) -> Result<ExitCode, Failure> {
-    let (own, spare) = cpus(args, profile)?;
-    let catalogue = crate::commands::catalogue(None)?;
-    let settings = crate::commands::scenario::settings(&args.timing.set)?;
-    let scenario = crate::commands::scenario::read(name, &catalogue, &settings)?;
-    let threads = scenario.threads.unwrap_or(own.len());
-    let cpus: Vec<u32> = own.iter().take(threads).collect();
-    if cpus.len() < threads {
-        return Err(Failure::Usage(format!(
-            "scenario '{}' has {threads} threads, and interference leaves CPUs {own} to it; calibrate with --cpus that are \
-             enough",
-            scenario.name
-        )));
-    }
-    let (mut host, simulated): (Box<dyn Host>, Option<String>) = match machine {
-        Target::Native => (Box::new(Native::with_kernels(&Source::live(), catalogue, scenario.seed)), None),
-        Target::Simulated(model) => {
-            (Box::new(Simulated::with_kernels(model, catalogue, scenario.seed)), Some(model.name.clone()))
-        }
-    };
-    let interrupt = interrupt::flag()?;
-    let request = ScenarioJob { scenario: &scenario, cpus: &cpus, scale: args.timing.scale };
-    let region = args.timing.region.clone();
-    let timed_by = match (&region, &simulated) {
-        (Some(region), _) => TimedBy::Region(region.clone()),
-        (None, Some(_)) => TimedBy::Simulated,
-        (None, None) => TimedBy::Wall,
-    };
-    let mut subject =
-        ScenarioSubject::prepare(&mut *host, request, region, &spare, &interrupt).map_err(failure)?;
-    let set = args.timing.set.iter().map(|set| format!(" {set}")).collect::<String>();
-    let facts = SubjectFacts {
-        program: format!("{}{set}", scenario.name),
-        simulated,
-        timed_by,
-        cpus: cpus.iter().copied().collect(),
-        processes: 1,
-    };
-    let run = squeezed(&mut subject, &facts, profile, plan)?;
-    give(args, &run, Screen::Out)?;
-    Ok(ExitCode::SUCCESS)
-}
-
-fn give(args: &SqueezeArgs, run: &SqueezeRun, screen: Screen) -> Result<(), Failure> {
-    args.page.give(|| report::html::squeeze(run))?;
-    args.forms.give(screen, run, |columns| report::terminal::squeeze::text(run, columns))
 }

@@ -67,8 +67,13 @@ fn row(point: &SqueezePoint, note: &str) -> Vec<Cell> {
 }
 
 /// A strength in a few words.
-fn described(point: &SqueezePoint) -> String {
+pub(crate) fn described(point: &SqueezePoint) -> String {
     let Some(one) = point.interference else { return "nothing".to_owned() };
+    match (one.left, one.kind) {
+        (Some(ways), SqueezeKind::Storage) => return format!("{}, {ways} ways left", one.form.name()),
+        (Some(share), SqueezeKind::Bandwidth) => return format!("{}, {share} % left", one.form.name()),
+        (None, _) => {}
+    }
     let pause = if one.pause > 0 { format!(", pause {}", one.pause) } else { String::new() };
     format!("{} × {}, {}{pause}", one.threads, one.bytes_each, one.form.name())
 }
@@ -78,21 +83,31 @@ fn notes(profile: &SqueezeProfile, columns: usize) -> String {
     for (kind, why) in &profile.refusals {
         out += &wrap_in(WARNING, &format!("{} cannot be squeezed here: ", resource(*kind)), why, columns);
     }
+    for text in remarks(profile) {
+        out += &wrap_in(QUIET, "• ", &text, columns);
+    }
+    out
+}
+
+/// What is to be said beside the tables.
+pub(crate) fn remarks(profile: &SqueezeProfile) -> Vec<String> {
+    let mut said = Vec::new();
     if let Some(both) = &profile.together {
         let left =
             |kind: SqueezeKind| both.left(kind).map_or("?".to_owned(), |left| amount(kind, left.value));
-        let text = format!(
+        said.push(format!(
             "Both at once, at the strongest that leave each other alone, left {} of cache and {}.",
             left(SqueezeKind::Storage),
             left(SqueezeKind::Bandwidth)
-        );
-        out += &wrap_in(QUIET, "• ", &text, columns);
+        ));
     }
-    for (_, why) in &profile.tried {
-        out += &wrap_in(QUIET, "• ", &format!("Not chosen: {why}."), columns);
+    said.extend(profile.tried.iter().map(|(_, why)| format!("Not chosen: {why}.")));
+    if !profile.known.is_empty() {
+        said.push(format!(
+            "{} programs of known need were run beside every strength; what real ones lose is explained by them.",
+            profile.known.len()
+        ));
     }
-    for remark in &profile.remarks {
-        out += &wrap_in(QUIET, "• ", remark, columns);
-    }
-    out
+    said.extend(profile.remarks.iter().cloned());
+    said
 }

@@ -3,13 +3,22 @@ use machine::{
     profile::Estimate,
     squeezing::{Interference, SqueezeForm},
 };
-use record::squeeze::{SqueezeCrash, SqueezedRun};
+use record::{
+    predict::BestMapping,
+    squeeze::{SeriesMember, SqueezeCrash, SqueezeSeries, SqueezedRun},
+};
 
 use super::*;
 
 fn point(kind: SqueezeKind, left: f64, slowdown: f64, verdict: HarmVerdict) -> SlowdownPoint {
-    let interference =
-        Interference { kind, form: SqueezeForm::Shared, threads: 5, bytes_each: Bytes::mib(2), pause: 0 };
+    let interference = Interference {
+        kind,
+        form: SqueezeForm::Shared,
+        threads: 5,
+        bytes_each: Bytes::mib(2),
+        pause: 0,
+        left: None,
+    };
     let around = |value: f64, by: f64| Estimate { value, low: value - by, high: value + by, samples: 7 };
     SlowdownPoint {
         interference,
@@ -57,6 +66,7 @@ fn run() -> SqueezeRun {
         },
         class: ProgramClass::Undecided,
         evidence: Vec::new(),
+        parts: Vec::new(),
         crashes: vec![SqueezeCrash { interference: None, ending: Ending::Signalled(11), reason: None }],
         runs: vec![SqueezedRun { interference: None, round: 0, ns: Some(1e9) }],
         remarks: Vec::new(),
@@ -70,7 +80,7 @@ fn bounds_crashes_and_refusals_are_said() {
     assert!(text.contains("full strength took 4 %"), "{text}");
     assert!(text.contains("a run alone was killed by signal 11"), "{text}");
     assert!(text.contains("the budget is spent"), "{text}");
-    assert!(text.contains("17 of 23"), "what bounds are worth is said with them: {text}");
+    assert!(text.contains("all 22 bounds held"), "what bounds are worth is said with them: {text}");
     // Most left first.
     let at = |what: &str| text.find(what).unwrap_or(usize::MAX);
     assert!(at("12 MiB") < at("1.010") && at("1.010") < at("1.250"), "{text}");
@@ -97,4 +107,55 @@ fn every_bound_has_its_sentence() {
     assert!(said(Some(4e6), None).is_some_and(|text| text.contains("weakest strength harms")));
     assert!(said(None, Some(4e6)).is_some_and(|text| text.contains("no strength harms")));
     assert_eq!(said(None, None), None);
+}
+
+#[test]
+fn a_mixture_is_said_with_its_shares() {
+    let mut run = run();
+    let part = |pattern, size: u64, bytes_per_s: f64, share: f64, overflows| ProgramPart {
+        pattern,
+        size: Bytes::mib(size),
+        bytes_per_s,
+        share,
+        overflows,
+    };
+    run.parts =
+        vec![part(KnownPattern::Chase, 6, 4e9, 0.5, false), part(KnownPattern::Stream, 80, 21e9, 0.3, true)];
+    let text = anstream::adapter::strip_str(&text(&run, 200)).to_string();
+    assert!(
+        text.contains("50 % a chase through 6 MiB, 30 % a stream of 21.0 GB/s, 20 % what nothing slows"),
+        "{text}"
+    );
+    assert!(text.contains("mixture of known programs"), "{text}");
+}
+
+#[test]
+fn a_series_has_a_line_for_each_value() {
+    let members = [("1", Some(run())), ("2", None)];
+    let told = SqueezeSeries {
+        schema: record::squeeze::SERIES_SCHEMA.to_owned(),
+        program: "./app".to_owned(),
+        varied: "processes".to_owned(),
+        members: members
+            .into_iter()
+            .map(|(value, run)| SeriesMember {
+                value: value.to_owned(),
+                alone_ns: run.as_ref().map(|_| 2e9),
+                failed: run.is_none().then(|| "it was killed by signal 9".to_owned()),
+                run,
+            })
+            .collect(),
+        best: Some(BestMapping {
+            per_socket: 1,
+            cause: Some(SqueezeKind::Storage),
+            why: "2 lose 30 %, for want of cache".to_owned(),
+        }),
+        remarks: Vec::new(),
+    };
+    let text = anstream::adapter::strip_str(&series(&told, 110)).to_string();
+    assert!(text.contains("4 MiB to 8 MiB") && text.contains("25 %"), "{text}");
+    assert!(text.contains("processes 2: it was killed by signal 9"), "{text}");
+    assert!(text.contains("1 around each cache: 2 lose 30 %, for want of cache."), "{text}");
+    let page = crate::html::squeeze_series(&told);
+    assert!(page.contains("With less cache") && page.contains("for want of cache"));
 }
