@@ -82,8 +82,9 @@ fn callers_in_pieces_of_stacks_are_those_that_perf_finds() {
     let is_same = |(ours, theirs): (&(String, u64), &(String, u64))| {
         ours.0 == theirs.0 && ours.1.abs_diff(theirs.1) <= 1
     };
+    // perf leaves out where a thread began now and then.
     let same = |(ours, theirs): &(&Chain, &Chain)| {
-        ours.len() == theirs.len() && ours.iter().zip(theirs.iter()).all(is_same)
+        (theirs.len()..=theirs.len() + 1).contains(&ours.len()) && ours.iter().zip(theirs.iter()).all(is_same)
     };
     // Of some samples perf finds no caller at all.
     let pairs: Vec<(&Chain, &Chain)> =
