@@ -63,14 +63,9 @@ impl AddressStreams {
     /// Streams that each turn moves alike may be seen in bursts alone, where samples are blamed on what touches no memory.
     pub(super) fn follow_bursts(&mut self, bursts: &Samples, program: &DecodedProgram) {
         for (_, site, _, address) in paced(bursts, program) {
-            let Some(&id) = self.of_site.get(&site) else { continue };
-            let stream = &mut self.all[id];
-            let (low, high) = stream.span.unwrap_or((address, address));
-            stream.span = Some((low.min(address), high.max(address)));
-            stream.addresses += 1;
-            let displacement =
-                stream.sites.iter().position(|&other| other == site).map_or(0, |at| stream.displacements[at]);
-            stream.anchor.get_or_insert(address.wrapping_sub(displacement as u64));
+            if let Some(&id) = self.of_site.get(&site) {
+                self.all[id].note(site, address);
+            }
         }
     }
 }

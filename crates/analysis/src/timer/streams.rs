@@ -73,6 +73,18 @@ pub(crate) struct StreamStep {
 }
 
 impl AddressStream {
+    /// Notes where an operand was seen. Gives the address less its displacement.
+    pub(super) fn note(&mut self, site: usize, address: u64) -> u64 {
+        let at = self.sites.iter().position(|&other| other == site);
+        let displacement = at.map_or(0, |at| self.displacements[at]);
+        let (low, high) = self.span.unwrap_or((address, address));
+        self.span = Some((low.min(address), high.max(address)));
+        self.addresses += 1;
+        let base = address.wrapping_sub(displacement as u64);
+        self.anchor.get_or_insert(base);
+        base
+    }
+
     fn push(&mut self, step: StreamStep) {
         self.divisor = gcd(self.divisor, step.bytes.unsigned_abs());
         self.seen += 1;
@@ -339,14 +351,8 @@ impl AddressStreams {
         for (thread, site, time_ns, address) in addressed(samples, program) {
             let Some(&id) = self.of_site.get(&site) else { continue };
             let stream = &mut self.all[id];
-            let displacement =
-                stream.sites.iter().position(|&other| other == site).map_or(0, |at| stream.displacements[at]);
-            let (low, high) = stream.span.unwrap_or((address, address));
-            stream.span = Some((low.min(address), high.max(address)));
-            stream.addresses += 1;
             stream.sightings.push(address);
-            let base = address.wrapping_sub(displacement as u64);
-            stream.anchor.get_or_insert(base);
+            let base = stream.note(site, address);
             if let Some((time, before)) = last.insert((thread, id), (time_ns, base)) {
                 let bytes = base.wrapping_sub(before) as i64;
                 stream.push(StreamStep { bytes, ns: time_ns.saturating_sub(time) });

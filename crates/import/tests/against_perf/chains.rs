@@ -2,10 +2,9 @@
 
 use std::{path::Path, process::Command};
 
-use import::{ImageFolders, ImportRequest};
 use tempfile::TempDir;
 
-use crate::{Whom, record};
+use crate::{Whom, record, request};
 
 /// Files by their last name, and addresses in them, the innermost first.
 type Chain = Vec<(String, u64)>;
@@ -35,15 +34,7 @@ fn told_by_perf(file: &Path) -> Vec<Chain> {
 
 fn imported(file: &Path, folder: &Path) -> Vec<Chain> {
     let output = folder.join("imported.sqlite");
-    import::import(&ImportRequest {
-        files: vec![file.to_owned()],
-        output: output.clone(),
-        trust: None,
-        cpu_id: None,
-        folders: ImageFolders::default(),
-        memwall: "test".to_owned(),
-    })
-    .unwrap();
+    import::import(&request(file, &output)).unwrap();
     let run = record::file::read(&output).unwrap();
     // As perf prints them: where in the file.
     let frame = |place| {

@@ -20,19 +20,23 @@ use tempfile::TempDir;
 
 use rows::{Row, read, told_by_perf};
 
-/// Fields of the recording: those of the file but the instruction pointer, which it has in terms of modules.
-fn recorded(file: &Path, folder: &Path, has_time: bool) -> Vec<Row> {
-    let output = folder.join("imported.sqlite");
-    let _ = std::fs::remove_file(&output);
-    let outcome = import::import(&ImportRequest {
+/// To import one file, with what this machine has.
+fn request(file: &Path, output: &Path) -> ImportRequest {
+    ImportRequest {
         files: vec![file.to_owned()],
-        output: output.clone(),
+        output: output.to_owned(),
         trust: None,
         cpu_id: None,
         folders: ImageFolders::default(),
         memwall: "test".to_owned(),
-    })
-    .unwrap();
+    }
+}
+
+/// Fields of the recording: those of the file but the instruction pointer, which it has in terms of modules.
+fn recorded(file: &Path, folder: &Path, has_time: bool) -> Vec<Row> {
+    let output = folder.join("imported.sqlite");
+    let _ = std::fs::remove_file(&output);
+    let outcome = import::import(&request(file, &output)).unwrap();
     let run = record::file::read(&output).unwrap();
     let origin_ns = outcome.record.files[0].origin_ns.unwrap_or(0);
     let samples = record::file::imported_samples(&output).unwrap();

@@ -11,10 +11,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use import::{EventAttributes, ImageFolders, ImportRequest, PipedInput, SeekableInput, perf_data};
+use import::{EventAttributes, PipedInput, SeekableInput, perf_data};
 use pmu::sampling::{FileSample, RingRecord};
 
-use crate::rows::{Row, ToldRows, read, told_by_perf};
+use crate::{
+    request,
+    rows::{Row, ToldRows, read, told_by_perf},
+};
 
 /// Counts, and nothing else.
 #[derive(Default)]
@@ -58,14 +61,7 @@ fn compared(told: &ToldRows, ours: Vec<Row>) -> Result<&'static str, String> {
 fn imported(file: &Path, folder: &Path) -> Result<u64, String> {
     let output = folder.join("imported.sqlite");
     let _ = fs::remove_file(&output);
-    let outcome = import::import(&ImportRequest {
-        files: vec![file.to_owned()],
-        output: output.clone(),
-        trust: None,
-        cpu_id: None,
-        folders: ImageFolders::default(),
-        memwall: "test".to_owned(),
-    });
+    let outcome = import::import(&request(file, &output));
     let outcome = outcome.map_err(|error| error.to_string())?;
     let kept = record::file::imported_samples(&output).map_err(|error| error.to_string())?.len() as u64;
     let omitted = outcome.record.omissions.iter().filter(|left| left.what.starts_with("samples without"));

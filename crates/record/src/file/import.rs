@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::{
     RecordedSample,
-    read::{Trouble, unsigned},
+    read::{Trouble, has_table, unsigned},
 };
 use crate::{
     count::{CountedInterval, Counts},
@@ -142,9 +142,8 @@ fn parsed<T: serde::de::DeserializeOwned>(document: &str) -> Result<T, Trouble> 
 
 /// What was imported; none of a recording of a program.
 pub(super) fn read(from: &Connection) -> Result<Option<ImportRecord>, Trouble> {
-    let is_there = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?";
     for table in ["import", "import_counts", "import_interval", "event_sample"] {
-        if from.query_row(is_there, [table], |_| Ok(())).optional()?.is_none() {
+        if !has_table(from, table)? {
             return Ok(None);
         }
     }

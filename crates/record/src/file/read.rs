@@ -153,7 +153,7 @@ fn tables(from: &Connection, version: i64) -> Result<Run, Trouble> {
         inlined: if version >= 4 { inlined(from)? } else { InlinedCode::default() },
         places: rows(from, "place", "module, address, function", place)?,
         samples: samples(from, "sample", has_data)?,
-        bursts: if has_bursts(from)? { samples(from, "burst", false)? } else { Samples::default() },
+        bursts: if has_table(from, "burst")? { samples(from, "burst", false)? } else { Samples::default() },
         loads: if version >= 3 { loads::read(from)? } else { LoadSamples::NotAsked },
         relief: relief::read(from)?,
         probes: probes::read(from)?,
@@ -293,10 +293,10 @@ fn slices(from: &Connection) -> Result<Vec<Slice>, Trouble> {
     Ok(found.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Recordings that were made before there were bursts have no table for them.
-fn has_bursts(from: &Connection) -> Result<bool, Trouble> {
-    let is_there = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'burst'";
-    Ok(from.query_row(is_there, [], |_| Ok(())).optional()?.is_some())
+/// Whether there is a table that recordings of any version may lack.
+pub(super) fn has_table(from: &Connection, name: &str) -> Result<bool, Trouble> {
+    let is_there = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?";
+    Ok(from.query_row(is_there, [name], |_| Ok(())).optional()?.is_some())
 }
 
 fn samples(from: &Connection, table: &str, has_stacks: bool) -> Result<Samples, Trouble> {

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::read::Trouble;
+use super::read::{Trouble, has_table};
 use crate::{
     ids::ModuleId,
     relief::{ReliefCost, ReliefRecord, ReliefRefusal, RelievedLoop},
@@ -45,9 +45,8 @@ fn text(value: &impl serde::Serialize) -> rusqlite::Result<String> {
 
 /// Reads it; recordings that were made before there was relief have none.
 pub(super) fn read(from: &Connection) -> Result<ReliefRecord, Trouble> {
-    let is_there = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?";
     for table in ["relief_state", "relief"] {
-        if from.query_row(is_there, [table], |_| Ok(())).optional()?.is_none() {
+        if !has_table(from, table)? {
             return Ok(ReliefRecord::NotAsked);
         }
     }
