@@ -31,7 +31,7 @@ fn as_nobody(arguments: &[&str]) -> Output {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let copy = folder.path().join("memwall");
-    fs::copy(assert_cmd::cargo::cargo_bin!("memwall"), &copy).unwrap();
+    prerequisites::copy_program(assert_cmd::cargo::cargo_bin!("memwall"), &copy);
     let mut command = Command::new(&copy);
     command.args(arguments).current_dir("/");
     let is_root =

@@ -64,13 +64,12 @@ fn a_run_becomes_a_page_and_a_file_that_cannot_be_written_is_named() {
 
 #[test]
 fn a_page_is_opened_where_it_was_written() {
-    use std::os::unix::fs::PermissionsExt as _;
     let home = tempfile::tempdir().unwrap();
     let home = home.path();
     // Stands for the browser.
     let browser = home.join("xdg-open");
-    fs::write(&browser, format!("#!/bin/sh\necho \"$1\" > {}\n", home.join("opened").display())).unwrap();
-    fs::set_permissions(&browser, fs::Permissions::from_mode(0o755)).unwrap();
+    let text = format!("#!/bin/sh\necho \"$1\" > {}\n", home.join("opened").display());
+    prerequisites::write_script(&text, &browser);
     let mut command = memwall(home, "--on sim:tiny bench load --size 1K --html load.html --open");
     let path = format!("{}:/usr/bin:/bin", home.display());
     command

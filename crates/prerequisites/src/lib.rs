@@ -12,7 +12,14 @@
 //! ```
 #![deny(unsafe_code)]
 
-use std::{env, fmt::Display, path::PathBuf};
+use std::{
+    env,
+    ffi::OsStr,
+    fmt::Display,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
 
 /// The environment variable that names what must not be missing.
 pub const MUST_RUN: &str = "MEMWALL_MUST_RUN";
@@ -56,6 +63,33 @@ pub fn skip(wanted: &str, why: impl Display) {
     println!("skipped for want of {wanted}: {why}");
 }
 
+/// Copies a program to where a test wants to start it, for everybody.
+///
+/// Another process does it: a file that is open for writing cannot be started, and a descriptor of this process would
+/// live on for a moment in whatever another test has just forked.
+///
+/// # Panics
+/// If it cannot be copied.
+pub fn copy_program(from: &Path, to: &Path) {
+    install(from.as_os_str(), "", to);
+}
+
+/// Writes a script that a test wants to start, for everybody; see [`copy_program`].
+///
+/// # Panics
+/// If it cannot be written.
+pub fn write_script(text: &str, to: &Path) {
+    install(OsStr::new("/dev/stdin"), text, to);
+}
+
+fn install(from: &OsStr, input: &str, to: &Path) {
+    let mut command = Command::new("install");
+    command.args(["-m", "755", "--"]).arg(from).arg(to).stdin(Stdio::piped());
+    let mut child = command.spawn().expect("coreutils are installed");
+    child.stdin.take().expect("piped").write_all(input.as_bytes()).expect("it reads");
+    assert!(child.wait().expect("our child").success(), "{} was not written", to.display());
+}
+
 fn names(must: &str, wanted: &str) -> bool {
     must.split_whitespace().any(|name| name == wanted)
 }
@@ -66,7 +100,7 @@ mod tests {
 
     /// In processes of their own: the environment belongs to all tests of this one.
     fn with(must: &str, role: &str) -> bool {
-        let mut command = std::process::Command::new(env::current_exe().expect("this program"));
+        let mut command = Command::new(env::current_exe().expect("this program"));
         command.args(["--exact", "tests::role", "--ignored"]).env(MUST_RUN, must).env("ROLE", role);
         command.output().expect("it starts").status.success()
     }
@@ -80,6 +114,31 @@ mod tests {
             Ok("refused") => skip(PERF_EVENT, "EACCES"),
             role => panic!("{role:?}"),
         }
+    }
+
+    /// Fails within a few rounds where the copy is made by this process.
+    #[test]
+    fn copies_start_while_other_threads_start_programs() {
+        let folder = env::temp_dir().join(format!("memwall-prerequisites-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let this = &env::current_exe().expect("this program");
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let (program, script) =
+                    (folder.join(format!("p{thread}")), folder.join(format!("s{thread}")));
+                scope.spawn(move || {
+                    for _ in 0..20 {
+                        copy_program(&this, &program);
+                        write_script("#!/bin/sh\nexit 0\n", &script);
+                        for started in [&program, &script] {
+                            let output = Command::new(started).arg("--list").output();
+                            assert!(output.expect("it starts").status.success());
+                        }
+                    }
+                });
+            }
+        });
+        std::fs::remove_dir_all(&folder).expect("ours");
     }
 
     #[test]

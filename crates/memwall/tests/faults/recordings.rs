@@ -133,8 +133,7 @@ fn failed_recording() -> Tried {
     assert!(record(&place, &["true"]).status.success());
     let before = fs::read(place.path("a.sqlite")).expect("a recording");
     let script = place.path("script");
-    fs::write(&script, "#! /no/such/interpreter\n").expect("written");
-    fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("ours");
+    prerequisites::write_script("#! /no/such/interpreter\n", &script);
     let source = include_str!("../../../../examples/odd/denied.c");
     let Some(denied) = place.build("cc", "denied", source, &[]) else { return Missing("cc") };
     let mut refused = place.command(denied);

@@ -5,7 +5,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     env, fs,
-    os::unix::fs::{PermissionsExt as _, symlink},
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -76,11 +76,6 @@ fn copy(to: &Path) {
     }
 }
 
-fn executable(file: &Path, text: &str) {
-    fs::write(file, text).expect("a file");
-    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).expect("its mode");
-}
-
 #[test]
 fn every_command_of_the_readme_works() {
     if !["git", "bash", "dpkg-deb", "tar", "cc"].into_iter().all(prerequisites::needs) {
@@ -135,7 +130,7 @@ fn surroundings(folder: &Path, clone: &Path) -> std::ffi::OsString {
     let bin = folder.join("bin");
     fs::create_dir(&bin).expect("a folder");
     symlink(env!("CARGO_BIN_EXE_memwall"), bin.join("memwall")).expect("a link");
-    executable(&bin.join("xdg-open"), "#!/bin/sh\nexit 0\n");
+    prerequisites::write_script("#!/bin/sh\nexit 0\n", &bin.join("xdg-open"));
     let source = folder.join("app.c");
     let chase = "#include <stdlib.h>\nint main(void) { size_t n = 1 << 20, *next = malloc(n * 64), at = 0; for (size_t i = 0; i < n; i++) \
                  next[i * 8] = (i * 40503 + 1) % n; for (int i = 0; i < 600000; i++) at = next[at * 8]; return at > n; }\n";

@@ -105,7 +105,7 @@ fn a_program_with_rights_of_its_own_is_not_entered_and_that_is_said() {
     use std::os::unix::fs::{PermissionsExt as _, chown};
     let folder = tempfile::tempdir().expect("a folder");
     let program = folder.path().join("chase");
-    std::fs::copy(example("chase"), &program).expect("copied");
+    prerequisites::copy_program(&example("chase"), &program);
     if chown(&program, Some(65534), None).is_err() {
         prerequisites::skip(prerequisites::ROOT, "nobody else can make a program of another user");
         return;

@@ -64,7 +64,7 @@ fn a_program_that_drops_its_privileges_is_recorded_on() {
 fn a_deleted_executable_is_recorded_and_said() {
     let folder = tempfile::tempdir().expect("a folder");
     let copy = folder.path().join("deletes_itself");
-    fs::copy(example("odd/deletes_itself"), &copy).expect("copied");
+    prerequisites::copy_program(&example("odd/deletes_itself"), &copy);
     let recorded = Recorded::new(&[], &copy, &["--rounds", "60"]);
     assert!(recorded.output.status.success(), "{}", recorded.stderr());
     assert!(recorded.stdout().contains("ended on line") && !copy.exists());
