@@ -53,8 +53,9 @@ impl MapRange {
 
     /// Code of a file, or of the kernel's own page.
     pub fn is_lasting_code(&self) -> bool {
-        self.is_executable
-            && (self.path.starts_with('/') && !self.path.starts_with("/memfd:") || self.path == "[vdso]")
+        let is_of_file = self.path.starts_with('/') && !self.path.starts_with("/memfd:");
+        let is_sealed = self.path.is_empty() && !self.is_writable;
+        self.is_executable && (is_of_file || is_sealed || self.path == "[vdso]")
     }
 
     fn parse(line: &str) -> Option<Self> {
@@ -328,6 +329,9 @@ mod tests {
         assert!(code.is_lasting_code());
         let jit = MapRange::parse("400000-401000 rwxp 00000000 00:00 0 ").unwrap();
         assert!(!jit.is_lasting_code() && jit.path.is_empty());
+        let sealed = MapRange::parse("400000-401000 r-xp 00000000 00:00 0 ").unwrap();
+        let elsewhere = MapRange::parse("400000-401000 r-xs 00000000 00:01 7 /memfd:jit (deleted)").unwrap();
+        assert!(sealed.is_lasting_code() && !elsewhere.is_lasting_code());
         assert_eq!(MapRange::parse("nonsense"), None);
     }
 

@@ -94,6 +94,11 @@ impl TrustCatalogue {
         self.judged.as_ref()?.validation.unseen.as_ref()
     }
 
+    /// The same where hot loops were relieved as well.
+    pub fn unseen_with_relief(&self) -> Option<&OutOfSample> {
+        self.judged.as_ref()?.validation.unseen_with_relief.as_ref()
+    }
+
     /// The threshold of an indicator, if one was found.
     pub fn threshold(&self, indicator: &Indicator) -> Option<&Threshold> {
         self.judged.as_ref()?.validation.thresholds.iter().find(|one| one.indicator == *indicator)

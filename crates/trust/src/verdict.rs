@@ -328,6 +328,9 @@ pub struct Validation {
     /// How right clock samples were on kernels drawn at random; none in files of versions that drew none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unseen: Option<OutOfSample>,
+    /// How right both ways together were, where hot loops were relieved as well; none if none were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unseen_with_relief: Option<OutOfSample>,
     /// Curves over data set sizes; none of a quick validation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sweeps: Vec<Sweep>,

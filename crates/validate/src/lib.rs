@@ -48,6 +48,8 @@ pub struct Request {
     pub all_events: bool,
     /// Random kernels to try; natively only.
     pub random_kernels: u64,
+    /// Random kernels to sample and relieve, on a real machine that allows it.
+    pub relieved_kernels: u64,
     /// Seconds since 1970; 0 of a simulated machine.
     pub now: u64,
     /// The model that is simulated.
@@ -121,6 +123,7 @@ pub fn validate(
         indicators,
         thresholds: judge::latency::thresholds(&formulas, &observations, known),
         unseen: None,
+        unseen_with_relief: None,
         sweeps: sweeps(&candidates, &swept),
     }
 }

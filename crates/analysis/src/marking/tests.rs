@@ -42,6 +42,7 @@ fn catalogue() -> TrustCatalogue {
         ],
         thresholds: Vec::new(),
         unseen: None,
+        unseen_with_relief: None,
         sweeps: Vec::new(),
     };
     TrustCatalogue::of(validation, Some(haswell()))

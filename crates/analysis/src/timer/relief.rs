@@ -58,6 +58,14 @@ impl<'a> RelievedBlocks<'a> {
     }
 }
 
+/// Whether most of the time is in loops that were measured this way as well.
+pub(crate) fn decides(run: &Run, tally: &Tally) -> bool {
+    let relieved = RelievedBlocks::new(run, &tally.program);
+    let measured = (0..tally.program.blocks.len()).filter(|id| relieved.measured(*id).is_some());
+    let samples: f64 = measured.map(|id| tally.program.samples_of(id)).sum();
+    samples * 2.0 > run.samples.place.len() as f64
+}
+
 /// Both ways together, and whether they meet.
 pub(crate) fn joined(
     by_samples: WaitBounds,

@@ -14,6 +14,7 @@ use record::{
 use super::{KnownSpace, Recorder};
 use crate::{
     calls::follows_call,
+    code_store::{Sources, unknown_stretch},
     loads,
     operand::{self, PlaceOperands},
     spaces::Mapped,
@@ -163,7 +164,11 @@ impl Recorder {
                 if let (true, Some(mapped)) = (has_no_file && self.modules.are_live(), mapped) {
                     self.pages.copy(module, address, pid, ip, (mapped.start, mapped.end));
                 }
-                operands
+                operands.or_else(|| {
+                    let sources = Sources { pages: Some(&self.pages), ..Sources::default() };
+                    let (start, bytes) = unknown_stretch(module, address, sources, 0)?;
+                    self.operands.find_in(number, start, || Some(&bytes), address)
+                })
             }
         };
         let known = KnownSpace {

@@ -85,6 +85,7 @@ pub fn text(validation: &Validation, columns: usize) -> String {
         }
     }
     out += &unseen_text(validation.unseen.as_ref(), columns);
+    out += &unseen_text(validation.unseen_with_relief.as_ref(), columns);
     out += &thresholds(validation, columns);
     out += "\n";
     out += &wrap_in(

@@ -48,6 +48,7 @@ pub fn unseen() -> OutOfSample {
         decided: true,
         sure: true,
         samples: 500,
+        with_relief: false,
     };
     let loads = (0..20).map(|seed| case(seed, AccessClass::Loads, 0.53));
     let stores = (20..26).map(|seed| case(seed, AccessClass::Stores, 0.08));
@@ -136,6 +137,7 @@ pub fn haswell() -> Validation {
             how: text("readers at every pace on one core to all: 0 of 12 experiments on the wrong side"),
         }],
         unseen: None,
+        unseen_with_relief: None,
         sweeps: vec![
             sweep("load", "L1D.REPLACEMENT", 32 << 10, 0.5),
             sweep("load", "L2_TRANS.ALL", 32 << 10, 0.5),

@@ -97,6 +97,7 @@ fn with(indicators: Vec<Judged>) -> TrustCatalogue {
         indicators,
         thresholds: Vec::new(),
         unseen: None,
+        unseen_with_relief: None,
         sweeps: Vec::new(),
     };
     TrustCatalogue::of(validation, events::Catalogue::named("haswell-ep").ok())

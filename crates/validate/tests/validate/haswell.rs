@@ -50,6 +50,7 @@ fn what_the_papers_found_on_haswell_is_found_on_its_model() {
         runs: 1,
         all_events: false,
         random_kernels: 0,
+        relieved_kernels: 0,
         now: 0,
         simulated: Some(model.name.clone()),
         fingerprint: Fingerprint::of_model(&model),
