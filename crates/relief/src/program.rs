@@ -367,7 +367,11 @@ mod tests {
         let own = ProgramThread { pid: std::process::id().cast_signed(), tid: 0 };
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            scope.spawn(|| while !stop.load(Ordering::Relaxed) {});
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
             std::thread::sleep(Duration::from_millis(20));
             let is_alone = own.is_alone();
             stop.store(true, Ordering::Relaxed);
