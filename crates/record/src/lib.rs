@@ -14,6 +14,7 @@ pub mod inlined;
 pub mod loads;
 pub mod predict;
 pub mod probe;
+pub mod regions;
 pub mod relief;
 pub mod run;
 pub mod scenario;

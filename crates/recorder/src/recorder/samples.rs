@@ -37,6 +37,9 @@ impl Recorder {
         if self.recent.is_some() {
             self.note_recent(&recorded, sample.pid, ip);
         }
+        if self.heap.is_some() {
+            self.regions.sample(sample.tid, recorded.thread, recorded.time_ns);
+        }
         self.writer.sample(recorded);
         self.counts.samples += 1;
     }
@@ -50,6 +53,9 @@ impl Recorder {
         // What is said of samples is said of the others.
         let counts = self.counts;
         if let Some((recorded, _)) = self.landed(sample, |operands| operands.pacing) {
+            if self.heap.is_some() {
+                self.regions.burst(sample.tid, recorded.thread, recorded.time_ns);
+            }
             self.writer.burst_sample(recorded);
         }
         self.counts = counts;

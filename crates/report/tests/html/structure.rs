@@ -145,6 +145,7 @@ fn a_run_of_which_little_is_known() {
         import: None,
         aggregate: None,
         calls: None,
+        regions: &[],
     });
     check(&page);
     assert!(!page.contains("href=\"#code\"") && page.contains("href=\"#machine\""), "no table of nothing");
