@@ -71,7 +71,7 @@ impl MemorySystem {
         if accepted > start {
             side.stats.fill_buffer_waits += 1;
             side.stats.fill_buffer_wait_fs += accepted - start;
-            self.watcher.note_span(core, CoreSignal::FillBufferWaits.into(), start, accepted);
+            self.watcher.note(core, CoreSignal::FillBufferRefusals, start);
         }
         side.stats.rfos += u64::from(origin == LineOrigin::Store);
         let below = self.level_two(core, line, accepted, origin, upgrade);

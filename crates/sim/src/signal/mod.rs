@@ -107,20 +107,20 @@ signals! {
         LoadRemoteModified = "load_remote_modified",
         /// Loads from dispatch to data: those that wait for their address too.
         LoadsPending = "loads_pending",
-        /// Loads that missed the L1, from their start to their data.
+        /// Loads that missed the L1, from when that is known to their data.
         L1MissesPending = "l1_misses_pending",
-        /// Loads that missed the L2, from their start to their data.
+        /// Loads that missed the L2, from when that is known to their data.
         L2MissesPending = "l2_misses_pending",
         /// Fill buffers that a demand load waits for.
         FillBuffers = "fill_buffers",
-        /// Requests that wait for a fill buffer.
-        FillBufferWaits = "fill_buffer_waits",
+        /// Requests that find no fill buffer free; each tries once and is given the next one in its turn.
+        FillBufferRefusals = "fill_buffer_refusals",
         SuperqueueEntries = "superqueue_entries",
         OffcorePendingReads = "offcore_pending_reads",
         OffcorePendingRfos = "offcore_pending_rfos",
         OffcorePendingFetches = "offcore_pending_fetches",
         OffcorePendingPrefetches = "offcore_pending_prefetches",
-        /// Cycles in which the next slot finds no room, and where.
+        /// Cycles in which no slot is issued because the next one finds no room, and where.
         StallAny = "stall_any",
         StallWindow = "stall_window",
         StallScheduler = "stall_scheduler",
