@@ -314,6 +314,25 @@ fn stall_counters_miss_what_the_paper_says_they_miss() {
     }
 }
 
+/// molka2017 §4.1: half of sequential loads hit the L1 or a fill buffer, the others are the misses of the L1.
+#[test]
+fn retired_loads_that_missed_are_the_lines_into_the_first_cache() {
+    let model = small_haswell();
+    let names = [
+        "L1D.REPLACEMENT",
+        "MEM_LOAD_UOPS_RETIRED.L2_HIT",
+        "MEM_LOAD_UOPS_RETIRED.L3_HIT",
+        "MEM_LOAD_UOPS_RETIRED.L3_MISS",
+    ];
+    for (bytes, least) in [(128 * KIB, 0.8), (2048 * KIB, 0.95), (12 << 20, 0.95)] {
+        let mut rig = Rig::new(&model, huge(), Work::new("load", bytes));
+        let counts = count(&model, &mut rig, &names);
+        let [lines, parts @ ..] = names.map(|name| counts[name] as f64);
+        let share = parts.iter().sum::<f64>() / lines;
+        assert!(share > least && share < 1.05, "{share} of the lines over {bytes} bytes");
+    }
+}
+
 #[test]
 fn buffers_are_full_where_bandwidth_is_short_and_not_where_latency_is_long() {
     let model = small_haswell();
