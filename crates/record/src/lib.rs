@@ -15,6 +15,7 @@ pub mod loads;
 pub mod predict;
 pub mod probe;
 pub mod relief;
+pub mod reproduce;
 pub mod run;
 pub mod scenario;
 pub mod squeeze;

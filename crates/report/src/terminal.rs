@@ -12,6 +12,7 @@ pub mod model;
 pub mod predict;
 pub mod profile;
 pub mod ranks;
+pub mod reproduce;
 pub mod run;
 pub mod scenario;
 pub mod squeeze;
