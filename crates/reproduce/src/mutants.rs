@@ -22,6 +22,9 @@ pub struct Mutant {
     /// Kernels that run instead of others.
     #[serde(default)]
     pub kernels: BTreeMap<String, String>,
+    /// Events that are counted instead of others.
+    #[serde(default)]
+    pub events: BTreeMap<String, String>,
     /// Why.
     pub mechanism: String,
     /// Claims that must fall.
@@ -110,6 +113,10 @@ impl MachineChange for Mutant {
             setup.kernel.clone_from(kernel);
         }
         setup
+    }
+
+    fn events(&self) -> Option<&BTreeMap<String, String>> {
+        Some(&self.events)
     }
 
     fn name(&self) -> &str {

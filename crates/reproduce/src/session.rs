@@ -66,6 +66,10 @@ pub trait MachineChange: Sync {
     fn model(&self, model: Model) -> Result<Model, String>;
     /// The work as it is done instead.
     fn setup(&self, setup: PaperSetup) -> PaperSetup;
+    /// Events that are counted instead of others.
+    fn events(&self) -> Option<&BTreeMap<String, String>> {
+        None
+    }
     /// Its name; empty for none.
     fn name(&self) -> &str;
 }
@@ -385,8 +389,11 @@ fn made(
     let model = change.model(model).map_err(failed)?;
     let setup = change.setup(run.setup.clone());
     let (noise, events) = (run.paper.noise.as_ref(), run.events.as_slice());
-    let aliases = &run.paper.aliases;
-    Measurement { model: &model, noise, setup: &setup, seed: run.seed, events, aliases }.run(interrupt)
+    let mut aliases = run.paper.aliases.clone();
+    aliases
+        .extend(change.events().into_iter().flatten().map(|(event, other)| (event.clone(), other.clone())));
+    Measurement { model: &model, noise, setup: &setup, seed: run.seed, events, aliases: &aliases }
+        .run(interrupt)
 }
 
 /// In words what is asked of our number.
