@@ -10,6 +10,7 @@ pub mod here;
 pub mod keep;
 pub mod measure;
 pub mod mutants;
+mod needs;
 pub mod paper;
 pub mod session;
 pub mod setup;

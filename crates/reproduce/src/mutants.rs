@@ -119,8 +119,9 @@ impl MachineChange for Mutant {
         Some(&self.events)
     }
 
-    fn name(&self) -> &str {
-        &self.id
+    /// By what it does, not by its name: a mutant that is put right is another one.
+    fn key(&self) -> String {
+        format!("{} {:?} {:?} {:?}", self.id, self.set, self.kernels, self.events)
     }
 }
 

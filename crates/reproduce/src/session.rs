@@ -16,6 +16,7 @@ use record::reproduce::{
 
 use crate::{
     measure::{MeasureError, Measurement, SetupReading},
+    needs::{events_of, setups_of},
     paper::{PaperFigure, PaperItem, PaperRow, PublishedPaper, Summary},
     setup::PaperSetup,
     values,
@@ -70,8 +71,8 @@ pub trait MachineChange: Sync {
     fn events(&self) -> Option<&BTreeMap<String, String>> {
         None
     }
-    /// Its name; empty for none.
-    fn name(&self) -> &str;
+    /// In words that no other change has; empty for none.
+    fn key(&self) -> String;
 }
 
 /// Machines as the papers had them.
@@ -84,8 +85,8 @@ impl MachineChange for Unchanged {
     fn setup(&self, setup: PaperSetup) -> PaperSetup {
         setup
     }
-    fn name(&self) -> &str {
-        ""
+    fn key(&self) -> String {
+        String::new()
     }
 }
 
@@ -184,8 +185,8 @@ impl<'a> Session<'a> {
     fn key(&self, paper: &PublishedPaper, setup: &PaperSetup, seed: u32) -> String {
         let events = self.wanted(paper, setup);
         let model = setup.model.as_deref().unwrap_or(&paper.machine);
-        let noise = setup.noise.then(|| format!("{:?}", paper.noise)).unwrap_or_default();
-        let change = self.change.name();
+        let noise = if setup.noise { format!("{:?}", paper.noise) } else { String::new() };
+        let change = self.change.key();
         format!("{model} {change} | {} | #{seed} {noise} | {}", setup.key(), events.join(" "))
     }
 
@@ -405,61 +406,4 @@ fn holds_if(row: &PaperRow) -> String {
 
 fn nearness(row: &PaperRow) -> Option<f64> {
     row.within.or((row.holds.is_empty() && row.published.is_some()).then_some(NEAR))
-}
-
-/// Setups that an item needs.
-fn setups_of(paper: &PublishedPaper, item: &PaperItem) -> Vec<PaperSetup> {
-    let mut all = Vec::new();
-    for row in &item.rows {
-        let others = row.names();
-        let named = others.iter().filter_map(|name| name.split_once("::")).map(|(setup, _)| setup);
-        all.extend(
-            row.on.as_deref().into_iter().chain(named).filter_map(|name| paper.setups.get(name)).cloned(),
-        );
-        all.extend(family_of(paper, row.family.as_deref()));
-    }
-    for figure in &item.figures {
-        all.extend(family_of(paper, Some(&figure.family)));
-    }
-    all
-}
-
-fn family_of(paper: &PublishedPaper, name: Option<&str>) -> Vec<PaperSetup> {
-    let family = name.and_then(|name| paper.families.get(name));
-    let setups = family.and_then(|family| family.setups().ok()).unwrap_or_default();
-    setups.into_iter().map(|(_, setup)| setup).collect()
-}
-
-/// Events that each setup of a paper is counted with, over all items: what is kept serves quick and full runs.
-fn events_of(paper: &PublishedPaper) -> BTreeMap<String, BTreeSet<String>> {
-    let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    let mut add = |setup: &PaperSetup, name: &str| {
-        let events = all.entry(setup.key()).or_default();
-        if values::is_event(name) {
-            events.insert(values::event_of(name).to_owned());
-        }
-    };
-    for item in &paper.items {
-        for row in &item.rows {
-            let own: Vec<PaperSetup> =
-                row.on.iter().filter_map(|name| paper.setups.get(name)).cloned().collect();
-            let own = [own, family_of(paper, row.family.as_deref())].concat();
-            for name in row.names() {
-                match name.split_once("::") {
-                    Some((other, name)) => {
-                        paper.setups.get(other).into_iter().for_each(|setup| add(setup, name));
-                    }
-                    None => own.iter().for_each(|setup| add(setup, &name)),
-                }
-            }
-        }
-        for figure in &item.figures {
-            let formulas = figure.curves.iter().map(|curve| &curve.ours).chain(&figure.along);
-            let read: Vec<Formula> = formulas.filter_map(|text| Formula::parse(text).ok()).collect();
-            for setup in family_of(paper, Some(&figure.family)) {
-                read.iter().flat_map(Formula::names).for_each(|name| add(&setup, name));
-            }
-        }
-    }
-    all
 }

@@ -111,3 +111,63 @@ fn interrupted_runs_say_so_and_keep_what_was_made() {
     let row = row(&made, "molka2017/table2/l1_read");
     assert_eq!((row.ours, row.same, row.missing.as_deref()), (None, None, Some("not measured")));
 }
+
+/// Claims of the quick set that do not hold, with the reasons in docs/papers.md.
+const DIFFERS: &str = include_str!("differs.txt");
+
+/// What continuous integration runs: the quick set, and two mutants whose turn it is (`MEMWALL_TURN`, by commit).
+#[test]
+fn the_quick_set_concludes_as_written_and_two_mutants_do_as_was_said() {
+    let all = ItemChoice::default();
+    let (quick, kept) = made(&all, &Unchanged);
+    let rows = quick.papers.iter().flat_map(|paper| &paper.items).flat_map(|item| &item.rows);
+    let (mut differs, mut untried) = (Vec::new(), Vec::new());
+    for row in rows {
+        match row.same {
+            Some(true) => {}
+            Some(false) => differs.push(row.claim.as_str()),
+            None => untried.push(row.claim.as_str()),
+        }
+        assert!(!row.is_off() || row.reason().is_some(), "{} has no reason", row.claim);
+    }
+    assert_eq!(
+        differs,
+        DIFFERS.lines().collect::<Vec<_>>(),
+        "read the difference, then tests/differs.txt and docs/papers.md"
+    );
+    assert!(untried.is_empty(), "{untried:?}");
+    let turn = std::env::var("MEMWALL_TURN").ok().and_then(|turn| turn.parse().ok()).unwrap_or(0);
+    let of_molka = choice("molka2017", None);
+    let mut session = Session::new(&of_molka, &Unchanged, kept.0);
+    assert!(session.run(&mut Kept::default(), &AtomicBool::new(false)));
+    let base = session.reproduction(true);
+    for mutant in Mutant::of_turn(2, turn) {
+        let outcome = mutant.outcome(&base, &made(&of_molka, mutant).0);
+        let misses: Vec<&str> = outcome.misses().map(|miss| miss.claim.as_str()).collect();
+        assert!(misses.is_empty(), "{}: {misses:?}", mutant.id);
+    }
+}
+
+#[test]
+fn readings_of_a_mutant_that_was_changed_are_not_used() {
+    let [mutant, ..] = Mutant::all() else { panic!("no mutant") };
+    let mut other = mutant.clone();
+    other.set.values_mut().for_each(|value| *value += "0");
+    assert_ne!(mutant.key(), other.key());
+    assert_eq!(mutant.key(), mutant.clone().key());
+}
+
+#[test]
+fn turns_reach_every_mutant() {
+    let all = Mutant::all().len();
+    assert!(all >= 12);
+    let mut reached: Vec<&str> =
+        (0..all as u64).flat_map(|turn| Mutant::of_turn(2, turn)).map(|mutant| mutant.id.as_str()).collect();
+    reached.sort_unstable();
+    reached.dedup();
+    assert_eq!(reached.len(), all);
+    assert!(
+        (0..all as u64)
+            .all(|turn| matches!(Mutant::of_turn(2, turn)[..], [one, other] if one.id != other.id))
+    );
+}

@@ -78,7 +78,7 @@ Examples:
 Readings are kept under $XDG_DATA_HOME/memwall/reproduce until the simulator changes: Ctrl-C loses none, and the next call goes on.
 Exit code: 0 also if conclusions differ, 1 with --mutants if a claim does not do as was said before, 2 if the question was wrong.
 
-Schema of --json: memwall.reproduce/1.";
+Schema of --json: memwall.reproduce/1; with --mutants memwall.mutants/1.";
 
 /// Runs, keeps and prints.
 pub fn run(args: &ReproduceArgs) -> Result<ExitCode, Failure> {
