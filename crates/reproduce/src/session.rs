@@ -25,6 +25,9 @@ use crate::{
 /// A row with a published number and nothing else to say must be as near.
 const NEAR: f64 = 0.10;
 
+/// How an absence ends where something is divided by 0 ([`events::formula::Absent`]).
+const IS_ZERO: &str = " is 0";
+
 /// Hears of readings.
 pub trait ReproduceObserver: Send {
     /// So many of all are made; this one is next.
@@ -284,13 +287,22 @@ impl<'a> Session<'a> {
             return self.over_seeds(paper, setup, &row.ours, row.over);
         };
         let setups = family.setups()?;
-        let of = |formula: &str, over| -> Result<Vec<f64>, String> {
-            setups.iter().map(|(_, setup)| self.over_seeds(paper, Some(setup), formula, over)).collect()
-        };
-        let found = of(&row.ours, row.over)?;
-        let value = match (row.across, &row.by) {
-            (Summary::Separates, Some(by)) => values::separation(&found, &of(by, Summary::Mean)?),
-            (across, _) => values::summary(across, &found),
+        let (mut found, mut beside) = (Vec::new(), Vec::new());
+        for (_, setup) in &setups {
+            let of = |formula: &str, over| self.over_seeds(paper, Some(setup), formula, over);
+            match of(&row.ours, row.over) {
+                Ok(value) => found.push(value),
+                // A latency of no misses: there is none to compare.
+                Err(absent) if absent.ends_with(IS_ZERO) => continue,
+                Err(absent) => return Err(absent),
+            }
+            if let Some(by) = &row.by {
+                beside.push(of(by, Summary::Mean)?);
+            }
+        }
+        let value = match row.across {
+            Summary::Separates => values::separation(&found, &beside),
+            across => values::summary(across, &found),
         };
         value.ok_or_else(|| "too few setups".to_owned())
     }
