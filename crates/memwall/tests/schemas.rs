@@ -12,7 +12,7 @@ use schema_files::{file_of, folder, hold_outline, is_writing, whole};
 use serde_json::Value;
 
 /// Commands and the schema of what they print, in this order.
-const COMMANDS: [(&str, &str); 13] = [
+const COMMANDS: [(&str, &str); 16] = [
     ("memwall.count/1", "--on sim:tiny count -g L2 --kernel load --size 64K --json"),
     ("memwall.count/1", "--on sim:tiny count -e INST_RETIRED.ANY --kernel load --size 64K --json"),
     ("memwall.events/1", "--on sim:tiny events --json"),
@@ -26,6 +26,9 @@ const COMMANDS: [(&str, &str); 13] = [
     ("memwall.profile/1", "--on sim:tiny calibrate --quick --json"),
     ("memwall.profile/1", "--on sim:tiny profile --json"),
     ("memwall.validate/1", "--on sim:tiny validate --quick --json"),
+    ("memwall.reproduce/1", "reproduce molka2017 section4.3 --json"),
+    ("memwall.reproduce/1", "reproduce molka2017 figure7 --json"),
+    ("memwall.mutants/1", "reproduce molka2017 section4.2 --mutants=1 --turn 5 --json"),
 ];
 
 /// Printed on this machine only: the file says less of them.

@@ -16,6 +16,7 @@ pub mod predict;
 pub mod probe;
 pub mod regions;
 pub mod relief;
+pub mod reproduce;
 pub mod run;
 pub mod scenario;
 pub mod squeeze;

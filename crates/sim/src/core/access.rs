@@ -126,6 +126,7 @@ impl<P: CoreObserver> CoreThread<P> {
                 supplier,
                 translation,
                 forwarded,
+                lookups: self.limits.lookups,
             });
         }
         complete
