@@ -102,6 +102,10 @@ pub enum Purpose {
     Volume(Quantity),
     /// Cycles of waiting: what for is found.
     Stall,
+    /// Cycles in which nothing executes, whatever is waited for.
+    NoExecution,
+    /// A share of the cycles, as a group of events has it.
+    CycleShare,
     /// Saturation of memory, by a latency.
     Latency,
     /// Something that the operating system does.
@@ -120,6 +124,8 @@ impl Purpose {
         match self {
             Self::Volume(quantity) => quantity.key(),
             Self::Stall => "stall",
+            Self::NoExecution => "no_execution",
+            Self::CycleShare => "cycle_share",
             Self::Latency => "latency",
             Self::Software => "software",
             Self::Timer => "timer",
@@ -131,7 +137,15 @@ impl Purpose {
 
 impl From<String> for Purpose {
     fn from(key: String) -> Self {
-        let others = [Self::Stall, Self::Latency, Self::Software, Self::Timer, Self::Unclaimed];
+        let others = [
+            Self::Stall,
+            Self::NoExecution,
+            Self::CycleShare,
+            Self::Latency,
+            Self::Software,
+            Self::Timer,
+            Self::Unclaimed,
+        ];
         let volumes = Quantity::ALL.iter().map(|quantity| Self::Volume(*quantity));
         volumes.chain(others).find(|known| known.key() == key).unwrap_or(Self::Foreign(key))
     }
@@ -155,7 +169,7 @@ mod tests {
             assert_eq!(serde_json::from_str::<Purpose>(&text).unwrap(), Purpose::Volume(*quantity));
             assert_eq!(serde_json::from_str::<Quantity>(&text).unwrap(), *quantity);
         }
-        for key in ["stall", "latency", "software", "timer", "unknown"] {
+        for key in ["stall", "no_execution", "cycle_share", "latency", "software", "timer", "unknown"] {
             assert!(
                 !matches!(Purpose::from(key.to_owned()), Purpose::Foreign(_) | Purpose::Volume(_)),
                 "{key}"

@@ -132,7 +132,8 @@ impl Planner<'_> {
 
     /// Data in memory of another package, where there is one.
     fn remote(&self, cores: &[usize]) -> Vec<Experiment> {
-        let kernels = self.known.which(Role::moves_one).filter(|_| self.machine.remote);
+        let kernels = self.known.which(|role| role.moves_one() || role.updates_one());
+        let kernels = kernels.filter(|_| self.machine.remote);
         let all = kernels.flat_map(|kernel| cores.iter().map(move |&cores| (kernel, cores)));
         let there = all.filter_map(|(kernel, cores)| self.one(kernel, KernelPlace::Memory, cores));
         there.map(|one| Experiment { remote: true, ..one }).collect()
@@ -147,7 +148,7 @@ impl Planner<'_> {
     }
 
     fn prefetch(&self) -> Vec<Experiment> {
-        let through = |role: &Role| role.moves() && !role.goes_past();
+        let through = |role: &Role| role.moves() && !role.goes_past() || role.updates_one();
         let off = self.moving(through).into_iter().chain(self.remote(&[1])).chain(self.handing_over());
         let off = off.map(|one| Experiment { prefetch: false, ..one });
         if self.machine.prefetch_switch { off.collect() } else { Vec::new() }

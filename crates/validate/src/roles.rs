@@ -31,6 +31,8 @@ pub enum Role {
     WaitsElsewhere {
         /// It does so on data that stays in the first cache.
         has_data: bool,
+        /// Each of its instructions waits for the one before.
+        serial: bool,
     },
     /// One thread writes lines that the other reads.
     HandsOver,
@@ -113,9 +115,11 @@ impl Role {
         self.streams().is_some_and(|streams| streams.stores > 0)
     }
 
-    /// Whether it does nothing but move a single stream past the caches.
-    pub fn only_goes_past(&self) -> bool {
-        self.moves() && self.streams().is_some_and(|streams| streams.number == 1 && streams.past)
+    /// Whether it reads a single stream and writes it in place.
+    pub fn updates_one(&self) -> bool {
+        self.streams().is_some_and(|streams| {
+            streams.number == 1 && streams.stores > 0 && streams.computes && !streams.past
+        })
     }
 
     /// Whether it does nothing but read, or write through the caches, a single stream.
@@ -135,8 +139,17 @@ fn in_place(description: &Description, body: &[Op]) -> Option<Role> {
     let adds = |op: &Op| matches!(op, Op::Chain { kind: IntegerOp::Add, .. });
     Some(match !has_data && body.iter().all(adds) {
         true => Role::Idle,
-        false => Role::WaitsElsewhere { has_data },
+        false => Role::WaitsElsewhere { has_data, serial: !has_data && body.iter().all(waits_for_itself) },
     })
+}
+
+/// Whether an operation needs its own last result.
+fn waits_for_itself(op: &Op) -> bool {
+    match op {
+        Op::Chain { .. } => true,
+        Op::Arithmetic { to, left, .. } => to == left,
+        _ => false,
+    }
 }
 
 fn chase(body: &[Op]) -> Option<Between> {
@@ -230,7 +243,7 @@ impl JudgingKernels {
     /// Kernels that wait for something else than memory, and whether they have data.
     pub fn waiting_elsewhere(&self) -> Vec<(bool, &str)> {
         let all = self.kernels.iter().filter_map(|(name, role)| match role {
-            Role::WaitsElsewhere { has_data } => Some((*has_data, name.as_str())),
+            Role::WaitsElsewhere { has_data, .. } => Some((*has_data, name.as_str())),
             _ => None,
         });
         all.collect()
@@ -271,8 +284,9 @@ mod tests {
         assert_eq!(which(Role::moves), ["load", "store", "copy", "store-nt"]);
         assert_eq!(which(Role::goes_past), ["store-nt"]);
         assert_eq!(which(Role::moves_one), ["load", "store"]);
+        assert_eq!(which(Role::updates_one), ["update"]);
         assert_eq!(known.arithmetic(), ["ddot", "daxpy"]);
-        let streaming = ["load", "store", "copy", "store-nt", "stream", "triad", "daxpy", "ddot"];
+        let streaming = ["load", "store", "copy", "store-nt", "update", "stream", "triad", "daxpy", "ddot"];
         assert_eq!(which(|role| matches!(role, Role::Streams(_))), streaming);
         assert_eq!(
             which(|role| matches!(role, Role::Chase(_))),
@@ -282,7 +296,10 @@ mod tests {
             which(|role| matches!(role, Role::WaitsElsewhere { .. })),
             ["div-chain", "branch-miss", "blocked-forward", "mul-chain"]
         );
-        assert_eq!(which(|role| *role == Role::WaitsElsewhere { has_data: true }), ["blocked-forward"]);
+        let with_data = |role: &Role| matches!(role, Role::WaitsElsewhere { has_data: true, .. });
+        assert_eq!(which(with_data), ["blocked-forward"]);
+        let serial = |role: &Role| matches!(role, Role::WaitsElsewhere { serial: true, .. });
+        assert_eq!(which(serial), ["div-chain", "mul-chain"]);
         assert_eq!(which(|role| *role == Role::Idle), ["add-chain"]);
         assert_eq!(which(|role| *role == Role::HandsOver), ["producer-consumer"]);
         assert_eq!(which(|role| *role == Role::Unbalanced), ["triangle"]);

@@ -3,12 +3,11 @@
 use record::validate::Observation;
 use trust::{Errors, Flaw, Indicator, Judged, Purpose, Quantity, Trust};
 
-use super::points::{Point, median, points};
-use crate::{
-    claims::Candidate,
-    quantity::KnownQuantity as _,
-    roles::{JudgingKernels, Role},
+use super::{
+    pairs,
+    points::{Point, median, points},
 };
+use crate::{claims::Candidate, quantity::KnownQuantity as _, roles::JudgingKernels};
 
 /// Farther than this no single experiment may be off.
 const WORST: f64 = 0.10;
@@ -52,10 +51,10 @@ pub fn judge(candidate: &Candidate, observations: &[Observation], known: &Judgin
     if matches!(judged.trust, Trust::Broken { flaw: Flaw::Prefetch { .. }, .. }) {
         let off: Vec<&Point<'_>> =
             points.iter().filter(|point| !point.observation.experiment.prefetch).collect();
-        judged.without_prefetch = Some(Box::new(Trust::Trusted { error: worst(&off) }));
+        judged.without_prefetch = Some(Box::new(believed(&off)));
     }
     if quantity.is_lines() {
-        (judged.sees_owned, judged.sees_out) = sees(candidate, observations, known);
+        judged.sees = pairs::sees(candidate, observations, known);
         remarks(&mut judged, quantity, &points);
     }
     judged
@@ -79,7 +78,7 @@ fn verdict(
         return trust;
     }
     if honest(&refs) {
-        return Trust::Trusted { error: worst(&refs) };
+        return believed(&refs);
     }
     if let Some(trust) = constant(&refs) {
         return trust;
@@ -110,6 +109,21 @@ fn honest(points: &[&Point<'_>]) -> bool {
     let ratios: Vec<f64> = points.iter().filter_map(|point| point.ratio()).collect();
     let Some(middle) = median(&ratios) else { return false };
     (middle - 1.0).abs() <= TYPICAL && points.iter().all(|point| point.error().abs() <= WORST)
+}
+
+/// What is right in the middle of repetitions, by the one that is furthest off.
+fn believed(points: &[&Point<'_>]) -> Trust {
+    let error = points.iter().map(|point| point.worst().abs()).fold(0.0, f64::max);
+    if error <= WORST {
+        return Trust::Trusted { error };
+    }
+    let by_worst = |one: &&&Point<'_>, other: &&&Point<'_>| one.worst().abs().total_cmp(&other.worst().abs());
+    let shown_by =
+        points.iter().max_by(by_worst).map_or_else(String::new, |point| point.observation.experiment.label());
+    Trust::Qualitative {
+        tells: "how much, in the middle of several runs".to_owned(),
+        misses: format!("it in every run: one was off by {:.0} %, in {shown_by}", error * 100.0),
+    }
 }
 
 fn worst(points: &[&Point<'_>]) -> f64 {
@@ -261,47 +275,12 @@ fn follows(quantity: Quantity, points: &[&Point<'_>]) -> Trust {
 }
 
 fn errors(points: &[Point<'_>]) -> Option<Errors> {
-    let with_truth = points.iter().filter(|point| point.ratio().is_some());
-    let all: Vec<f64> = with_truth.flat_map(|point| point.errors.iter().copied()).collect();
-    let by_size = |one: &&f64, other: &&f64| one.abs().total_cmp(&other.abs());
-    Some(Errors {
-        least: *all.iter().min_by(by_size)?,
-        mean: all.iter().sum::<f64>() / all.len() as f64,
-        worst: *all.iter().max_by(by_size)?,
-        observations: all.len(),
-    })
-}
-
-/// Whether it sees reads for ownership, and write-backs: from stores alone and from what they add.
-fn sees(
-    candidate: &Candidate,
-    observations: &[Observation],
-    known: &JudgingKernels,
-) -> (Option<bool>, Option<bool>) {
-    let per_line = |fits: &dyn Fn(&Role) -> bool| {
-        let found = observations.iter().filter(|one| {
-            let experiment = &one.experiment;
-            known.is(&experiment.kernel, fits)
-                && experiment.place == trust::KernelPlace::Memory
-                && !experiment.remote
-        });
-        let rates: Vec<f64> = found
-            .filter_map(|one| {
-                Some(super::points::count(candidate, one)? / crate::quantity::touched(one).max(1.0))
-            })
-            .collect();
-        median(&rates)
-    };
-    let one = |stores: bool| per_line(&move |role| role.moves_one() && role.stores() == stores);
-    let (Some(load), Some(store)) = (one(false), one(true)) else { return (None, None) };
-    let past = per_line(&Role::only_goes_past);
-    // A store's line comes in and goes out; one past the caches only goes out.
-    let out = past.map(|past| past > 1.0 - BLIND || (store > 2.0 - 2.0 * BLIND && load < 1.0 + BLIND));
-    let owned = match out {
-        Some(true) => Some(store > 2.0 - 2.0 * BLIND),
-        _ => Some(store > BLIND),
-    };
-    (owned, out)
+    let kernel = |point: &Point<'_>| point.observation.experiment.kernel.clone();
+    let all: Vec<(String, f64)> = points
+        .iter()
+        .flat_map(|point| point.errors.iter().map(move |error| (kernel(point), *error)))
+        .collect();
+    Errors::of(all.iter().map(|(kernel, error)| (kernel.as_str(), *error)))
 }
 
 fn remarks(judged: &mut Judged, quantity: Quantity, points: &[Point<'_>]) {
@@ -314,11 +293,11 @@ fn remarks(judged: &mut Judged, quantity: Quantity, points: &[Point<'_>]) {
     }
 }
 
-/// The experiments that say most: those that are off, then those in which something moves.
+/// The experiments that say most.
 fn proof(points: &[Point<'_>]) -> Vec<trust::Evidence> {
     let mut order: Vec<&Point<'_>> = points.iter().collect();
-    let off = |point: &Point<'_>| point.error().abs() > WORST;
-    order.sort_by_key(|point| (!off(point), point.ratio().is_none()));
+    // The worst first: it is the one that the verdict quotes.
+    order.sort_by(|one, other| other.worst().abs().total_cmp(&one.worst().abs()));
     order.into_iter().take(PROOF).map(Point::evidence).collect()
 }
 
@@ -328,11 +307,11 @@ fn screen(candidate: &Candidate, observations: &[Observation]) -> Judged {
         let found = points(candidate, quantity, observations);
         let refs: Vec<&Point<'_>> = found.iter().collect();
         let seen = found.iter().filter(|point| point.ratio().is_some()).count();
-        (seen >= FEWEST && honest(&refs)).then(|| (quantity, worst(&refs), proof(&found)))
+        (seen >= FEWEST && honest(&refs)).then(|| (quantity, believed(&refs), proof(&found), errors(&found)))
     });
-    let (tried_for, words, trust, evidence) = match found {
-        Some((quantity, error, proof)) => {
-            (Purpose::Volume(quantity), quantity.words(), Trust::Trusted { error }, proof)
+    let (tried_for, words, trust, evidence, errors) = match found {
+        Some((quantity, trust, proof, errors)) => {
+            (Purpose::Volume(quantity), quantity.words(), trust, proof, errors)
         }
         None => (
             Purpose::Unclaimed,
@@ -341,11 +320,13 @@ fn screen(candidate: &Candidate, observations: &[Observation]) -> Judged {
                 missing: "nothing is claimed of it, and it follows none of the known quantities".to_owned(),
             },
             Vec::new(),
+            None,
         ),
     };
     Judged {
         events: candidate.events.clone(),
         evidence,
+        errors,
         ..Judged::new(Indicator::event(&candidate.name), tried_for, words, "screening", trust)
     }
 }

@@ -6,6 +6,7 @@ mod haswell;
 mod latency;
 mod lies;
 mod noise;
+mod pairs;
 mod papers;
 mod planned;
 mod session;
