@@ -333,6 +333,23 @@ fn retired_loads_that_missed_are_the_lines_into_the_first_cache() {
     }
 }
 
+/// molka2017 §4.1: RFO_HIT as libpfm encodes it sees nothing in the L2, as its lines are modified; loads are seen.
+#[test]
+fn half_of_the_state_bits_sees_hits_of_clean_lines_only() {
+    let model = small_haswell();
+    let names =
+        ["cpu/event=0x24,umask=0x41/", "cpu/event=0x24,umask=0x42/", "L2_RQSTS.RFO_HIT", "L2_RQSTS.RFO_MISS"];
+    let of = |kernel| {
+        let mut rig = Rig::new(&model, plain(), Work::new(kernel, 128 * KIB));
+        let counts = count(&model, &mut rig, &names);
+        names.map(|name| counts[name] as f64 / (128 * KIB / 64) as f64)
+    };
+    let [loads, ..] = of("load");
+    assert!((loads - 1.0).abs() < 0.02, "{loads}");
+    let [_, half, both, missed] = of("store");
+    assert!(half < 0.02 && (both - 1.0).abs() < 0.02 && missed < 0.02, "{half} {both} {missed}");
+}
+
 #[test]
 fn buffers_are_full_where_bandwidth_is_short_and_not_where_latency_is_long() {
     let model = small_haswell();
