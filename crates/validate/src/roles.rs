@@ -38,6 +38,10 @@ pub enum Role {
     HandsOver,
     /// Threads have unequal parts of the work.
     Unbalanced,
+    /// Each of its loads crosses from one line into the next.
+    CrossesLines,
+    /// Threads write words of the same line.
+    SharesLine,
 }
 
 /// Streams from front to back.
@@ -51,6 +55,8 @@ pub struct Streams {
     pub past: bool,
     /// It does arithmetic besides.
     pub computes: bool,
+    /// It loads vectors in halves.
+    pub halves: bool,
 }
 
 /// What stands between the loads of a chase.
@@ -83,6 +89,11 @@ impl Role {
         if all(|pattern| matches!(pattern, StreamPattern::Sequential { stride: None })) {
             return streams(description, body).map(Self::Streams);
         }
+        if all(|pattern| matches!(pattern, StreamPattern::Sequential { stride: Some(LINE) }))
+            && body.iter().all(crosses)
+        {
+            return Some(Self::CrossesLines);
+        }
         let paced = all(|pattern| matches!(pattern, StreamPattern::Sequential { stride: Some(LINE) }));
         if paced { paced_reader(description, body) } else { None }
     }
@@ -97,7 +108,7 @@ impl Role {
 
     /// Whether its lines are known exactly.
     pub fn knows_lines(&self) -> bool {
-        matches!(self, Self::Streams(_) | Self::HandsOver)
+        matches!(self, Self::Streams(_) | Self::HandsOver | Self::CrossesLines | Self::SharesLine)
     }
 
     /// Whether it does nothing but move lines.
@@ -131,6 +142,9 @@ impl Role {
 /// A kernel without data, or on data that stays where it is.
 fn in_place(description: &Description, body: &[Op]) -> Option<Role> {
     let chained = description.registers.iter().any(|register| register.life == RegisterLife::Chain);
+    if body.iter().all(|op| matches!(op, Op::Rmw { atomic: false, .. })) {
+        return Some(Role::SharesLine);
+    }
     let shared = body.iter().any(|op| matches!(op, Op::Rmw { .. }));
     if !chained || shared {
         return None;
@@ -141,6 +155,12 @@ fn in_place(description: &Description, body: &[Op]) -> Option<Role> {
         true => Role::Idle,
         false => Role::WaitsElsewhere { has_data, serial: !has_data && body.iter().all(waits_for_itself) },
     })
+}
+
+/// Whether it loads from two lines at once.
+fn crosses(op: &Op) -> bool {
+    let beyond = |offset: i64, bytes: u64| offset.rem_euclid(LINE as i64) as u64 + bytes > LINE;
+    matches!(op, Op::IntLoad { from, bytes, .. } if beyond(from.offset, *bytes))
 }
 
 /// Whether an operation needs its own last result.
@@ -164,10 +184,12 @@ fn chase(body: &[Op]) -> Option<Between> {
 }
 
 fn streams(description: &Description, body: &[Op]) -> Option<Streams> {
-    let mut found = Streams { number: description.streams.len(), stores: 0, past: false, computes: false };
+    let number = description.streams.len();
+    let mut found = Streams { number, stores: 0, past: false, computes: false, halves: false };
     for op in body {
         match op {
             Op::Load { .. } => {}
+            Op::LoadHalves { .. } => found.halves = true,
             Op::Store { non_temporal, .. } => {
                 found.stores += 1;
                 found.past |= non_temporal;
@@ -285,8 +307,22 @@ mod tests {
         assert_eq!(which(Role::goes_past), ["store-nt"]);
         assert_eq!(which(Role::moves_one), ["load", "store"]);
         assert_eq!(which(Role::updates_one), ["update"]);
-        assert_eq!(known.arithmetic(), ["ddot", "daxpy"]);
-        let streaming = ["load", "store", "copy", "store-nt", "update", "stream", "triad", "daxpy", "ddot"];
+        assert_eq!(known.arithmetic(), ["ddot", "ddot-halves", "sdot", "daxpy"]);
+        assert_eq!(which(|role| *role == Role::CrossesLines), ["split-load"]);
+        assert_eq!(which(|role| *role == Role::SharesLine), ["counter"]);
+        let streaming = [
+            "load",
+            "store",
+            "copy",
+            "store-nt",
+            "update",
+            "stream",
+            "triad",
+            "daxpy",
+            "ddot",
+            "ddot-halves",
+            "sdot",
+        ];
         assert_eq!(which(|role| matches!(role, Role::Streams(_))), streaming);
         assert_eq!(
             which(|role| matches!(role, Role::Chase(_))),
@@ -310,7 +346,7 @@ mod tests {
     #[test]
     fn what_has_no_truth_of_any_kind_has_no_role() {
         let kernels = KernelCatalogue::builtin().unwrap();
-        for name in ["fma-lanes", "counter", "split-load", "chase-pages", "ddot-halves", "random-uni"] {
+        for name in ["fma-lanes", "atomic-counter", "chase-pages", "random-uni"] {
             assert_eq!(Role::of(kernels.get(name).unwrap().description()), None, "{name}");
         }
     }

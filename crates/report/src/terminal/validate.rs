@@ -188,7 +188,8 @@ fn line(one: &Judged) -> String {
 fn tried(one: &Judged) -> String {
     match &one.errors {
         Some(errors) if errors.kernels > 0 => {
-            format!(" in {} of {}", counted(errors.observations, "run"), counted(errors.kernels, "kernel"))
+            let (runs, kernels) = (counted(errors.observations, "run"), counted(errors.kernels, "kernel"));
+            format!("; the worst of {runs} of {kernels} was off by {}", bound(one, errors.worst.abs()))
         }
         _ => String::new(),
     }

@@ -65,7 +65,7 @@ impl Here<'_> {
             // What computes besides is slower.
             self.known.is(&experiment.kernel, Role::moves)
                 && (experiment.place, experiment.remote) == (self.level.place, self.level.remote)
-                && experiment.cores == self.cores
+                && (experiment.cores, experiment.siblings) == (self.cores, false)
                 && experiment.prefetch
         });
         let rates = used.filter_map(|one| Some(value(one)? / one.elapsed_ns * 1e9));
@@ -84,7 +84,8 @@ impl Here<'_> {
                 let experiment = &one.experiment;
                 self.known.is(&experiment.kernel, |role| role.moves_one() && !role.stores())
                     && (experiment.place, experiment.remote) == (level, remote)
-                    && (experiment.cores, experiment.prefetch) == (self.cores, true)
+                    && (experiment.cores, experiment.siblings, experiment.prefetch)
+                        == (self.cores, false, true)
                     && experiment.width.is_none()
             });
             let rates: Vec<f64> =

@@ -36,7 +36,11 @@ pub(super) fn is_chain(role: &Role) -> bool {
 /// Experiments of one core under plain circumstances.
 pub(super) fn is_plain(observation: &Observation) -> bool {
     let experiment = &observation.experiment;
-    experiment.cores == 1 && experiment.prefetch && !experiment.remote && experiment.width.is_none()
+    experiment.cores == 1
+        && !experiment.siblings
+        && experiment.prefetch
+        && !experiment.remote
+        && experiment.width.is_none()
 }
 
 /// One experiment in shares of its cycles.

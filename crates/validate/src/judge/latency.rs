@@ -285,6 +285,7 @@ mod tests {
             width: None,
             cores,
             remote: false,
+            siblings: false,
             prefetch: true,
             run,
         };

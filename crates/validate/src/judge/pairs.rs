@@ -25,6 +25,7 @@ pub fn sees(candidate: &Candidate, observations: &[Observation], known: &Judging
                     && experiment.place == KernelPlace::Memory
                     && (experiment.prefetch, experiment.remote) == (prefetch, remote)
                     && experiment.cores == 1
+                    && !experiment.siblings
                     && experiment.width.is_none()
             });
             let rates: Vec<f64> =

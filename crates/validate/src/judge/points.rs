@@ -78,8 +78,12 @@ pub fn count(candidate: &Candidate, observation: &Observation) -> Option<f64> {
     Some(sum(&candidate.events)? - sum(&candidate.less)?)
 }
 
-/// What a candidate counts per nanosecond while nobody touches memory: traffic of others.
+/// What a candidate counts per nanosecond while nobody touches memory: traffic of others. What a core counts for our threads alone
+/// is nobody else's: if that ticks, it is wrong.
 pub fn background(candidate: &Candidate, observations: &[Observation]) -> f64 {
+    if candidate.per_core {
+        return 0.0;
+    }
     let idle = observations
         .iter()
         .filter(|one| one.experiment.place == KernelPlace::Registers && one.elapsed_ns > 0.0);

@@ -8,7 +8,10 @@
 use record::validate::Observation;
 use trust::{Errors, Evidence, Flaw, Indicator, Judged, KernelPlace, Purpose, Trust};
 
-use super::points::{count, median};
+use super::{
+    execution::is_plain,
+    points::{count, median},
+};
 use crate::{
     claims::Candidate,
     roles::{Between, JudgingKernels, Role},
@@ -59,11 +62,7 @@ impl<'a> View<'a> {
         let fits = |one: &&Observation| {
             let experiment = &one.experiment;
             let here = place.is_none_or(|place| experiment.place == place);
-            let plain = experiment.cores == 1
-                && experiment.prefetch
-                && !experiment.remote
-                && experiment.width.is_none();
-            experiment.kernel == kernel && here && plain
+            experiment.kernel == kernel && here && is_plain(one)
         };
         self.observations.iter().filter(fits).collect()
     }
@@ -363,6 +362,7 @@ mod tests {
                 width: None,
                 cores: 1,
                 remote: false,
+                siblings: false,
                 prefetch: true,
                 run: 0,
             };

@@ -90,7 +90,9 @@ fn errors_are_those_shown(validation: &Validation) {
     for one in &validation.indicators {
         let Trust::Trusted { error } = one.trust else { continue };
         let shown = one.evidence.iter().filter_map(|line| line.error).map(f64::abs).fold(0.0, f64::max);
-        assert!((shown - error).abs() < 1e-9, "{}: {shown} beside {error}", one.name);
+        // A volume is quoted with what an experiment that was not made may be off; nothing is quoted with less than was seen.
+        let most = if matches!(one.tried_for, Purpose::Volume(_)) { (2.0 * shown).max(0.02) } else { shown };
+        assert!((most - error).abs() < 1e-9, "{}: {shown} beside {error}", one.name);
         for line in
             one.evidence.iter().filter(|line| line.note.starts_with("1.") || line.note.starts_with("0.9"))
         {
@@ -98,7 +100,7 @@ fn errors_are_those_shown(validation: &Validation) {
             assert!((counted / truth - 1.0).abs() <= error + 1e-9, "{}: {line:?}", one.name);
         }
         let errors = one.errors.as_ref().unwrap_or_else(|| panic!("{}", one.name));
-        assert!((errors.worst.abs() - error).abs() < 1e-9 && errors.kernels > 0, "{}: {errors:?}", one.name);
+        assert!((errors.worst.abs() - shown).abs() < 1e-9 && errors.kernels > 0, "{}: {errors:?}", one.name);
     }
 }
 

@@ -2,6 +2,7 @@
 //! noise; and the model of the papers' machine shows what the papers found.
 #![allow(clippy::unwrap_used)]
 
+mod drawn;
 mod haswell;
 mod latency;
 mod lies;

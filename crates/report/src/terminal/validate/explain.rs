@@ -94,7 +94,7 @@ fn table(one: &Judged, columns: usize) -> String {
 
 fn reason(one: &Judged, trust: &Trust) -> String {
     match trust {
-        Trust::Trusted { error } => format!("No experiment was off by more than {}.", bound(one, *error)),
+        Trust::Trusted { error } => format!("It can be believed to within {}.", bound(one, *error)),
         Trust::Qualitative { tells, misses } => format!("It tells: {tells}. It does not tell: {misses}."),
         Trust::Broken { why, shown_by, .. } => format!("It {why}. Shown by: {shown_by}."),
         Trust::Untested { missing } => format!("Untested: {missing}."),
