@@ -1,4 +1,7 @@
-//! Formulas of metrics: `+ - * /`, parentheses, `max(a, b)`, `min(a, b)`, numbers, names of events, `time`.
+//! Formulas of metrics: `+ - * /`, parentheses, `max(a, b)`, `min(a, b)`, `capped(a, b)`, numbers, names of events, `time`.
+//!
+//! `capped(a, b)` is `min(a, b)` where `a` should not be above `b` at all: what it cuts off is a contradiction between
+//! events, and can be asked for.
 
 use std::fmt;
 
@@ -30,6 +33,7 @@ enum Operator {
     Divide,
     Max,
     Min,
+    Capped,
 }
 
 /// What is wrong with a formula.
@@ -94,8 +98,27 @@ impl Formula {
 
     /// Its value, if every input has one and nothing is divided by 0.
     pub fn value(&self, input: &dyn Fn(&str) -> Option<f64>) -> Result<f64, Absent> {
-        self.expression.value(input)
+        self.expression.value(input, Caps::Hold)
     }
+
+    /// What its value would be if nothing were cut off where events contradict each other.
+    ///
+    /// ```
+    /// let formula = events::formula::Formula::parse("100 * capped(part, whole) / whole")?;
+    /// let counts = |name: &str| Some(if name == "part" { 3.0 } else { 2.0 });
+    /// assert_eq!((formula.value(&counts), formula.uncapped(&counts)), (Ok(100.0), Ok(150.0)));
+    /// # Ok::<(), events::formula::FormulaError>(())
+    /// ```
+    pub fn uncapped(&self, input: &dyn Fn(&str) -> Option<f64>) -> Result<f64, Absent> {
+        self.expression.value(input, Caps::Lifted)
+    }
+}
+
+/// Whether `capped` cuts anything off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Caps {
+    Hold,
+    Lifted,
 }
 
 impl Expression {
@@ -112,13 +135,13 @@ impl Expression {
         }
     }
 
-    fn value(&self, input: &dyn Fn(&str) -> Option<f64>) -> Result<f64, Absent> {
+    fn value(&self, input: &dyn Fn(&str) -> Option<f64>, caps: Caps) -> Result<f64, Absent> {
         let value = match self {
             Self::Number(number) => *number,
             Self::Name(name) => input(name).ok_or_else(|| Absent::Missing(name.clone()))?,
-            Self::Minus(inner) => -inner.value(input)?,
+            Self::Minus(inner) => -inner.value(input, caps)?,
             Self::Binary(operator, left, right) => {
-                let (one, other) = (left.value(input)?, right.value(input)?);
+                let (one, other) = (left.value(input, caps)?, right.value(input, caps)?);
                 match operator {
                     Operator::Add => one + other,
                     Operator::Subtract => one - other,
@@ -126,7 +149,8 @@ impl Expression {
                     Operator::Divide if other == 0.0 => return Err(Absent::DividedByZero(right.to_string())),
                     Operator::Divide => one / other,
                     Operator::Max => one.max(other),
-                    Operator::Min => one.min(other),
+                    Operator::Capped if caps == Caps::Lifted => one,
+                    Operator::Min | Operator::Capped => one.min(other),
                 }
             }
         };
@@ -147,6 +171,7 @@ impl fmt::Display for Expression {
                 Operator::Divide => write!(f, "({left} / {right})"),
                 Operator::Max => write!(f, "max({left}, {right})"),
                 Operator::Min => write!(f, "min({left}, {right})"),
+                Operator::Capped => write!(f, "capped({left}, {right})"),
             },
         }
     }
@@ -234,6 +259,7 @@ impl Parser<'_> {
         let operator = match name.as_str() {
             "max" => Operator::Max,
             "min" => Operator::Min,
+            "capped" => Operator::Capped,
             _ => return Ok(Expression::Name(name)),
         };
         self.expect('(')?;
@@ -308,6 +334,7 @@ mod tests {
         assert_eq!(value("-a + -(-b)"), Ok(-4.0));
         assert_eq!(value("1e3 * 2.5e-1"), Ok(250.0));
         assert_eq!(value("max(a, b) - min(a, b + 1)"), Ok(3.0));
+        assert_eq!(value("capped(a, b) + capped(b, a)"), Ok(4.0));
         assert_eq!(value("64*L1D.REPLACEMENT"), Ok(320.0));
     }
 

@@ -38,6 +38,9 @@ pub struct MetricGroup {
     pub about: String,
     /// Name of each input in formulas, and the events that can stand for it, best first.
     pub inputs: Vec<(String, Vec<String>)>,
+    /// What inputs are taken for, as the keys of purposes that events are judged for; an input without one is taken for
+    /// whatever its event is best at.
+    pub purposes: Vec<(String, String)>,
     /// What comes out. Those of the same name are tried in order.
     pub metrics: Vec<Metric>,
 }
@@ -68,6 +71,15 @@ pub struct Chosen<'a> {
     pub metrics: Vec<&'a Metric>,
 }
 
+/// The value of a metric.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MetricValue {
+    /// In the unit of the metric.
+    pub value: f64,
+    /// How much higher it would be if nothing were cut off where events contradict each other; below 0, how much lower.
+    pub cut_off: f64,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GroupFile {
@@ -80,6 +92,8 @@ struct GroupTable {
     name: Spanned<String>,
     about: String,
     inputs: BTreeMap<Spanned<String>, Vec<String>>,
+    #[serde(default)]
+    purposes: BTreeMap<Spanned<String>, String>,
     metric: Vec<MetricTable>,
 }
 
@@ -161,14 +175,24 @@ impl Chosen<'_> {
         &self,
         count: &dyn Fn(&str) -> Option<f64>,
         seconds: Option<f64>,
-    ) -> Vec<(&Metric, Result<f64, Absent>)> {
+    ) -> Vec<(&Metric, Result<MetricValue, Absent>)> {
         let input = |name: &str| if name == TIME { seconds } else { count(name) };
         // Users know events, not inputs.
         let named = |absent| match absent {
             Absent::Missing(input) => Absent::Missing(self.event(&input).unwrap_or(&input).to_owned()),
             other => other,
         };
-        self.metrics.iter().map(|metric| (*metric, metric.formula.value(&input).map_err(named))).collect()
+        let value = |metric: &Metric| {
+            let (value, uncapped) = (metric.formula.value(&input)?, metric.formula.uncapped(&input)?);
+            Ok(MetricValue { value, cut_off: uncapped - value })
+        };
+        self.metrics.iter().map(|metric| (*metric, value(metric).map_err(named))).collect()
+    }
+
+    /// What an input is taken for, if its group says so.
+    pub fn purpose(&self, input: &str) -> Option<&str> {
+        let found = self.group.purposes.iter().find(|(name, _)| name == input);
+        found.map(|(_, purpose)| purpose.as_str())
     }
 
     /// The event that stands for an input; if there is none, the first that could.
@@ -190,6 +214,14 @@ fn build(table: GroupTable, origin: Origin) -> Result<MetricGroup, DataFileError
         }
     }
     let inputs: Vec<_> = inputs.into_iter().map(|(name, events)| (name.into_inner(), events)).collect();
+    let mut purposes = Vec::new();
+    for (name, purpose) in table.purposes {
+        if !inputs.iter().any(|(input, _)| input == name.get_ref()) {
+            let message = format!("'{}' is no input of group {}", name.get_ref(), table.name.get_ref());
+            return Err(origin.error(name.span().start, message));
+        }
+        purposes.push((name.into_inner(), purpose));
+    }
     let mut metrics = Vec::new();
     for metric in table.metric {
         let at = metric.formula.span().start;
@@ -206,5 +238,5 @@ fn build(table: GroupTable, origin: Origin) -> Result<MetricGroup, DataFileError
         }
         metrics.push(Metric { name: metric.name, formula, unit: metric.unit, about: metric.about });
     }
-    Ok(MetricGroup { name: table.name.into_inner(), about: table.about, inputs, metrics })
+    Ok(MetricGroup { name: table.name.into_inner(), about: table.about, inputs, purposes, metrics })
 }

@@ -1,6 +1,9 @@
 //! Events counted over a program, a kernel, or the whole machine.
 
-use events::{Count, CountedPlace, Missing, Signal, Value, groups::Chosen};
+use events::{
+    Count, CountedPlace, Missing, Signal, Value,
+    groups::{Chosen, MetricValue},
+};
 use serde::{Deserialize, Serialize};
 use trust::{Basis, Standing};
 
@@ -97,6 +100,12 @@ pub struct CountedMetric {
     pub missing: Vec<String>,
     /// The events behind it.
     pub events: Vec<String>,
+    /// What each of these is taken for, by the key of a purpose; none if it is taken for whatever it is best at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub purposes: Vec<Option<String>>,
+    /// What was cut off from each value because events contradict each other, in its unit; below 0 what was added.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cut_off: Vec<f64>,
     /// How far it can be believed here; none if nobody tried. Of a broken metric no value is kept.
     pub trust: Option<Standing>,
 }
@@ -153,8 +162,9 @@ fn lacks(value: &Value) -> Option<&Missing> {
 pub fn group_metrics(chosen: &Chosen<'_>, inputs: &[(&str, usize)], runs: &[CountedRun]) -> GroupMetrics {
     let mut metrics: Vec<CountedMetric> = Vec::new();
     for metric in &chosen.metrics {
-        let names = metric.formula.names();
-        let events = names.iter().filter_map(|input| chosen.event(input)).map(str::to_owned);
+        let inputs = || metric.formula.names().into_iter().filter(|input| chosen.event(input).is_some());
+        let events = inputs().filter_map(|input| chosen.event(input)).map(str::to_owned);
+        let purposes: Vec<_> = inputs().map(|input| chosen.purpose(input).map(str::to_owned)).collect();
         metrics.push(CountedMetric {
             name: metric.name.clone(),
             unit: metric.unit.clone(),
@@ -162,6 +172,8 @@ pub fn group_metrics(chosen: &Chosen<'_>, inputs: &[(&str, usize)], runs: &[Coun
             values: Vec::new(),
             missing: Vec::new(),
             events: events.collect(),
+            purposes: if purposes.iter().any(Option::is_some) { purposes } else { Vec::new() },
+            cut_off: Vec::new(),
             trust: None,
         });
     }
@@ -175,18 +187,38 @@ pub fn group_metrics(chosen: &Chosen<'_>, inputs: &[(&str, usize)], runs: &[Coun
         };
         let seconds = (run.elapsed_ns > 0).then_some(run.elapsed_ns as f64 / 1e9);
         for (metric, (_, value)) in metrics.iter_mut().zip(chosen.values(&count, seconds)) {
-            match value {
-                Ok(value) => metric.values.push(value),
-                Err(reason) => {
-                    let reason = reason.to_string();
-                    if !metric.missing.contains(&reason) {
-                        metric.missing.push(reason);
-                    }
+            match value.map_err(|reason| reason.to_string()).and_then(|value| as_share(value, &metric.unit)) {
+                Ok(MetricValue { value, cut_off }) => {
+                    metric.values.push(value);
+                    metric.cut_off.push(cut_off);
                 }
+                Err(reason) if metric.missing.contains(&reason) => {}
+                Err(reason) => metric.missing.push(reason),
             }
         }
     }
+    metrics
+        .iter_mut()
+        .filter(|one| one.cut_off.iter().all(|cut| *cut == 0.0))
+        .for_each(|one| one.cut_off.clear());
     GroupMetrics { group: chosen.group.name.clone(), metrics }
+}
+
+/// How far above its whole a share may come out by the way events are counted, in percent: less is printed as the whole.
+const ROUNDED: f64 = 0.5;
+
+/// What claims to be a share of something must be one: more than all of it, or less than nothing, is no value.
+fn as_share(found: MetricValue, unit: &str) -> Result<MetricValue, String> {
+    let Some(whole) = unit.strip_prefix("% of ") else { return Ok(found) };
+    match found.value {
+        value if value > 100.0 + ROUNDED => Err(format!(
+            "{value:.0} % is no share of {whole}: its events count more than that, or something else besides"
+        )),
+        value if value < -ROUNDED => Err(format!(
+            "{value:.0} % is no share of {whole}: what is taken off is more than what it is taken from"
+        )),
+        value => Ok(MetricValue { value: value.clamp(0.0, 100.0), ..found }),
+    }
 }
 
 /// Increments from one reading to the next; what is missing in either is missing.
@@ -235,6 +267,46 @@ mod tests {
             total(&counts, 0, |place| *place != CountedPlace::Cpu(2)),
             Some(Total::Counted { .. })
         ));
+    }
+
+    /// What a group makes of one run in which each input has a count.
+    fn shares(formula: &str, counts: &[(&str, u64)]) -> CountedMetric {
+        let inputs: Vec<String> = counts.iter().map(|(name, _)| format!("{name} = [\"{name}\"]")).collect();
+        let text = format!(
+            "[[group]]\nname = \"G\"\nabout = \"x\"\ninputs = {{ {} }}\n[group.purposes]\na = \"stall\"\n\
+             [[group.metric]]\nname = \"m\"\nformula = \"{formula}\"\nunit = \"% of cycles\"\nabout = \"y\"\n",
+            inputs.join(", ")
+        );
+        let groups = events::MetricGroup::parse(&text, "g.toml").unwrap();
+        let chosen = groups[0].choose(&|_| true);
+        let indexed: Vec<(&str, usize)> =
+            counts.iter().enumerate().map(|(at, (name, _))| (*name, at)).collect();
+        let found = counts.iter().enumerate().map(|(at, (_, raw))| counted(at, 0, *raw, 1, 1)).collect();
+        let run =
+            CountedRun { elapsed_ns: 1, ending: None, usage: None, counts: found, intervals: Vec::new() };
+        group_metrics(&chosen, &indexed, &[run]).metrics.remove(0)
+    }
+
+    #[test]
+    fn what_is_more_than_its_whole_is_not_printed_as_a_share_of_it() {
+        let share = |part: u64| shares("100 * a / cycles", &[("a", part), ("cycles", 1000)]);
+        assert_eq!(share(820).values, [82.0]);
+        assert_eq!(share(1003).values, [100.0], "the edges of counting");
+        let above = share(1480);
+        assert!(
+            above.values.is_empty() && above.missing[0].starts_with("148 % is no share of cycles"),
+            "{above:?}"
+        );
+        assert_eq!(above.purposes, [Some("stall".to_owned()), None]);
+        let below = shares("100 * (cycles - a) / cycles", &[("a", 1480), ("cycles", 1000)]);
+        assert!(below.values.is_empty() && below.missing[0].contains("no share"), "{below:?}");
+    }
+
+    #[test]
+    fn what_is_cut_off_where_events_contradict_each_other_is_kept() {
+        let share = |part: u64| shares("100 * capped(a, cycles) / cycles", &[("a", part), ("cycles", 1000)]);
+        assert_eq!((share(1480).values, share(1480).cut_off), (vec![100.0], vec![48.0]));
+        assert!(share(480).cut_off.is_empty());
     }
 
     #[test]

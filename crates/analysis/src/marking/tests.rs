@@ -68,6 +68,8 @@ fn counts() -> Counts {
         values: vec![5.0],
         missing: Vec::new(),
         events: vec![BROKEN.to_owned()],
+        purposes: Vec::new(),
+        cut_off: Vec::new(),
         trust: None,
     };
     Counts {

@@ -80,7 +80,9 @@ pub fn validate(
     let described = Catalogue::for_cpu(&topology.cpu);
     let nothing = Catalogue::without_events();
     let catalogue = described.unwrap_or(&nothing);
-    let mut bench = NativeBench::new(source, &topology, kernels, clock_hz).ok_or(NativeError::NoCaches)?;
+    let caches = |cpu| CacheSizes::of(profile, &topology, cpu);
+    let mut bench =
+        NativeBench::new(source, &topology, kernels, &caches, clock_hz).ok_or(NativeError::NoCaches)?;
     let mut validation = super::validate(&mut bench, catalogue, known, request, observer, interrupt);
     if described.is_none() {
         let missing = "no event file describes this CPU";
