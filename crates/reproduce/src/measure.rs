@@ -23,6 +23,9 @@ use sim::{
 
 use crate::{paper::NoiseAmplitudes, setup::PaperSetup};
 
+/// Why there is no sampled latency.
+pub(crate) const NO_SAMPLE: &str = "no load from memory was sampled";
+
 /// What one run gave, by name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SetupReading {
@@ -208,11 +211,7 @@ impl Measurement<'_> {
             .collect();
         reading.values.insert("samples".to_owned(), kept.len() as f64);
         match kept.is_empty() {
-            true => {
-                _ = reading
-                    .missing
-                    .insert("sampled_latency".to_owned(), "no load from memory was sampled".to_owned())
-            }
+            true => _ = reading.missing.insert("sampled_latency".to_owned(), NO_SAMPLE.to_owned()),
             false => {
                 let mean = kept.iter().sum::<f64>() / kept.len() as f64;
                 _ = reading.values.insert("sampled_latency".to_owned(), mean);

@@ -15,7 +15,7 @@ use record::reproduce::{
 };
 
 use crate::{
-    measure::{MeasureError, Measurement, SetupReading},
+    measure::{MeasureError, Measurement, NO_SAMPLE, SetupReading},
     needs::{events_of, setups_of},
     paper::{PaperFigure, PaperItem, PaperRow, PublishedPaper, Summary},
     setup::PaperSetup,
@@ -272,13 +272,18 @@ impl<'a> Session<'a> {
     /// Why a value is absent: what the run or the event said, if anything.
     fn reason(&self, paper: &PublishedPaper, setup: Option<&PaperSetup>, absent: &str) -> String {
         let Some(setup) = setup else { return absent.to_owned() };
-        let key = self.key(paper, setup, 0);
-        if let Some(failure) = self.failures.get(&key) {
-            return failure.clone();
+        for seed in 0..setup.seeds {
+            let key = self.key(paper, setup, seed);
+            if let Some(failure) = self.failures.get(&key) {
+                return failure.clone();
+            }
+            let Some(reading) = self.readings.get(&key) else { return "not measured".to_owned() };
+            let refused = reading.missing.iter().find(|(name, _)| absent.starts_with(name.as_str()));
+            if let Some((name, why)) = refused {
+                return format!("{name}: {why}");
+            }
         }
-        let Some(reading) = self.readings.get(&key) else { return "not measured".to_owned() };
-        let refused = reading.missing.iter().find(|(name, _)| absent.starts_with(name.as_str()));
-        refused.map_or(absent.to_owned(), |(name, why)| format!("{name}: {why}"))
+        absent.to_owned()
     }
 
     fn number(&self, paper: &PublishedPaper, row: &PaperRow) -> Result<f64, String> {
@@ -292,8 +297,8 @@ impl<'a> Session<'a> {
             let of = |formula: &str, over| self.over_seeds(paper, Some(setup), formula, over);
             match of(&row.ours, row.over) {
                 Ok(value) => found.push(value),
-                // A latency of no misses: there is none to compare.
-                Err(absent) if absent.ends_with(IS_ZERO) => continue,
+                // A latency of no misses, or of no samples: there is none to compare.
+                Err(absent) if absent.ends_with(IS_ZERO) || absent.ends_with(NO_SAMPLE) => continue,
                 Err(absent) => return Err(absent),
             }
             if let Some(by) = &row.by {
