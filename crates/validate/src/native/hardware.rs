@@ -1,10 +1,13 @@
 //! Experiments on this machine: known work on pinned threads under perf_event.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use events::{
-    CountRefusal, CountRequest as Open, CountShare, Counting, Event, Instrument as _, Scope, Signal, TooMany,
-    Unit,
+    Catalogue, CountRefusal, CountRequest as Open, CountShare, Counting, Event, Instrument as _, Scope,
+    Signal, TooMany, Unit,
 };
 use kernels::{Job, KernelCatalogue};
 use machine::{CpuSet, Isa, Source, Topology, Width, topology::CacheKind};
@@ -19,9 +22,13 @@ use host::{
 
 use crate::{
     bench::{Bench, Machine, ObserveError},
+    native::prefetchers::PrefetchControl,
     simulated::sum,
     unseen::CacheSizes,
 };
+
+/// How Intel's processors call their maker.
+const INTEL: &str = "GenuineIntel";
 
 /// This machine under perf_event.
 pub struct NativeBench {
@@ -31,6 +38,8 @@ pub struct NativeBench {
     cpus: Vec<u32>,
     /// The other threads of the first core.
     siblings: Vec<u32>,
+    /// Where prefetchers can be switched.
+    prefetchers: Option<PrefetchControl>,
     clock_hz: Option<f64>,
 }
 
@@ -56,6 +65,10 @@ impl NativeBench {
         let usable = topology.usable_cpus();
         let siblings: Vec<u32> =
             own.iter().flat_map(CpuSet::iter).filter(|&cpu| cpu != first && usable.contains(cpu)).collect();
+        // Of other makers, and of cores that nobody describes, it may be another register.
+        let intel =
+            topology.cpu.vendor.as_deref() == Some(INTEL) && Catalogue::for_cpu(&topology.cpu).is_some();
+        let prefetchers = intel.then(|| PrefetchControl::find(Path::new("/"), &beside)).flatten();
         let isa = Isa::native();
         let machine = Machine {
             l1,
@@ -65,12 +78,12 @@ impl NativeBench {
             cores: beside.len(),
             threads_per_core: siblings.len() + 1,
             remote: topology.nodes.iter().filter(|node| node.memory.is_some()).count() > 1,
-            prefetch_switch: false,
+            prefetch_switch: prefetchers.is_some(),
             widths: Width::ALL.into_iter().filter(|&width| isa.supports(width)).collect(),
         };
         let host = Native::with_kernels(&source, kernels, 1);
         let instrument = PerfEvents::new(&pmu::Live, source);
-        Some(Self { instrument, host, machine, cpus: beside, siblings, clock_hz })
+        Some(Self { instrument, host, machine, cpus: beside, siblings, prefetchers, clock_hz })
     }
 
     fn job(&self, experiment: &Experiment) -> Result<Job, String> {
@@ -116,6 +129,11 @@ impl NativeBench {
         interrupt: &AtomicBool,
     ) -> Result<Observation, String> {
         let job = self.job(experiment)?;
+        let _off = match (experiment.prefetch, &self.prefetchers) {
+            (true, _) => None,
+            (false, Some(control)) => Some(control.off().map_err(|error| error.to_string())?),
+            (false, None) => return Err("prefetchers cannot be switched here".to_owned()),
+        };
         let resolved: Result<Vec<Event>, _> =
             names.iter().map(|name| self.instrument.resolve(name)).collect();
         let events = resolved.map_err(|refusal| refusal.to_string())?;

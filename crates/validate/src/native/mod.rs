@@ -2,6 +2,7 @@
 //! events, breakpoints and the clock's samples.
 
 mod hardware;
+mod prefetchers;
 mod software;
 mod timer;
 mod trial;
