@@ -7,7 +7,7 @@ mod selection;
 use std::{ffi::OsString, io, time::Duration};
 
 use events::{Count, CountRefusal, CountShare, Instrument, Scope, TooMany};
-use machine::CpuSet;
+use machine::{CpuSet, Profile};
 use record::{
     count::{CountedEvent, CountedInterval, CountedRun, Counts, SCHEMA},
     run::{Ending, Usage},
@@ -65,6 +65,8 @@ pub struct CountRequest<'a> {
     pub interval: Option<Duration>,
     /// Package of each CPU.
     pub packages: Vec<(u32, u32)>,
+    /// What was measured of the machine, for penalties of its own.
+    pub profile: Option<&'a Profile>,
 }
 
 /// What to do with more events than counters.
@@ -184,7 +186,7 @@ pub fn count(
             break;
         }
     }
-    counts.metrics = request.selection.metrics(&counts);
+    counts.metrics = request.selection.metrics(&counts, request.profile);
     Ok(counts)
 }
 

@@ -216,7 +216,11 @@ fn metrics(
         let chosen = group.choose(&|event| index(event).is_some());
         let inputs: Vec<(&str, usize)> =
             chosen.events.iter().filter_map(|(input, event)| Some((*input, index(event)?))).collect();
-        let mut found = group_metrics(&chosen, &inputs, runs);
+        // Of a group made for one machine a few events that all machines have are not worth showing.
+        if group.family.is_some() && 2 * chosen.missing.len() > group.inputs.len() {
+            continue;
+        }
+        let mut found = group_metrics(&chosen, &inputs, runs, None);
         // What a group lacks was not asked for: only what is there is shown, under the names it was counted by.
         found.metrics.retain(|metric| !metric.values.is_empty());
         for metric in &mut found.metrics {

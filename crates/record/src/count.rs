@@ -1,10 +1,17 @@
 //! Events counted over a program, a kernel, or the whole machine.
 
-use events::{Count, CountedPlace, Missing, Signal, Value, groups::Chosen};
+mod metrics;
+
+use events::{Count, CountedPlace, Missing, Signal, Value};
 use serde::{Deserialize, Serialize};
 use trust::{Basis, Standing};
 
 use crate::run::{Ending, Usage};
+
+pub use metrics::{
+    BarPart, CountedBar, CountedConstant, CountedMetric, GroupMetrics, MetricLevel, PrintedMetric,
+    group_metrics,
+};
 
 /// Name and version of the form in which counts are written as JSON.
 pub const SCHEMA: &str = "memwall.count/1";
@@ -73,34 +80,6 @@ pub struct CountedInterval {
     pub counts: Vec<Count>,
 }
 
-/// What a group says.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GroupMetrics {
-    /// Its name.
-    pub group: String,
-    /// Its metrics.
-    pub metrics: Vec<CountedMetric>,
-}
-
-/// One metric over all repetitions.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CountedMetric {
-    /// Its name.
-    pub name: String,
-    /// Its unit; `1` for a plain ratio.
-    pub unit: String,
-    /// What it tells.
-    pub about: String,
-    /// One per repetition that has it.
-    pub values: Vec<f64>,
-    /// Why repetitions lack it, each reason once.
-    pub missing: Vec<String>,
-    /// The events behind it.
-    pub events: Vec<String>,
-    /// How far it can be believed here; none if nobody tried. Of a broken metric no value is kept.
-    pub trust: Option<Standing>,
-}
-
 /// An event summed over places.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Total {
@@ -146,47 +125,6 @@ fn lacks(value: &Value) -> Option<&Missing> {
         Value::Counted { running_ns: 0, .. } => Some(&Missing::NeverRan),
         Value::Counted { .. } => None,
     }
-}
-
-/// The metrics of a group over repetitions; `inputs` names the event of each of its inputs by index. A repetition whose
-/// duration is not known, 0, has no rates.
-pub fn group_metrics(chosen: &Chosen<'_>, inputs: &[(&str, usize)], runs: &[CountedRun]) -> GroupMetrics {
-    let mut metrics: Vec<CountedMetric> = Vec::new();
-    for metric in &chosen.metrics {
-        let names = metric.formula.names();
-        let events = names.iter().filter_map(|input| chosen.event(input)).map(str::to_owned);
-        metrics.push(CountedMetric {
-            name: metric.name.clone(),
-            unit: metric.unit.clone(),
-            about: metric.about.clone(),
-            values: Vec::new(),
-            missing: Vec::new(),
-            events: events.collect(),
-            trust: None,
-        });
-    }
-    for run in runs {
-        let count = |input: &str| {
-            let (_, event) = inputs.iter().find(|(name, _)| *name == input)?;
-            match total(&run.counts, *event, |_| true)? {
-                Total::Counted { estimate, .. } => Some(estimate),
-                Total::Missing { .. } => None,
-            }
-        };
-        let seconds = (run.elapsed_ns > 0).then_some(run.elapsed_ns as f64 / 1e9);
-        for (metric, (_, value)) in metrics.iter_mut().zip(chosen.values(&count, seconds)) {
-            match value {
-                Ok(value) => metric.values.push(value),
-                Err(reason) => {
-                    let reason = reason.to_string();
-                    if !metric.missing.contains(&reason) {
-                        metric.missing.push(reason);
-                    }
-                }
-            }
-        }
-    }
-    GroupMetrics { group: chosen.group.name.clone(), metrics }
 }
 
 /// Increments from one reading to the next; what is missing in either is missing.

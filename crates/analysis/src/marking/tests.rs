@@ -63,11 +63,9 @@ fn counts() -> Counts {
     let metric = CountedMetric {
         name: "read".to_owned(),
         unit: "B".to_owned(),
-        about: String::new(),
         values: vec![5.0],
-        missing: Vec::new(),
         events: vec![BROKEN.to_owned()],
-        trust: None,
+        ..CountedMetric::default()
     };
     Counts {
         schema: SCHEMA.to_owned(),
@@ -81,7 +79,11 @@ fn counts() -> Counts {
             counts: vec![count(0), count(1), count(2)],
             intervals: Vec::new(),
         }],
-        metrics: vec![GroupMetrics { group: "G".to_owned(), metrics: vec![metric] }],
+        metrics: vec![GroupMetrics {
+            group: "G".to_owned(),
+            metrics: vec![metric],
+            ..GroupMetrics::default()
+        }],
         packages: Vec::new(),
         remarks: Vec::new(),
         validation: None,
