@@ -3,10 +3,11 @@
 mod known_work;
 mod native;
 mod selection;
+mod witnesses;
 
 use std::{ffi::OsString, io, time::Duration};
 
-use events::{Count, CountRefusal, CountShare, Instrument, Scope, TooMany};
+use events::{Count, CountRefusal, CountShare, Event, Instrument, Scope, TooMany};
 use machine::{CpuSet, Profile};
 use record::{
     count::{CountedEvent, CountedInterval, CountedRun, Counts, SCHEMA},
@@ -18,6 +19,8 @@ use crate::{host::HostError, scenario::RunError};
 pub use known_work::{CountedKernel, CountedScenario};
 pub use native::{Hear, NativeTarget};
 pub use selection::Selection;
+
+use witnesses::Witnesses;
 
 /// What is counted once per pass.
 pub trait Target {
@@ -141,6 +144,7 @@ pub fn count(
     };
     let all = request.runs.max(1) * passes.len();
     let mut counts = Counts {
+        witnesses: Vec::new(),
         schema: SCHEMA.to_owned(),
         instrument: instrument.name(),
         target: target.name(),
@@ -161,15 +165,20 @@ pub fn count(
         validation: None,
         interrupted: false,
     };
+    // Passes that count different events are only worth comparing if they did the same.
+    let witnesses = (passes.len() > 1).then(|| Witnesses::of(instrument));
     for run in 0..request.runs.max(1) {
         let mut parts = Vec::new();
         for (number, wanted) in passes.iter().enumerate() {
             progress(run * passes.len() + number, all);
+            let mut set: Vec<Event> = wanted.iter().map(|&index| events[index].clone()).collect();
+            let places = witnesses.as_ref().map(|witnesses| witnesses.join(instrument, &mut set));
             let mut open = |scope: Scope| {
-                let events = wanted.iter().map(|&index| events[index].clone()).collect();
+                let events = set.clone();
                 instrument.open(&events::CountRequest { events, scope, too_many, share: request.share })
             };
             let pass = target.pass(&mut open, request.interval)?;
+            counts.witnesses.extend(places.map(|places| places.read(&pass)));
             counts.interrupted |= pass.interrupted;
             for note in &pass.notes {
                 if !counts.remarks.contains(note) {
@@ -186,6 +195,7 @@ pub fn count(
             break;
         }
     }
+    counts.remarks.extend(witnesses::remark(&counts.witnesses));
     counts.metrics = request.selection.metrics(&counts, request.profile);
     Ok(counts)
 }

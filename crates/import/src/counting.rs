@@ -58,6 +58,7 @@ pub(crate) fn counts(output: StatOutput, name: &str, catalogue: Option<&'static 
     }
     let metrics = metrics(&events, std::slice::from_ref(&run), catalogue);
     Counts {
+        witnesses: Vec::new(),
         schema: SCHEMA.to_owned(),
         instrument: output.form.to_owned(),
         target: name.to_owned(),

@@ -35,10 +35,22 @@ pub struct Counts {
     pub packages: Vec<(u32, u32)>,
     /// What spoils or limits the counts, in plain sentences.
     pub remarks: Vec<String>,
+    /// Cycles and instructions of each pass, where events were spread over several; in order.
+    #[serde(default)]
+    pub witnesses: Vec<PassWitness>,
     /// Where the trust beside events and metrics comes from; none as long as nobody asked.
     pub validation: Option<Basis>,
     /// The user stopped before all repetitions were done.
     pub interrupted: bool,
+}
+
+/// What every pass counted, whatever else it did.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PassWitness {
+    /// Core cycles.
+    pub cycles: Option<f64>,
+    /// Retired instructions.
+    pub instructions: Option<f64>,
 }
 
 /// One event that was asked for.

@@ -68,6 +68,7 @@ fn counts() -> Counts {
         ..CountedMetric::default()
     };
     Counts {
+        witnesses: Vec::new(),
         schema: SCHEMA.to_owned(),
         instrument: "perf_event".to_owned(),
         target: "x".to_owned(),
