@@ -1,5 +1,7 @@
 //! Counts beside the trust of what counted them; values of broken indicators are withheld.
 
+mod pressure;
+
 use events::{Count, Missing, Value};
 use record::count::Counts;
 use trust::{Claimed, Standing, Trust, TrustCatalogue};
@@ -37,6 +39,8 @@ pub fn mark(counts: &mut Counts, catalogue: &TrustCatalogue, broken: Broken) {
         metric.trust = events.and_then(|events| catalogue.metric(&events, &metric.unit));
     }
     counts.validation = Some(catalogue.basis().clone());
+    let remarks = pressure::remarks(counts, catalogue);
+    counts.remarks.extend(remarks);
     if broken == Broken::Kept {
         return;
     }

@@ -67,8 +67,8 @@ pub struct MetricGroup {
 pub struct GroupConstant {
     /// Its name in formulas.
     pub name: String,
-    /// What the paper has.
-    pub value: f64,
+    /// What the paper has; none of a figure that every machine has its own of.
+    pub value: Option<f64>,
     /// The paper, its section, and other figures it has for the same.
     pub source: String,
     /// From the figures of a profile; none where `calibrate` measures nothing like it.

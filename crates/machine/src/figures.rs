@@ -1,4 +1,4 @@
-//! Figures of a profile by name, in cycles, for formulas that want a machine's own penalties.
+//! Figures of a profile by name, for formulas that want a machine's own penalties and rates.
 
 use crate::{
     Profile,
@@ -6,6 +6,23 @@ use crate::{
 };
 
 impl Profile {
+    /// A figure by name: a latency in cycles ([`Profile::figure_cycles`]), or the most that all cores together moved in bytes
+    /// per second: `l2_peak`, `l3_peak`, `memory_peak`, the fastest of loading, storing and copying.
+    pub fn figure(&self, name: &str) -> Option<f64> {
+        let level = match name {
+            "l2_peak" => LevelName::Cache(2),
+            "l3_peak" => LevelName::Cache(3),
+            "memory_peak" => {
+                let local = |name: &LevelName| matches!(name, LevelName::Memory { local: true, .. });
+                self.levels.iter().map(|level| &level.name).find(|name| local(name))?.clone()
+            }
+            _ => return self.figure_cycles(name),
+        };
+        let rates = self.levels.iter().find(|known| known.name == level)?.all_cores;
+        let measured = [rates.load, rates.store, rates.copy].into_iter().flatten();
+        measured.map(|rate| rate.value).reduce(f64::max)
+    }
+
     /// A figure in core cycles: `l1_cycles`, `l2_cycles`, `l3_cycles`, `memory_cycles`, `remote_memory_cycles` are latencies
     /// from load to use, `walk_cycles` what a page walk adds, `core_to_core_cycles` a line handed over by another core. None
     /// if it was not measured, or no clock can be believed.
@@ -78,6 +95,11 @@ mod tests {
         assert_eq!(found, [Some(4.0), None, Some(200.0), Some(300.0), Some(20.0)]);
         assert_eq!(profile.figure_cycles("core_to_core_cycles"), Some(60.0), "the nearest core");
         assert_eq!(profile.figure_cycles("anything"), None);
+        assert_eq!(profile.figure("l1_cycles"), Some(4.0));
+        assert_eq!(profile.figure("memory_peak"), None, "no rate was measured");
+        profile.levels[3].all_cores =
+            Bandwidths { load: Some(estimate(5e9)), store: None, copy: Some(estimate(7e9)) };
+        assert_eq!((profile.figure("memory_peak"), profile.figure("l3_peak")), (Some(7e9), None));
         profile.clock = Some(Clock { add_hz: 2e9, mul_hz: 3e9, tsc_hz: None });
         assert_eq!(profile.figure_cycles("l1_cycles"), None, "two clocks that contradict each other");
     }

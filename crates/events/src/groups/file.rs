@@ -38,7 +38,7 @@ struct GroupTable {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ConstantTable {
-    value: f64,
+    value: Option<f64>,
     source: String,
     measured: Option<Spanned<String>>,
 }
@@ -114,6 +114,9 @@ fn build(table: GroupTable, origin: Origin) -> Result<MetricGroup, DataFileError
             return Err(origin.error(at, format!("'{name}' is there already")));
         }
         let measured = constant.measured.map(|text| formula(&text, origin)).transpose()?;
+        if constant.value.is_none() && measured.is_none() {
+            return Err(origin.error(at, format!("'{name}' needs a value, or a way to measure it")));
+        }
         known.push(name.clone());
         constants.push(GroupConstant { name, value: constant.value, source: constant.source, measured });
     }

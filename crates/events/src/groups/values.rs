@@ -69,8 +69,8 @@ impl Chosen<'_> {
 
     /// Values of all metrics, in order.
     pub fn evaluate(&self, inputs: &FormulaInputs<'_>) -> Vec<MetricValue<'_>> {
-        let mut known = self.constants(None);
-        let mut own = inputs.profile.map(|profile| self.constants(Some(profile)));
+        let mut known = self.constants(inputs, false);
+        let mut own = inputs.profile.map(|_| self.constants(inputs, true));
         let mut values = Vec::new();
         for &metric in &self.metrics {
             let value = self.compute(&metric.formula, inputs, &known);
@@ -89,14 +89,17 @@ impl Chosen<'_> {
         values
     }
 
-    /// The constants: the paper's, or those of a profile where it has them.
-    fn constants(&self, profile: Option<&dyn Fn(&str) -> Option<f64>>) -> Known {
+    /// The constants: the paper's where it has them, or those of a profile where that has them.
+    fn constants(&self, inputs: &FormulaInputs<'_>, own_first: bool) -> Known {
         let value = |constant: &super::GroupConstant| {
-            let measured = profile.zip(constant.measured.as_ref());
-            measured.and_then(|(profile, formula)| formula.value(profile).ok()).unwrap_or(constant.value)
+            let measured = inputs.profile.zip(constant.measured.as_ref());
+            let measured = measured.and_then(|(profile, formula)| formula.value(profile).ok());
+            let found = if own_first { measured.or(constant.value) } else { constant.value.or(measured) };
+            let name = || format!("{} ('memwall calibrate' measures it)", constant.name);
+            found.map(BoundedValue::exact).ok_or_else(|| Absent::Missing(name()))
         };
         let constants = self.group.constants.iter();
-        constants.map(|constant| (constant.name.clone(), Ok(BoundedValue::exact(value(constant))))).collect()
+        constants.map(|constant| (constant.name.clone(), value(constant))).collect()
     }
 
     fn compute(

@@ -134,8 +134,8 @@ pub struct BarPart {
 pub struct CountedConstant {
     /// Its name in formulas.
     pub name: String,
-    /// What the paper has.
-    pub value: f64,
+    /// What the paper has; none of a figure that every machine has its own of.
+    pub value: Option<f64>,
     /// Where it is from.
     pub source: String,
     /// What was measured on this machine.

@@ -90,14 +90,15 @@ fn levels(group: &GroupMetrics, columns: usize) -> String {
 fn measured(group: &GroupMetrics, columns: usize) -> String {
     let with_own: Vec<_> = group.metrics.iter().filter(|metric| !metric.measured.is_empty()).collect();
     if with_own.is_empty() {
-        let wanted = !group.constants.is_empty();
+        let wanted = group.constants.iter().any(|constant| constant.value.is_some());
         let words = "Penalties are the paper's: 'memwall calibrate' measures those of this machine.";
         return if wanted { wrap_in(QUIET, "  ", words, columns) } else { String::new() };
     }
     let mut out = wrap_in(HEADING, "\n", "With the penalties measured on this machine", columns);
     for constant in &group.constants {
         if let Some(own) = constant.measured {
-            let line = format!("{}: {own:.1}, {} in {}", constant.name, constant.value, constant.source);
+            let Some(paper) = constant.value else { continue };
+            let line = format!("{}: {own:.1}, {paper} in {}", constant.name, constant.source);
             out += &wrap_in(QUIET, "  ", &line, columns);
         }
     }
@@ -185,7 +186,7 @@ mod tests {
             }],
             constants: vec![CountedConstant {
                 name: "miss_cycles".to_owned(),
-                value: 200.0,
+                value: Some(200.0),
                 source: "a paper".to_owned(),
                 measured: Some(250.0),
             }],
