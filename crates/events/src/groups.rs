@@ -17,7 +17,7 @@ use machine::DataFileError;
 
 use crate::{data_file::Origin, formula::Formula};
 
-pub use values::{Chosen, FormulaInputs, MetricValue};
+pub use values::{Chosen, FormulaInputs, MetricValue, ProfileFigures};
 
 /// Longest text of a group file.
 const LARGEST_FILE: usize = 1 << 20;

@@ -21,6 +21,9 @@ pub struct Chosen<'a> {
     pub metrics: Vec<&'a Metric>,
 }
 
+/// Figures of a machine's profile by name.
+pub type ProfileFigures<'a> = &'a dyn Fn(&str) -> Option<f64>;
+
 /// What formulas are given.
 pub struct FormulaInputs<'a> {
     /// Counts by input.
@@ -30,7 +33,7 @@ pub struct FormulaInputs<'a> {
     /// Cycles of the whole program, where the counts are those of a part of it.
     pub program_cycles: Option<f64>,
     /// Figures of the machine's profile by name, if it has one; with them constants are the machine's own.
-    pub profile: Option<&'a dyn Fn(&str) -> Option<f64>>,
+    pub profile: Option<ProfileFigures<'a>>,
 }
 
 /// What one metric came to.

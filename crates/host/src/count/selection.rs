@@ -2,7 +2,7 @@
 
 use events::{
     CountRefusal, Event, Instrument,
-    groups::{Chosen, MetricGroup},
+    groups::{Chosen, MetricGroup, ProfileFigures},
     names,
 };
 use machine::Profile;
@@ -88,7 +88,7 @@ impl Selection {
     /// The metrics of all groups over all repetitions; with the profile of the machine, with its own penalties too.
     pub fn metrics(&self, counts: &Counts, profile: Option<&Profile>) -> Vec<GroupMetrics> {
         let figure = |name: &str| profile?.figure(name);
-        let figures = profile.is_some().then_some(&figure as &dyn Fn(&str) -> Option<f64>);
+        let figures = profile.is_some().then_some(&figure as ProfileFigures<'_>);
         let metrics = |wanted: &Wanted| group_metrics(&wanted.chosen, &wanted.inputs, &counts.runs, figures);
         self.groups.iter().map(metrics).collect()
     }

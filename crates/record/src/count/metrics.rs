@@ -2,7 +2,7 @@
 
 use events::{
     BoundedValue, ValueBound,
-    groups::{Chosen, FormulaInputs, Metric, MetricBar, MetricValue, ReferenceBands},
+    groups::{Chosen, FormulaInputs, Metric, MetricBar, MetricValue, ProfileFigures, ReferenceBands},
 };
 use serde::{Deserialize, Serialize};
 use trust::Standing;
@@ -160,7 +160,7 @@ pub fn group_metrics(
     chosen: &Chosen<'_>,
     inputs: &[(&str, usize)],
     runs: &[CountedRun],
-    profile: Option<&dyn Fn(&str) -> Option<f64>>,
+    profile: Option<ProfileFigures<'_>>,
 ) -> GroupMetrics {
     let mut metrics: Vec<CountedMetric> = chosen.metrics.iter().map(|metric| begin(chosen, metric)).collect();
     let mut cycles = Vec::new();
@@ -269,7 +269,7 @@ fn level(bands: &ReferenceBands, value: f64) -> MetricLevel {
     }
 }
 
-fn constants(chosen: &Chosen<'_>, profile: Option<&dyn Fn(&str) -> Option<f64>>) -> Vec<CountedConstant> {
+fn constants(chosen: &Chosen<'_>, profile: Option<ProfileFigures<'_>>) -> Vec<CountedConstant> {
     let constants = chosen.group.constants.iter();
     constants
         .map(|constant| CountedConstant {
@@ -381,7 +381,7 @@ of = "stalled_cycles"
 parts = ["near_impact", "far_impact"]
 "#;
 
-    fn of(counts: [Option<u64>; 4], profile: Option<&dyn Fn(&str) -> Option<f64>>) -> GroupMetrics {
+    fn of(counts: [Option<u64>; 4], profile: Option<ProfileFigures<'_>>) -> GroupMetrics {
         let groups = MetricGroup::parse(FILE, "g.toml").expect("a group");
         let chosen = groups[0].choose(&|_| true);
         let inputs = [("cycles", 0), ("stalled", 1), ("near", 2), ("far", 3)];
