@@ -136,7 +136,7 @@ fn state(machine: &MethodsMachine<'_>, method: &KnownMethod) -> MethodState {
         return match (blocked, rows().next()) {
             (Some(row), _) => MethodState::Blocked { why: why(row), unlock_with: row.unlock_with.clone() },
             (None, Some(row)) => MethodState::Missing { why: why(row) },
-            (None, None) => MethodState::Missing { why: format!("{} was not tried", need[0]) },
+            (None, None) => MethodState::Missing { why: format!("{} is not known here", need[0]) },
         };
     }
     if let Proof::Metric { group, metric } = method.proof
