@@ -18,6 +18,7 @@ pub mod objects;
 pub mod phase_check;
 pub mod ranks;
 pub mod reading;
+pub mod regions;
 pub mod relief;
 mod runtimes;
 mod statistics;

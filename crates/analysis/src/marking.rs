@@ -3,8 +3,8 @@
 mod pressure;
 
 use events::{Count, Missing, Value};
-use record::count::Counts;
-use trust::{Claimed, Standing, Trust, TrustCatalogue};
+use record::count::{CountedEvent, CountedMetric, Counts};
+use trust::{Claimed, Purpose, Standing, Trust, TrustCatalogue};
 
 /// What is done with values of broken indicators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,13 +30,12 @@ pub fn mark(counts: &mut Counts, catalogue: &TrustCatalogue, broken: Broken) {
     for event in &mut counts.events {
         event.trust = catalogue.event(&event.signal);
     }
-    for metric in counts.metrics.iter_mut().flat_map(|group| &mut group.metrics) {
-        let event = |name: &String| {
-            let event = counts.events.iter().find(|event| event.name == *name)?;
-            Some(Claimed { name: &event.name, signal: &event.signal })
-        };
-        let events: Option<Vec<Claimed<'_>>> = metric.events.iter().map(event).collect();
-        metric.trust = events.and_then(|events| catalogue.metric(&events, &metric.unit));
+    for group in &mut counts.metrics {
+        for metric in &mut group.metrics {
+            let as_whole = catalogue.share(&group.group, &metric.name);
+            let by_events = || catalogue.metric(&claimed(metric, &counts.events)?, &metric.unit);
+            metric.trust = as_whole.or_else(by_events);
+        }
     }
     counts.validation = Some(catalogue.basis().clone());
     let remarks = pressure::remarks(counts, catalogue);
@@ -53,9 +52,20 @@ pub fn mark(counts: &mut Counts, catalogue: &TrustCatalogue, broken: Broken) {
     for metric in counts.metrics.iter_mut().flat_map(|group| &mut group.metrics) {
         if let Some(reason) = metric.trust.as_ref().and_then(reason) {
             metric.values.clear();
+            metric.cut_off.clear();
             metric.missing = vec![reason];
         }
     }
+}
+
+/// The events of a metric with what it takes them for; none if one of them was not asked for.
+fn claimed<'a>(metric: &'a CountedMetric, events: &'a [CountedEvent]) -> Option<Vec<Claimed<'a>>> {
+    let purpose = |at: usize| metric.purposes.get(at)?.clone().map(Purpose::from);
+    let event = |(at, name): (usize, &String)| {
+        let event = events.iter().find(|event| event.name == *name)?;
+        Some(Claimed { name: &event.name, signal: &event.signal, purpose: purpose(at) })
+    };
+    metric.events.iter().enumerate().map(event).collect()
 }
 
 /// Takes the value of a broken event away; `reasons` has why, event by event.

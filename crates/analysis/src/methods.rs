@@ -179,7 +179,7 @@ fn trust_of(machine: &MethodsMachine<'_>, proof: &Proof) -> Option<Standing> {
         Proof::Metric { group, metric } => {
             let (events, unit) = metric_events(machine, group, metric)?;
             let claimed: Vec<Claimed<'_>> =
-                events.iter().map(|(name, signal)| Claimed { name, signal }).collect();
+                events.iter().map(|(name, signal)| Claimed { name, signal, purpose: None }).collect();
             machine.trust.metric(&claimed, &unit)
         }
         Proof::None => None,

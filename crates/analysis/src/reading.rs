@@ -7,7 +7,9 @@ use crate::{
     findings::{Confidence, Findings, HeldBack, Objects, ThreadActivity},
     import::ImportFindings,
     listing::{self, AnnotatedFunction},
-    objects, runtimes,
+    objects,
+    regions::{self, RegionFinding},
+    runtimes,
     surroundings::ProgramSurroundings,
     timer::{self, SplitTally, Tally, TimerOptions, origin::RunOrigin},
 };
@@ -18,6 +20,8 @@ pub struct Reading {
     pub findings: Findings,
     /// What it says about data.
     pub objects: Objects,
+    /// What it says about the regions that the program marked.
+    pub regions: Vec<RegionFinding>,
     /// What went on around the program.
     pub surroundings: ProgramSurroundings,
     /// Where it was imported from, if it was.
@@ -62,7 +66,8 @@ impl Reading {
         let parts = (0..run.places.len()).map(|place| parts_of(PlaceId::of(place))).collect();
         let surroundings = ProgramSurroundings::of(&run.probes, profile);
         let import = ImportFindings::of(run);
-        Self { findings, objects, surroundings, import, assigned, parts, tally }
+        let regions = regions::regions(run, profile, options);
+        Self { findings, objects, regions, surroundings, import, assigned, parts, tally }
     }
 
     /// The samples of the same run one by one, in terms of the findings.

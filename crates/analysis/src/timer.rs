@@ -62,6 +62,8 @@ pub struct TimerOptions {
     /// How right such shares were on random kernels of that machine, class by class and level by level, or why that is not
     /// known.
     pub unseen: KnownLimits<OutOfSample>,
+    /// The same where hot loops were relieved as well; none if none were.
+    pub unseen_with_relief: Option<OutOfSample>,
     /// Hottest instructions listed with each function.
     pub top: usize,
 }
@@ -77,6 +79,7 @@ impl Default for TimerOptions {
             measured_here: false,
             trust: KnownLimits::Missing("no validation was consulted".to_owned()),
             unseen: KnownLimits::Missing("no validation was consulted".to_owned()),
+            unseen_with_relief: None,
             top: 5,
         }
     }
@@ -108,6 +111,7 @@ impl TimerOptions {
                     "the last validation tried no random kernels; 'memwall validate' does".to_owned(),
                 ),
             },
+            unseen_with_relief: catalogue.unseen_with_relief().cloned(),
             ..general
         }
     }
@@ -139,7 +143,10 @@ pub(crate) fn findings(
     let bounds = tally.memory_bounds(samples);
     let memory = overall.as_ref().and_then(|split| verdict::memory_share(split, bounds));
     let origin = RunOrigin::of(run);
-    let consulted = Consulted::of(tally, samples, memory, (&options.unseen, &options.trust), origin);
+    let relieved = options.unseen_with_relief.as_ref().filter(|_| relief::decides(run, tally));
+    let relieved = relieved.cloned().map(KnownLimits::Value);
+    let unseen = relieved.as_ref().unwrap_or(&options.unseen);
+    let consulted = Consulted::of(tally, samples, memory, (unseen, &options.trust), origin);
     let mut verdict =
         verdict::verdict(run, overall.as_ref(), bounds, &instructions, &limits, (&options.trust, consulted));
     let relief = relief::findings(run, tally);

@@ -1,6 +1,9 @@
-//! Formulas of metrics: `+ - * /`, parentheses, `max(a, b)`, `min(a, b)`, `sum(a, b, …)`, numbers, names of events, `time`.
+//! Formulas of metrics: `+ - * /`, parentheses, `max(a, b)`, `min(a, b)`, `capped(a, b)`, `sum(a, b, …)`, numbers, names of events,
+//! `time`.
 //!
-//! `sum` is for parts that are known to be parts: those that are missing are left out, and the value says so.
+//! `capped(a, b)` is `min(a, b)` where `a` should not be above `b` at all: what it cuts off is a contradiction between
+//! events, and can be asked for. `sum` is for parts that are known to be parts: those that are missing are left out, and the
+//! value says so.
 
 use std::fmt;
 
@@ -36,6 +39,7 @@ enum Operator {
     Divide,
     Max,
     Min,
+    Capped,
 }
 
 /// What is wrong with a formula.
@@ -114,8 +118,37 @@ impl Formula {
         &self,
         input: &dyn Fn(&str) -> Result<BoundedValue, Absent>,
     ) -> Result<BoundedValue, Absent> {
-        self.expression.value(input)
+        self.expression.value(input, Caps::Hold)
     }
+
+    /// What its value would be if nothing were cut off where events contradict each other.
+    ///
+    /// ```
+    /// let formula = events::formula::Formula::parse("100 * capped(part, whole) / whole")?;
+    /// let counts = |name: &str| Some(if name == "part" { 3.0 } else { 2.0 });
+    /// assert_eq!((formula.value(&counts), formula.uncapped(&counts)), (Ok(100.0), Ok(150.0)));
+    /// # Ok::<(), events::formula::FormulaError>(())
+    /// ```
+    pub fn uncapped(&self, input: &dyn Fn(&str) -> Option<f64>) -> Result<f64, Absent> {
+        let known =
+            |name: &str| input(name).map(BoundedValue::exact).ok_or_else(|| Absent::Missing(name.to_owned()));
+        Ok(self.bounded_uncapped(&known)?.value)
+    }
+
+    /// The same from inputs that may themselves lack a part.
+    pub fn bounded_uncapped(
+        &self,
+        input: &dyn Fn(&str) -> Result<BoundedValue, Absent>,
+    ) -> Result<BoundedValue, Absent> {
+        self.expression.value(input, Caps::Lifted)
+    }
+}
+
+/// Whether `capped` cuts anything off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Caps {
+    Hold,
+    Lifted,
 }
 
 impl Expression {
@@ -133,14 +166,18 @@ impl Expression {
         }
     }
 
-    fn value(&self, input: &dyn Fn(&str) -> Result<BoundedValue, Absent>) -> Result<BoundedValue, Absent> {
+    fn value(
+        &self,
+        input: &dyn Fn(&str) -> Result<BoundedValue, Absent>,
+        caps: Caps,
+    ) -> Result<BoundedValue, Absent> {
         let found = match self {
             Self::Number(number) => BoundedValue::exact(*number),
             Self::Name(name) => input(name)?,
-            Self::Minus(inner) => BoundedValue::exact(0.0).less(inner.value(input)?),
-            Self::Sum(parts) => sum(parts, input)?,
+            Self::Minus(inner) => BoundedValue::exact(0.0).less(inner.value(input, caps)?),
+            Self::Sum(parts) => sum(parts, input, caps)?,
             Self::Binary(operator, left, right) => {
-                let (one, other) = (left.value(input)?, right.value(input)?);
+                let (one, other) = (left.value(input, caps)?, right.value(input, caps)?);
                 match operator {
                     Operator::Add => one.with(other, |one, other| one + other),
                     Operator::Subtract => one.less(other),
@@ -150,7 +187,8 @@ impl Expression {
                     }
                     Operator::Divide => one.over(other),
                     Operator::Max => one.with(other, f64::max),
-                    Operator::Min => one.with(other, f64::min),
+                    Operator::Capped if caps == Caps::Lifted => one,
+                    Operator::Min | Operator::Capped => one.with(other, f64::min),
                 }
             }
         };
@@ -162,11 +200,12 @@ impl Expression {
 fn sum(
     parts: &[Expression],
     input: &dyn Fn(&str) -> Result<BoundedValue, Absent>,
+    caps: Caps,
 ) -> Result<BoundedValue, Absent> {
     let (mut total, mut first): (Option<BoundedValue>, _) = (None, None);
     let mut without = Vec::new();
     for part in parts {
-        match part.value(input) {
+        match part.value(input, caps) {
             Ok(value) => {
                 total = Some(match total {
                     None => value,
@@ -205,6 +244,7 @@ impl fmt::Display for Expression {
                 Operator::Divide => write!(f, "({left} / {right})"),
                 Operator::Max => write!(f, "max({left}, {right})"),
                 Operator::Min => write!(f, "min({left}, {right})"),
+                Operator::Capped => write!(f, "capped({left}, {right})"),
             },
         }
     }
@@ -293,6 +333,7 @@ impl Parser<'_> {
             "max" => Operator::Max,
             "min" => Operator::Min,
             "sum" => return self.parts(),
+            "capped" => Operator::Capped,
             _ => return Ok(Expression::Name(name)),
         };
         self.expect('(')?;
@@ -381,6 +422,7 @@ mod tests {
         assert_eq!(value("-a + -(-b)"), Ok(-4.0));
         assert_eq!(value("1e3 * 2.5e-1"), Ok(250.0));
         assert_eq!(value("max(a, b) - min(a, b + 1)"), Ok(3.0));
+        assert_eq!(value("capped(a, b) + capped(b, a)"), Ok(4.0));
         assert_eq!(value("64*L1D.REPLACEMENT"), Ok(320.0));
     }
 

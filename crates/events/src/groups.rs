@@ -17,7 +17,7 @@ use machine::DataFileError;
 
 use crate::{data_file::Origin, formula::Formula};
 
-pub use values::{Chosen, FormulaInputs, MetricValue, ProfileFigures};
+pub use values::{Chosen, FormulaInputs, MetricValue, ProfileFigures, WholeValue};
 
 /// Longest text of a group file.
 const LARGEST_FILE: usize = 1 << 20;
@@ -52,6 +52,9 @@ pub struct MetricGroup {
     pub source: Option<String>,
     /// Name of each input in formulas, and the events that can stand for it, best first.
     pub inputs: Vec<(String, Vec<String>)>,
+    /// What inputs are taken for, as the keys of purposes that events are judged for; an input without one is taken for
+    /// whatever its event is best at.
+    pub purposes: Vec<(String, String)>,
     /// Numbers of a paper that formulas use.
     pub constants: Vec<GroupConstant>,
     /// What comes out. Those of the same name are tried in order.

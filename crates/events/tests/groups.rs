@@ -82,7 +82,8 @@ fn values_and_reasons() {
     };
     let value = |name: &str, seconds| {
         let values = chosen.values(&counts, seconds);
-        values.into_iter().find(|(metric, _)| metric.name == name).unwrap().1
+        let (_, found) = values.into_iter().find(|(metric, _)| metric.name == name).unwrap();
+        found.map(|found| found.value)
     };
     assert_eq!(value("memory bandwidth", Some(2.0)), Ok(48_000.0));
     assert_eq!(value("reads per write", Some(2.0)), Ok(2.0));

@@ -1,4 +1,5 @@
-/* Writes down who allocated what, from inside the program: loaded in front of its own libraries.
+/* Writes down who allocated what, and where regions begin and end, from inside the program: loaded in front of its own
+ * libraries.
  *
  * What it promises: the program gets exactly what its own allocator gives, errno included, and never waits for us. After
  * the start nothing is opened, mapped or grown, and nothing is done at a fork. Large blocks and mappings are all written
@@ -259,3 +260,4 @@ SHOWN int chroot(const char *path) {
 }
 
 #include "executing.h"
+#include "marks.h"

@@ -31,7 +31,15 @@ enum {
     CALLERS = 4,
 };
 
-enum kind { ALLOCATED = 1, SAMPLED = 2, MAPPED = 3, UNMAPPED = 4 };
+enum kind {
+    ALLOCATED = 1,
+    SAMPLED = 2,
+    MAPPED = 3,
+    UNMAPPED = 4,
+    REGION_BEGAN = 5,
+    REGION_ENDED = 6,
+    REGION_SKIPS = 7,
+};
 
 /* Begins the file. All is words of 64 bits, so that the reader needs to know no more than their order. */
 struct head {
@@ -234,29 +242,41 @@ static void know_self(void) {
     random_state = (random_state ^ (known + thread_id)) | 1;
 }
 
-static void fill_note(struct region *to, uint64_t control, const void *address, void *caller, uintptr_t frame) {
+/* A place for a note, with its time and who writes it; none if there is no room. */
+static struct note *claim_note(struct region *to) {
     uint64_t at = atomic_load(&to->claimed);
     do {
         if (at - atomic_load(&to->taken) >= SLOTS) {
             atomic_fetch_add(&to->dropped, 1);
-            return;
+            return NULL;
         }
     } while (!atomic_compare_exchange_weak(&to->claimed, &at, at + 1));
     struct note *note = &to->notes[at % SLOTS];
-    uint64_t expected = atomic_load(&note->control);
-    if (expected != 0) {
+    if (atomic_load(&note->control) != 0) {
         /* The reader gave this place up: somebody stopped within, and may still go on. */
         atomic_fetch_add(&to->dropped, 1);
-        return;
+        return NULL;
     }
     note->time_ns = now_ns();
-    note->address = (uintptr_t)address;
     note->pid = atomic_load(&self->pid);
     note->tid = thread_id;
+    return note;
+}
+
+/* Last of all: the reader may have given the place up meanwhile. */
+static void finish_note(struct note *note, uint64_t control) {
+    uint64_t expected = 0;
+    atomic_compare_exchange_strong(&note->control, &expected, control);
+}
+
+static void fill_note(struct region *to, uint64_t control, const void *address, void *caller, uintptr_t frame) {
+    struct note *note = claim_note(to);
+    if (note == NULL) return;
+    note->address = (uintptr_t)address;
     note->callers[0] = (uintptr_t)caller;
     for (int index = 1; index < CALLERS; index++) note->callers[index] = 0;
     if (caller != NULL) find_callers(note->callers, (uintptr_t)caller, frame);
-    atomic_compare_exchange_strong(&note->control, &expected, control);
+    finish_note(note, control);
 }
 
 static __attribute__((noinline, cold)) void write_note(enum kind kind, unsigned distance_log2, const void *address,

@@ -22,6 +22,42 @@ pub enum NoteKind {
     Mapped,
     /// Memory was unmapped by the program itself.
     Unmapped,
+    /// A region of the program began on this thread.
+    RegionBegan(RegionMark),
+    /// It ended.
+    RegionEnded(RegionMark),
+    /// Its first visits, as many as the size says, are not to count.
+    RegionSkips(RegionMark),
+}
+
+/// Which region: by name, or, where it has none, by the address of its code, which is that of the note.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RegionMark {
+    name: [u8; RegionMark::BYTES],
+}
+
+impl RegionMark {
+    /// Of a name; longer ones are cut.
+    pub const BYTES: usize = 32;
+
+    fn of(words: [u64; 4]) -> Self {
+        let mut name = [0; Self::BYTES];
+        for (bytes, word) in name.chunks_exact_mut(8).zip(words) {
+            bytes.copy_from_slice(&word.to_ne_bytes());
+        }
+        Self { name }
+    }
+
+    /// Its name, what is no text replaced, with an ellipsis where it was cut; none if the program gave it none.
+    pub fn name(&self) -> Option<String> {
+        let length = self.name.iter().position(|byte| *byte == 0);
+        let text = String::from_utf8_lossy(&self.name[..length.unwrap_or(Self::BYTES)]);
+        match length {
+            Some(0) => None,
+            Some(_) => Some(text.into_owned()),
+            None => Some(format!("{}…", text.trim_end_matches('\u{fffd}'))),
+        }
+    }
 }
 
 /// One note.
@@ -63,6 +99,9 @@ impl Note {
             2 => NoteKind::Sampled { distance_bytes: 1_u64.checked_shl(u32::try_from(distance_log2).ok()?)? },
             3 => NoteKind::Mapped,
             4 => NoteKind::Unmapped,
+            5 => NoteKind::RegionBegan(RegionMark::of(callers)),
+            6 => NoteKind::RegionEnded(RegionMark::of(callers)),
+            7 => NoteKind::RegionSkips(RegionMark::of(callers)),
             _ => return None,
         };
         Some(Self {
@@ -101,16 +140,35 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_words_make_it_panic(words in any::<[u64; WORDS]>(), kind in 0_u64..6, distance in 0_u64..256) {
+        fn no_words_make_it_panic(words in any::<[u64; WORDS]>(), kind in 0_u64..9, distance in 0_u64..256) {
             Note::parse(words);
             let control = words[0] >> 16 | distance << SIZE_BITS | kind << (SIZE_BITS + DISTANCE_BITS);
             let note = Note::parse([control, words[1], words[2], words[3], words[4], words[5], words[6], words[7]]);
-            prop_assert_eq!(note.is_some(), (1..5).contains(&kind) && (kind != 2 || distance < 64));
+            prop_assert_eq!(note.is_some(), (1..8).contains(&kind) && (kind != 2 || distance < 64));
             if let Some(note) = note {
                 let stands = note.stands_for();
                 prop_assert!(stands.bytes >= note.size_bytes as f64 && stands.variance >= 0.0, "{stands:?}");
             }
         }
+    }
+
+    #[test]
+    fn names_of_regions_are_cut_and_said_to_be() {
+        let mark = |text: &[u8]| {
+            let mut bytes = [0; RegionMark::BYTES];
+            bytes[..text.len()].copy_from_slice(text);
+            let words = std::array::from_fn(|index| {
+                u64::from_ne_bytes(std::array::from_fn(|byte| bytes[index * 8 + byte]))
+            });
+            RegionMark::of(words).name()
+        };
+        assert_eq!(mark(b"solve").as_deref(), Some("solve"));
+        assert_eq!(mark(b""), None);
+        let long = [b'x'; RegionMark::BYTES];
+        assert_eq!(mark(&long), Some(format!("{}…", "x".repeat(RegionMark::BYTES))));
+        // Cut within a letter.
+        let within = ["x".repeat(31).as_bytes(), &[0xc3]].concat();
+        assert_eq!(mark(&within), Some(format!("{}…", "x".repeat(31))));
     }
 
     #[test]

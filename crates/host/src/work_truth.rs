@@ -1,6 +1,8 @@
 //! What a metered part of known work did, in the terms of a validation.
 
-use kernels::{draw::DrawError, scenario::PlannedStep, traffic, truth::TruthCounts};
+use kernels::{
+    description::StreamPattern, draw::DrawError, scenario::PlannedStep, traffic, truth::TruthCounts,
+};
 use machine::Bytes;
 use record::validate::{Lines, Truth};
 
@@ -35,8 +37,15 @@ pub fn of_step(
     truth.chain = chains.map(|(part, passes)| step.chained_steps(part) as f64 * passes).sum();
     let first = passes.first().copied().unwrap_or(0.0);
     truth.handed_over = step.pass()?.modified_transfers as f64 * first;
+    let description = step.kernel.description();
+    truth.single = description.element == SINGLE_BYTES;
+    let fixed = description.streams.iter().all(|stream| matches!(stream.pattern, StreamPattern::Fixed));
+    truth.contended = step.parts.len() > 1 && fixed && !description.streams.is_empty();
     Ok(truth)
 }
+
+/// An element of single precision.
+const SINGLE_BYTES: u64 = 4;
 
 /// Each thread's counts so many times; once if no number is given.
 fn counted(threads: &[TruthCounts], times: &[f64]) -> Truth {

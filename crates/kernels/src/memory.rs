@@ -186,6 +186,12 @@ impl Buffer {
         Ok(Self { _reservation: reservation, start, len: wanted, mapped, placement, advice })
     }
 
+    /// Copies of this process have it too, which they do not unless told so.
+    pub fn go_into_copies(&self) {
+        // SAFETY: changes only what a fork does with the range, which is ours. Where it is refused, copies have none of it.
+        let _ = unsafe { madvise(self.start.as_ptr().cast(), self.mapped, Advice::LinuxDoFork) };
+    }
+
     /// Writes a zero into every 4 KiB page, so that each page lies where the calling thread (or the bound node)
     /// puts it. Call it on the owning thread, before filling the buffer.
     pub fn touch(&mut self) {

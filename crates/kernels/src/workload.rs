@@ -196,6 +196,11 @@ impl Workload {
         self.step().size()
     }
 
+    /// Copies of this process have the data too: whoever relieves its loops needs it there.
+    pub fn go_into_copies(&self) {
+        self.buffers.iter().for_each(Buffer::go_into_copies);
+    }
+
     /// Pages behind all buffers; `None` if the kernel does not say.
     pub fn backing(&self) -> Option<Backing> {
         let nothing = Backing { huge: Bytes(0), total: Bytes(0) };

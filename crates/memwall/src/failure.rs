@@ -24,6 +24,14 @@ impl Failure {
         Self::Measurement(error.chain())
     }
 
+    /// The one clear line.
+    pub fn line(self) -> String {
+        match self {
+            Self::BrokenPipe => "the reader of our output went away".to_owned(),
+            Self::Usage(text) | Self::Measurement(text) => text,
+        }
+    }
+
     /// Prints the one clear line and gives the exit code.
     pub fn report(self) -> ExitCode {
         let (text, code) = match self {

@@ -119,13 +119,18 @@ fn work(
 
 /// Lists what is hot now.
 fn list(series: &mut ReliefSeries<LoopKey>, moment: &SampledMoment, profile: Option<&Profile>) {
-    for hot in hot_blocks(&moment.run, profile) {
+    let hot_now = hot_blocks(&moment.run, profile);
+    let is_hot = |key: &LoopKey| hot_now.iter().any(|hot| (hot.module, hot.start) == (key.module, key.start));
+    for hot in &hot_now {
         let Some(thread) = moment.run.thread(hot.thread) else { continue };
         let Some(process) = moment.run.processes.get(thread.process.index()) else { continue };
         let (Ok(pid), Ok(tid)) = (i32::try_from(process.pid), i32::try_from(thread.tid)) else { continue };
         let Some(&bias) = moment.biases.get(&(pid, hot.module)) else { continue };
         let key = LoopKey { module: hot.module, start: hot.start, bias };
         let (mark, end) = (hot.start.wrapping_add(bias), hot.end.wrapping_add(bias));
+        if !series.has(&key) && !series.holds(pid, mark) && series.len() >= MOST_LOOPS {
+            series.forget_one(is_hot);
+        }
         if !series.has(&key) && (series.holds(pid, mark) || series.len() >= MOST_LOOPS) {
             continue;
         }

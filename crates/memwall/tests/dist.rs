@@ -44,7 +44,12 @@ fn packages_install_in_clean_folders_and_run() {
     );
     assert_eq!(package_field("Depends"), "", "a static program depends on nothing");
     assert!(name.starts_with(&format!("memwall-{version}-")), "{name}");
-    for file in ["bin/memwall", "share/man/man1/memwall.1.gz", "share/zsh/site-functions/_memwall"] {
+    for file in [
+        "bin/memwall",
+        "share/man/man1/memwall.1.gz",
+        "share/zsh/site-functions/_memwall",
+        "include/memwall/memwall.h",
+    ] {
         assert!(listed.contains(&format!("{name}/{file}\n")), "{file}: {listed}");
     }
     assert!(listed.lines().all(|file| file.starts_with(&format!("{name}/"))), "one folder: {listed}");

@@ -12,7 +12,7 @@ use schema_files::{file_of, folder, hold_outline, is_writing, whole};
 use serde_json::Value;
 
 /// Commands and the schema of what they print, in this order.
-const COMMANDS: [(&str, &str); 15] = [
+const COMMANDS: [(&str, &str); 18] = [
     ("memwall.count/1", "--on sim:tiny count -g L2 --kernel load --size 64K --json"),
     ("memwall.count/1", "--on sim:tiny count -e INST_RETIRED.ANY --kernel load --size 64K --json"),
     ("memwall.count/1", "--on sim:core2-e5430 count -g ACCOUNTING --kernel load --size 64K --json"),
@@ -28,6 +28,9 @@ const COMMANDS: [(&str, &str); 15] = [
     ("memwall.profile/1", "--on sim:tiny calibrate --quick --json"),
     ("memwall.profile/1", "--on sim:tiny profile --json"),
     ("memwall.validate/1", "--on sim:tiny validate --quick --json"),
+    ("memwall.reproduce/1", "reproduce molka2017 section4.3 --json"),
+    ("memwall.reproduce/1", "reproduce molka2017 figure7 --json"),
+    ("memwall.mutants/1", "reproduce molka2017 section4.2 --mutants=1 --turn 5 --json"),
 ];
 
 /// Printed on this machine only: the file says less of them.
@@ -67,6 +70,20 @@ fn documents(home: &Path) -> BTreeMap<String, Vec<Value>> {
     recording.execute("DELETE FROM sample", []).expect("deleted");
     drop(recording);
     add("memwall.run/1", document(home, &["report", "--json", without_samples.to_str().expect("a name")]));
+    // As where the program marked regions: one with samples, one without.
+    let with_regions = home.join("with-regions.sqlite");
+    fs::copy(files[0], &with_regions).expect("copied");
+    let recording = rusqlite::Connection::open(&with_regions).expect("a recording");
+    let marked = "CREATE TABLE region(id INTEGER PRIMARY KEY, name TEXT NOT NULL, is_parallel INTEGER NOT NULL);
+        CREATE TABLE region_sample(sample INTEGER PRIMARY KEY, region INTEGER NOT NULL);
+        CREATE TABLE region_burst(burst INTEGER PRIMARY KEY, region INTEGER NOT NULL);
+        CREATE TABLE region_visits(region INTEGER, thread INTEGER, visits INTEGER, unended INTEGER, wall_ns INTEGER);
+        INSERT INTO region VALUES(0, 'solve', 0), (1, 'main._omp_fn.0', 1);
+        INSERT INTO region_sample SELECT id, 0 FROM sample;
+        INSERT INTO region_visits VALUES(0, 0, 5, 0, 1000), (0, 1, 5, 0, 500), (1, 0, 1, 1, 70)";
+    recording.execute_batch(marked).expect("marked");
+    drop(recording);
+    add("memwall.run/1", document(home, &["report", "--json", with_regions.to_str().expect("a name")]));
     let sides = [&["compare", "--json", "--before"], &files[..2], &["--after"], &files[2..4]].concat();
     add("memwall.compare/1", document(home, &sides));
     add("memwall.compare/1", document(home, &["compare", "--json", files[0], files[1]]));

@@ -128,7 +128,7 @@ mod tests {
                     (folder.join(format!("p{thread}")), folder.join(format!("s{thread}")));
                 scope.spawn(move || {
                     for _ in 0..20 {
-                        copy_program(&this, &program);
+                        copy_program(this, &program);
                         write_script("#!/bin/sh\nexit 0\n", &script);
                         for started in [&program, &script] {
                             let output = Command::new(started).arg("--list").output();

@@ -187,6 +187,46 @@ mod tests {
         ));
     }
 
+    /// What a group makes of one run in which each input has a count.
+    fn shares(formula: &str, counts: &[(&str, u64)]) -> CountedMetric {
+        let inputs: Vec<String> = counts.iter().map(|(name, _)| format!("{name} = [\"{name}\"]")).collect();
+        let text = format!(
+            "[[group]]\nname = \"G\"\nabout = \"x\"\ninputs = {{ {} }}\n[group.purposes]\na = \"stall\"\n\
+             [[group.metric]]\nname = \"m\"\nformula = \"{formula}\"\nunit = \"% of cycles\"\nabout = \"y\"\n",
+            inputs.join(", ")
+        );
+        let groups = events::MetricGroup::parse(&text, "g.toml").unwrap();
+        let chosen = groups[0].choose(&|_| true);
+        let indexed: Vec<(&str, usize)> =
+            counts.iter().enumerate().map(|(at, (name, _))| (*name, at)).collect();
+        let found = counts.iter().enumerate().map(|(at, (_, raw))| counted(at, 0, *raw, 1, 1)).collect();
+        let run =
+            CountedRun { elapsed_ns: 1, ending: None, usage: None, counts: found, intervals: Vec::new() };
+        group_metrics(&chosen, &indexed, &[run], None).metrics.remove(0)
+    }
+
+    #[test]
+    fn what_is_more_than_its_whole_is_not_printed_as_a_share_of_it() {
+        let share = |part: u64| shares("100 * a / cycles", &[("a", part), ("cycles", 1000)]);
+        assert_eq!(share(820).values, [82.0]);
+        assert_eq!(share(1003).values, [100.0], "the edges of counting");
+        let above = share(1480);
+        assert!(
+            above.values.is_empty() && above.missing[0].starts_with("148 % is no share of cycles"),
+            "{above:?}"
+        );
+        assert_eq!(above.purposes, [Some("stall".to_owned()), None]);
+        let below = shares("100 * (cycles - a) / cycles", &[("a", 1480), ("cycles", 1000)]);
+        assert!(below.values.is_empty() && below.missing[0].contains("no share"), "{below:?}");
+    }
+
+    #[test]
+    fn what_is_cut_off_where_events_contradict_each_other_is_kept() {
+        let share = |part: u64| shares("100 * capped(a, cycles) / cycles", &[("a", part), ("cycles", 1000)]);
+        assert_eq!((share(1480).values, share(1480).cut_off), (vec![100.0], vec![48.0]));
+        assert!(share(480).cut_off.is_empty());
+    }
+
     #[test]
     fn increments_keep_what_is_missing() {
         let before = vec![counted(0, 0, 5, 10, 10), counted(1, 0, 1, 1, 1)];

@@ -16,6 +16,7 @@ mod loads;
 mod probes;
 mod rank;
 mod read;
+mod regions;
 mod relief;
 mod rows;
 mod schema;

@@ -144,7 +144,7 @@ impl ReliefBarrier {
             Self::ClockRead => "a turn reads a clock",
             Self::StringInstruction => "its work is a string instruction",
             Self::SharedWrite => "a turn writes to memory shared with other processes",
-            Self::Contention => "a turn takes locks beside other threads, which a copy has not",
+            Self::Contention => "a turn takes locks while other threads run, which a copy has not",
             Self::GeneratedCode => "its code was generated at run time",
             Self::UnknownInstruction => "it has an instruction that cannot be repeated elsewhere",
             Self::FewTurns => "too few turns fit the first cache",

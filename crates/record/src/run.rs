@@ -12,6 +12,7 @@ use crate::{
     inlined::{InlinedCode, is_library_source},
     loads::LoadSamples,
     probe::Probes,
+    regions::Regions,
     relief::ReliefRecord,
 };
 
@@ -47,6 +48,9 @@ pub struct Run {
     /// What hot loops take with their data in the first cache, if that was asked for.
     #[serde(default)]
     pub relief: ReliefRecord,
+    /// Regions that the program marked.
+    #[serde(default)]
+    pub regions: Regions,
     /// How fast cache and memory answered before and after.
     #[serde(default)]
     pub probes: Probes,

@@ -24,6 +24,9 @@ pub struct Experiment {
     /// Its data lies in memory of another package.
     #[serde(default)]
     pub remote: bool,
+    /// Two threads of each core run it, and share its caches.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub siblings: bool,
     /// Prefetchers are on.
     pub prefetch: bool,
     /// Which repetition; another seed, or just again.
@@ -45,6 +48,9 @@ impl Experiment {
         }
         if self.cores > 1 {
             text += &format!(", {} cores", self.cores);
+        }
+        if self.siblings {
+            text += ", two threads each";
         }
         if self.remote {
             text += ", remote";
@@ -89,6 +95,12 @@ pub struct Truth {
     pub branches: f64,
     /// Floating-point operations.
     pub flops: f64,
+    /// They are of single precision.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub single: bool,
+    /// Threads write to the same lines: how often they take them from each other nobody knows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub contended: bool,
     /// Core cycles of all threads: time by the known clock; absent where no clock is known.
     pub cycles: Option<f64>,
     /// Below the first, second and third cache.

@@ -253,12 +253,8 @@ fn unknown_code(module: u32, places: &[(u64, usize)], sources: Sources<'_>) -> V
             last.places.push(index);
             continue;
         }
-        let stretch = stretch_around(module, address, sources);
         let before = all.last().map_or(0, |last| last.function.end);
-        let (start, code) = match stretch {
-            Some((start, bytes)) => align(start, bytes, address, before),
-            None => continue,
-        };
+        let Some((start, code)) = unknown_stretch(module, address, sources, before) else { continue };
         let end = start + code.len() as u64;
         let name = format!("unknown code at {start:#x}");
         let function =
@@ -266,6 +262,17 @@ fn unknown_code(module: u32, places: &[(u64, usize)], sources: Sources<'_>) -> V
         all.push(FoundCode { function, places: vec![index] });
     }
     all
+}
+
+/// Code around an address of which nothing is known, behind `before`.
+pub(super) fn unknown_stretch(
+    module: u32,
+    address: u64,
+    sources: Sources<'_>,
+    before: u64,
+) -> Option<(u64, Vec<u8>)> {
+    let (start, bytes) = stretch_around(module, address, sources)?;
+    Some(align(start, bytes, address, before))
 }
 
 fn stretch_around(module: u32, address: u64, sources: Sources<'_>) -> Option<(u64, Vec<u8>)> {

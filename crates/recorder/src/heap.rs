@@ -7,6 +7,7 @@ mod assigned;
 mod authors;
 mod entering;
 mod folder;
+mod marks;
 mod reading;
 mod remarks;
 mod sites;
@@ -23,7 +24,10 @@ use ::heap::{Note, NoteFile, NoteRing, VARIABLE};
 use record::{file::Writer, ids::ProcessId};
 
 use self::sites::{Frames, SiteKey};
-use super::{modules::Modules, passing::PassingFolder, population::Population, recorder::RecordWindow};
+use super::{
+    modules::Modules, passing::PassingFolder, population::Population, recorder::RecordWindow,
+    regions::RegionTally,
+};
 pub(super) use authors::Leaving;
 pub(super) use entering::{Barrier, barrier};
 pub(super) use folder::nobody_else_can_move;
@@ -93,6 +97,7 @@ pub(super) struct HeapContext<'a> {
     pub window: &'a RecordWindow,
     pub modules: &'a mut Modules,
     pub writer: &'a mut Writer,
+    pub regions: &'a mut RegionTally,
 }
 
 impl Heap {

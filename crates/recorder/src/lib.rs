@@ -34,6 +34,7 @@ mod population;
 pub mod procfs;
 pub mod program;
 mod recorder;
+mod regions;
 mod replay;
 mod schedule;
 mod session;

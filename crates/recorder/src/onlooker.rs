@@ -117,6 +117,7 @@ impl Recorder {
             places,
             samples,
             bursts: Samples::default(),
+            regions: Default::default(),
             loads: LoadSamples::NotAsked,
             relief: ReliefRecord::NotAsked,
             stacks: Vec::new(),

@@ -23,6 +23,7 @@ use super::{
     onlooker::{CopiesOfProgram, RecentSamples},
     operand::{Operands, PlaceOperands},
     population::Population,
+    regions::RegionTally,
     schedule::ScheduleWatch,
     session::now_ns,
     slices::{Doing, ThreadSlices},
@@ -71,6 +72,8 @@ pub(super) struct Recorder {
     pub generated: Vec<GeneratedCode>,
     /// What the program writes down about its allocations, if it does.
     pub heap: Option<Heap>,
+    /// Regions that it marks.
+    pub regions: RegionTally,
     pub counts: RecordCounts,
     /// Samples that an onlooker has not seen yet, if there is one.
     pub recent: Option<RecentSamples>,
@@ -145,6 +148,7 @@ impl Recorder {
             chains: Chains::default(),
             generated: Vec::new(),
             heap: None,
+            regions: RegionTally::default(),
             counts: RecordCounts::default(),
             recent: None,
             most_recent: usize::MAX,
@@ -244,7 +248,7 @@ impl Recorder {
     }
 
     /// Takes what the rings hold by now.
-    pub fn drain(&mut self, clock: &mut Sampler<'_>, loads: &mut [Sampler<'_>]) {
+    pub fn drain(&mut self, clock: &mut Sampler<'_>, loads: &mut [Sampler<'_>], bursts: &mut Bursts<'_>) {
         let now = now_ns();
         self.beside_copies(|recorder, copies| {
             clock.drain(|record| recorder.take_unless_copied(record, copies))
@@ -253,17 +257,14 @@ impl Recorder {
         for loads in loads {
             loads.drain(|record| self.take_load(record));
         }
-        self.advance(now);
-    }
-
-    /// Takes what bursts left, after the records of who runs what.
-    pub fn drain_bursts(&mut self, bursts: &mut Bursts<'_>) {
+        // After the records of who runs what, and before what was marked meanwhile.
         self.beside_copies(|recorder, copies| {
             bursts.drain(|record| recorder.take_burst(&record, copies));
         });
+        self.advance(now);
     }
 
-    /// The same after the last burst.
+    /// Takes all that the last bursts left.
     pub fn drain_all_bursts(&mut self, bursts: &mut Bursts<'_>) {
         self.beside_copies(|recorder, copies| {
             bursts.drain_all(|record| recorder.take_burst(&record, copies));
@@ -351,6 +352,7 @@ impl Recorder {
     pub fn advance(&mut self, at_ns: u64) {
         self.with_heap(|heap, around| heap.read_all(at_ns, around));
         let writer = &mut self.writer;
+        self.regions.settle(self.window.time(at_ns), writer);
         self.slices.advance(self.window.time(at_ns), |slice| writer.slice(slice));
     }
 
@@ -369,6 +371,7 @@ impl Recorder {
     pub fn end(&mut self, at_ns: u64) {
         self.with_heap(Heap::left_at_the_end);
         let at_ns = self.window.time(at_ns);
+        self.regions.finish(at_ns, &mut self.writer);
         for thread in self.population.threads.values() {
             let writer = &mut self.writer;
             self.slices.end(thread.index, at_ns, |slice| writer.slice(slice));

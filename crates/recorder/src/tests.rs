@@ -103,6 +103,21 @@ fn recorded(records: &[RingRecord<'static>], delay_ns: u64) -> Run {
     read(&path).unwrap()
 }
 
+/// A recorder of one process with one thread and one place, at the beginning.
+pub(crate) fn recorder(path: &std::path::Path) -> Recorder {
+    let window = RecordWindow { origin_ns: 0, delay_after_exec_ns: None, end_ns: NEVER };
+    let mut recorder = Recorder::new(Writer::create(path, &about()).unwrap(), ROOT, window, 100, 1);
+    recorder.take(mmap(1, ROOT, 0x10000, "/nowhere/app"));
+    recorder.take(sample(2, ROOT, ROOT, 0x10000));
+    recorder
+}
+
+/// Ends its recording.
+pub(crate) fn finish(mut recorder: Recorder) {
+    let code = Code { function_of_place: vec![None; recorder.places.len()], ..Code::default() };
+    recorder.writer.finish(&about(), &code).unwrap();
+}
+
 /// For each sample: its module's path and its address there.
 fn located(run: &Run) -> Vec<(&str, u64)> {
     let places = run.samples.place.iter().map(|place| run.place(*place).unwrap());

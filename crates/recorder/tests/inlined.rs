@@ -75,6 +75,7 @@ fn cut_off(path: &str, build_id: String, address: u64) -> Run {
             stack: Vec::new(),
         },
         bursts: Samples::default(),
+        regions: Default::default(),
         loads: Default::default(),
         relief: Default::default(),
         probes: Default::default(),

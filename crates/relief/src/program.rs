@@ -53,8 +53,9 @@ impl MapRange {
 
     /// Code of a file, or of the kernel's own page.
     pub fn is_lasting_code(&self) -> bool {
-        self.is_executable
-            && (self.path.starts_with('/') && !self.path.starts_with("/memfd:") || self.path == "[vdso]")
+        let is_of_file = self.path.starts_with('/') && !self.path.starts_with("/memfd:");
+        let is_sealed = self.path.is_empty() && !self.is_writable;
+        self.is_executable && (is_of_file || is_sealed || self.path == "[vdso]")
     }
 
     fn parse(line: &str) -> Option<Self> {
@@ -154,9 +155,29 @@ impl ProgramThread {
         text.rsplit_once(") ")?.1.split(' ').nth(7)?.parse().ok()
     }
 
-    /// Threads of its process.
-    pub fn threads(&self) -> usize {
-        fs::read_dir(format!("/proc/{}/task", self.pid)).map_or(1, Iterator::count)
+    /// No other thread of its process runs now. Takes a few milliseconds where there are any.
+    pub fn is_alone(&self) -> bool {
+        const A_MOMENT: Duration = Duration::from_millis(5);
+        let Some(before) = self.sleepers() else { return false };
+        if before.is_empty() {
+            return true;
+        }
+        std::thread::sleep(A_MOMENT);
+        self.sleepers().is_some_and(|after| after == before)
+    }
+
+    /// The other threads with the time each was on a processor so far; none if one is there now.
+    fn sleepers(&self) -> Option<Vec<(i32, u64)>> {
+        let tasks = fs::read_dir(format!("/proc/{}/task", self.pid)).ok()?;
+        let tids = tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse().ok());
+        let slept = |tid: i32| {
+            let thread = Self { pid: self.pid, tid };
+            let ran_ns = thread.read("schedstat").split(' ').next()?.parse().ok()?;
+            (!thread.is_running()).then_some((tid, ran_ns))
+        };
+        let mut found = tids.filter(|tid| *tid != self.tid).map(slept).collect::<Option<Vec<_>>>()?;
+        found.sort_unstable();
+        Some(found)
     }
 
     /// On a processor or ready for one: not within a system call that a stop would disturb.
@@ -328,7 +349,34 @@ mod tests {
         assert!(code.is_lasting_code());
         let jit = MapRange::parse("400000-401000 rwxp 00000000 00:00 0 ").unwrap();
         assert!(!jit.is_lasting_code() && jit.path.is_empty());
+        let sealed = MapRange::parse("400000-401000 r-xp 00000000 00:00 0 ").unwrap();
+        let elsewhere = MapRange::parse("400000-401000 r-xs 00000000 00:01 7 /memfd:jit (deleted)").unwrap();
+        assert!(sealed.is_lasting_code() && !elsewhere.is_lasting_code());
         assert_eq!(MapRange::parse("nonsense"), None);
+    }
+
+    #[test]
+    fn threads_that_sleep_contend_for_nothing_and_one_that_runs_may() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let child = std::process::Command::new("sleep").arg("5").spawn();
+        let mut child = child.unwrap();
+        let pid = child.id().cast_signed();
+        assert!(ProgramThread { pid, tid: pid }.is_alone(), "it has one thread");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let own = ProgramThread { pid: std::process::id().cast_signed(), tid: 0 };
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+            std::thread::sleep(Duration::from_millis(20));
+            let is_alone = own.is_alone();
+            stop.store(true, Ordering::Relaxed);
+            assert!(!is_alone, "a thread of ours runs, and this one does");
+        });
     }
 
     #[test]

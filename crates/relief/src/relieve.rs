@@ -168,7 +168,7 @@ impl Attempt<'_> {
         copy.seal()?;
         approach(copy, self.target.mark, APPROACH)?;
         let limits = StretchLimits { steps: self.options.steps, turns: 2000, cache: self.options.cache };
-        let stretch = record(copy, self.target.mark, &limits, self.thread().threads() <= 1)?;
+        let stretch = record(copy, self.target.mark, &limits, &|| self.thread().is_alone())?;
         note(&stretch, measured);
         if let Some(cut) = stretch.cut.clone().filter(|_| stretch.turn_count() < 2) {
             return Err(cut);

@@ -107,6 +107,17 @@ impl<K: PartialEq + Clone> ReliefSeries<K> {
         self.loops.is_empty()
     }
 
+    /// Makes room for a loop that is hot now: the first that is so no more, and was never met where it was looked for, goes.
+    pub fn forget_one(&mut self, is_hot: impl Fn(&K) -> bool) {
+        let was_met = |one: &Measured| {
+            one.stretch.refusal.as_ref().is_none_or(|why| why.barrier != ReliefBarrier::NotThere)
+        };
+        let cold = |listed: &ListedLoop<K>| !is_hot(&listed.key) && !listed.measured.iter().any(was_met);
+        if let Some(index) = self.loops.iter().position(cold) {
+            self.loops.remove(index);
+        }
+    }
+
     fn next(&self, now: Instant) -> Option<usize> {
         let due = (0..self.loops.len()).filter(|index| self.loops[*index].is_due(now));
         due.min_by_key(|index| self.loops[*index].measured.len())
@@ -185,6 +196,25 @@ mod tests {
         assert!(!listed(vec![refused(ReliefBarrier::Seccomp)]).is_done());
         assert!(listed(vec![refused(ReliefBarrier::Seccomp), refused(ReliefBarrier::Seccomp)]).is_done());
         assert!(!listed(vec![refused(ReliefBarrier::NotThere), refused(ReliefBarrier::NotThere)]).is_done());
+    }
+
+    #[test]
+    fn a_loop_that_was_hot_once_and_never_met_makes_room() {
+        let mut series = ReliefSeries::new(ReliefOptions::default(), Instant::now());
+        let mut add = |key: u32, measured: Vec<Measured>| {
+            series.loops.push(ListedLoop { key, ..listed(measured) });
+        };
+        add(0, vec![told(1.0)]);
+        add(1, vec![refused(ReliefBarrier::NotThere)]);
+        add(2, Vec::new());
+        add(3, vec![refused(ReliefBarrier::CopyOnWrite)]);
+        let keys = |series: &ReliefSeries<u32>| series.loops.iter().map(|one| one.key).collect::<Vec<_>>();
+        series.forget_one(|key| *key == 1);
+        assert_eq!(keys(&series), [0, 1, 3]);
+        series.forget_one(|_| false);
+        assert_eq!(keys(&series), [0, 3], "what was tried on is said");
+        series.forget_one(|_| false);
+        assert_eq!(keys(&series), [0, 3]);
     }
 
     #[test]

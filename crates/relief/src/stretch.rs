@@ -166,7 +166,7 @@ pub(crate) fn record(
     copy: &ProgramCopy,
     mark: u64,
     limits: &StretchLimits,
-    is_alone: bool,
+    is_alone: &dyn Fn() -> bool,
 ) -> Result<Stretch, ReliefRefusal> {
     let start = copy.tracee().registers().map_err(refusal)?;
     let vectors = copy.tracee().vectors().map_err(refusal)?;
@@ -206,8 +206,8 @@ struct StretchRecorder<'a> {
     copy: &'a ProgramCopy,
     mark: u64,
     limits: &'a StretchLimits,
-    /// No other thread of the program lives.
-    is_alone: bool,
+    /// Whether no other thread of the program runs; asked at the first atomic operation.
+    is_alone: &'a dyn Fn() -> bool,
     code: CodeReader<'a>,
     factory: InstructionInfoFactory,
     footprint: Footprint,
@@ -309,8 +309,8 @@ impl StretchRecorder<'_> {
         let touched =
             touches(&mut self.factory, &instruction, registers, || tracee.vectors().unwrap_or_default());
         if is_atomic(&instruction, &touched) {
-            self.stretch.has_atomics = true;
-            if !self.is_alone {
+            let is_first = !std::mem::replace(&mut self.stretch.has_atomics, true);
+            if is_first && !(self.is_alone)() {
                 return Err(ReliefBarrier::Contention.into());
             }
         }

@@ -13,6 +13,8 @@ pub mod model;
 pub mod predict;
 pub mod profile;
 pub mod ranks;
+pub mod regions;
+pub mod reproduce;
 pub mod run;
 pub mod scenario;
 pub mod squeeze;

@@ -22,12 +22,14 @@ struct Verdicts {
 }
 
 /// An event under the name that says what it is used for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Claimed<'a> {
     /// Its name, as a group of metrics has it.
     pub name: &'a str,
     /// What is programmed for it.
     pub signal: &'a Signal,
+    /// What it is taken for; if none, whatever it is best at.
+    pub purpose: Option<Purpose>,
 }
 
 impl TrustCatalogue {
@@ -69,14 +71,18 @@ impl TrustCatalogue {
     /// A metric of these events, as a volume if its unit is of bytes.
     ///
     /// Some sums and quotients were judged as a whole. Otherwise a metric is as good as the weakest of its events. In a
-    /// volume an event is used for what its name claims, and what it is good for otherwise does not help. Elsewhere it is a
-    /// hint: one that is only wrong because it does not see prefetches still counts what the program asked for.
+    /// volume an event is used for what its name claims, and what it is good for otherwise does not help. Where it is taken for
+    /// one purpose, only that counts: an event that is no measure of waiting for memory may well be one of waiting. Elsewhere it
+    /// is a hint: one that is only wrong because it does not see prefetches still counts what the program asked for.
     pub fn metric(&self, events: &[Claimed<'_>], unit: &str) -> Option<Standing> {
         let judged = self.judged.as_ref()?;
         let is_volume = unit == "B" || unit.starts_with("B/");
-        let part = |event: &Claimed<'_>| match is_volume {
-            true => judged.as_volume(event).map(standing),
-            false => best(judged.of(event.signal)).map(as_hint),
+        let part = |event: &Claimed<'_>| match &event.purpose {
+            _ if is_volume => judged.as_volume(event).map(standing),
+            Some(purpose) => {
+                best(judged.of(event.signal).filter(|one| one.tried_for == *purpose)).map(as_hint)
+            }
+            None => best(judged.of(event.signal)).map(as_hint),
         };
         let parts: Option<Vec<Standing>> = events.iter().map(part).collect();
         let weakest = parts.and_then(|parts| {
@@ -89,9 +95,20 @@ impl TrustCatalogue {
         }
     }
 
+    /// A share of the cycles as a group has it, if that was tried as a whole.
+    pub fn share(&self, group: &str, metric: &str) -> Option<Standing> {
+        let found = self.indicator(&Indicator::share(group, metric))?;
+        (!matches!(found.trust, Trust::Untested { .. })).then_some(found)
+    }
+
     /// How right shares of waiting were on kernels drawn at random; none if none were tried.
     pub fn unseen(&self) -> Option<&OutOfSample> {
         self.judged.as_ref()?.validation.unseen.as_ref()
+    }
+
+    /// The same where hot loops were relieved as well.
+    pub fn unseen_with_relief(&self) -> Option<&OutOfSample> {
+        self.judged.as_ref()?.validation.unseen_with_relief.as_ref()
     }
 
     /// The threshold of an indicator, if one was found.

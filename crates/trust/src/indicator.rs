@@ -52,6 +52,11 @@ impl Indicator {
         Self::Event(name.to_owned())
     }
 
+    /// A share of the cycles as a group of events has it: `STALLS: productive`.
+    pub fn share(group: &str, metric: &str) -> Self {
+        Self::Event(format!("{group}: {metric}"))
+    }
+
     /// Whether it is a share of time, whose error is in points of it.
     pub fn is_share(&self) -> bool {
         match self {
@@ -60,8 +65,9 @@ impl Indicator {
             | Self::WaitingOnStores
             | Self::WaitingOnDivides
             | Self::WaitingOnChains => true,
-            Self::Event(_)
-            | Self::L1MissLatency
+            // As `Self::share` writes it; no event has a blank behind a colon.
+            Self::Event(name) => name.contains(": "),
+            Self::L1MissLatency
             | Self::LoadMissRealLatency
             | Self::SampledLatency
             | Self::WatchedWrites
@@ -102,6 +108,8 @@ mod tests {
             assert_eq!(&serde_json::from_str::<Indicator>(&text).unwrap(), own);
         }
         let event: Indicator = serde_json::from_str("\"L1D.REPLACEMENT\"").unwrap();
+        assert!(Indicator::share("STALLS", "productive").is_share() && !event.is_share());
+        assert!(!Indicator::event("OFFCORE_RESPONSE:ANY_DATA:ANY_RFO:L3_HIT:SNP_ANY").is_share());
         assert_eq!(
             (&event, event.to_string().as_str()),
             (&Indicator::event("L1D.REPLACEMENT"), "L1D.REPLACEMENT")

@@ -18,6 +18,6 @@ pub use quantity::{MachinePart, Purpose, Quantity};
 pub use standing::{Basis, Standing, Threshold};
 pub use unseen::{AccessClass, ErrorSummary, OutOfSample, PartErrors, PartStanding, TrustPart, UnseenCase};
 pub use verdict::{
-    Best, Errors, Evidence, Flaw, Judged, KernelPlace, Ranked, SCHEMA, Sweep, Trust, Validation,
-    ValidationStep,
+    Best, Errors, Evidence, Flaw, Judged, KernelPlace, LevelOverlap, Ranked, SCHEMA, SeenStores, Sweep,
+    Trust, Validation, ValidationStep,
 };

@@ -54,10 +54,16 @@ quantities! {
     Branches, "branches", "branches", Core;
     Cycles, "cycles", "core cycles", Core;
     Flops, "flops", "floating-point operations", Core;
-    ArithmeticScalar, "arithmetic_scalar", "scalar arithmetic, fused ones twice", Core;
-    Arithmetic128, "arithmetic_128", "128-bit arithmetic, fused ones twice", Core;
-    Arithmetic256, "arithmetic_256", "256-bit arithmetic, fused ones twice", Core;
-    Arithmetic512, "arithmetic_512", "512-bit arithmetic, fused ones twice", Core;
+    ArithmeticScalar, "arithmetic_scalar", "scalar double-precision arithmetic, fused ones twice", Core;
+    Arithmetic128, "arithmetic_128", "128-bit double-precision arithmetic, fused ones twice", Core;
+    Arithmetic256, "arithmetic_256", "256-bit double-precision arithmetic, fused ones twice", Core;
+    Arithmetic512, "arithmetic_512", "512-bit double-precision arithmetic, fused ones twice", Core;
+    ArithmeticScalarSingle, "arithmetic_scalar_single", "scalar single-precision arithmetic, fused ones twice", Core;
+    Arithmetic128Single, "arithmetic_128_single", "128-bit single-precision arithmetic, fused ones twice", Core;
+    Arithmetic256Single, "arithmetic_256_single", "256-bit single-precision arithmetic, fused ones twice", Core;
+    Arithmetic512Single, "arithmetic_512_single", "512-bit single-precision arithmetic, fused ones twice", Core;
+    ArithmeticScalarAny, "arithmetic_scalar_any", "scalar arithmetic of either precision, fused ones twice", Core;
+    Arithmetic128Any, "arithmetic_128_any", "128-bit arithmetic of either precision, fused ones twice", Core;
     ArithmeticVector, "arithmetic_vector", "vector arithmetic, fused ones twice", Core;
     Fused256, "fused_256", "256-bit multiply-adds", Core;
     Loads256, "loads_256", "256-bit loads", Core;
@@ -102,6 +108,10 @@ pub enum Purpose {
     Volume(Quantity),
     /// Cycles of waiting: what for is found.
     Stall,
+    /// Cycles in which nothing executes, whatever is waited for.
+    NoExecution,
+    /// A share of the cycles, as a group of events has it.
+    CycleShare,
     /// Saturation of memory, by a latency.
     Latency,
     /// Something that the operating system does.
@@ -120,6 +130,8 @@ impl Purpose {
         match self {
             Self::Volume(quantity) => quantity.key(),
             Self::Stall => "stall",
+            Self::NoExecution => "no_execution",
+            Self::CycleShare => "cycle_share",
             Self::Latency => "latency",
             Self::Software => "software",
             Self::Timer => "timer",
@@ -131,7 +143,15 @@ impl Purpose {
 
 impl From<String> for Purpose {
     fn from(key: String) -> Self {
-        let others = [Self::Stall, Self::Latency, Self::Software, Self::Timer, Self::Unclaimed];
+        let others = [
+            Self::Stall,
+            Self::NoExecution,
+            Self::CycleShare,
+            Self::Latency,
+            Self::Software,
+            Self::Timer,
+            Self::Unclaimed,
+        ];
         let volumes = Quantity::ALL.iter().map(|quantity| Self::Volume(*quantity));
         volumes.chain(others).find(|known| known.key() == key).unwrap_or(Self::Foreign(key))
     }
@@ -155,7 +175,7 @@ mod tests {
             assert_eq!(serde_json::from_str::<Purpose>(&text).unwrap(), Purpose::Volume(*quantity));
             assert_eq!(serde_json::from_str::<Quantity>(&text).unwrap(), *quantity);
         }
-        for key in ["stall", "latency", "software", "timer", "unknown"] {
+        for key in ["stall", "no_execution", "cycle_share", "latency", "software", "timer", "unknown"] {
             assert!(
                 !matches!(Purpose::from(key.to_owned()), Purpose::Foreign(_) | Purpose::Volume(_)),
                 "{key}"

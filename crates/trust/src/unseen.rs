@@ -91,6 +91,9 @@ pub struct UnseenCase {
     pub sure: bool,
     /// Samples behind it.
     pub samples: u64,
+    /// Its hot loop was relieved as well: the answer comes of both ways.
+    #[serde(default)]
+    pub with_relief: bool,
 }
 
 impl UnseenCase {
@@ -249,6 +252,9 @@ pub struct PartErrors {
 pub struct OutOfSample {
     /// What the analysis was made of that answered.
     pub rules: String,
+    /// Hot loops were relieved as well.
+    #[serde(default)]
+    pub with_relief: bool,
     /// Validations that drew them.
     pub runs: usize,
     /// The first and the last seed.
@@ -272,9 +278,19 @@ pub struct OutOfSample {
 }
 
 impl OutOfSample {
-    /// Of the cases with these rules; none of none.
+    /// Of the cases with these rules that samples alone answered; none of none.
     pub fn of(cases: &[UnseenCase], rules: &str) -> Option<Self> {
-        let cases: Vec<&UnseenCase> = cases.iter().filter(|case| case.rules == rules).collect();
+        Self::of_way(cases, rules, false)
+    }
+
+    /// Of those whose hot loops were relieved as well.
+    pub fn with_relief(cases: &[UnseenCase], rules: &str) -> Option<Self> {
+        Self::of_way(cases, rules, true)
+    }
+
+    fn of_way(cases: &[UnseenCase], rules: &str, with_relief: bool) -> Option<Self> {
+        let is_own = |case: &&UnseenCase| case.rules == rules && case.with_relief == with_relief;
+        let cases: Vec<&UnseenCase> = cases.iter().filter(is_own).collect();
         let seeds = || cases.iter().map(|case| case.seed);
         let mut runs: Vec<u64> = cases.iter().map(|case| case.run).collect();
         runs.sort_unstable();
@@ -294,6 +310,7 @@ impl OutOfSample {
         };
         Some(Self {
             rules: rules.to_owned(),
+            with_relief,
             runs: runs.len(),
             seeds: (seeds().min()?, seeds().max()?),
             unsteady: cases.len() - steady.len(),
@@ -319,6 +336,7 @@ impl OutOfSample {
         };
         Self {
             rules: String::new(),
+            with_relief: false,
             runs: 1,
             seeds: (0, 0),
             unsteady: 0,

@@ -143,12 +143,16 @@ pub struct Evidence {
     pub truth: Option<f64>,
     /// What was counted.
     pub counted: Option<f64>,
+    /// How far off that is, as the verdict takes it: of what is true, or of what the note says; none if nothing is known to
+    /// be true here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<f64>,
     /// What follows from it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
 }
 
-/// The smallest, mean and largest relative error over repeated runs.
+/// The smallest, mean and largest error over all runs of all experiments.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Errors {
     /// Smallest, by its size.
@@ -159,6 +163,44 @@ pub struct Errors {
     pub worst: f64,
     /// Over how many observations.
     pub observations: usize,
+    /// Of how many different kernels; 0 in files of versions that did not say.
+    #[serde(default)]
+    pub kernels: usize,
+}
+
+impl Errors {
+    /// Of errors with the kernels that showed them; none of nothing.
+    pub fn of<'a>(all: impl IntoIterator<Item = (&'a str, f64)>) -> Option<Self> {
+        let mut names: Vec<&str> = Vec::new();
+        let mut errors: Vec<f64> = Vec::new();
+        for (kernel, error) in all {
+            names.push(kernel);
+            errors.push(error);
+        }
+        names.sort_unstable();
+        names.dedup();
+        let by_size = |one: &&f64, other: &&f64| one.abs().total_cmp(&other.abs());
+        Some(Self {
+            least: *errors.iter().min_by(by_size)?,
+            mean: errors.iter().sum::<f64>() / errors.len() as f64,
+            worst: *errors.iter().max_by(by_size)?,
+            observations: errors.len(),
+            kernels: names.len(),
+        })
+    }
+}
+
+/// What a count sees of lines of memory that stores modify.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SeenStores {
+    /// Prefetchers are on.
+    pub prefetch: bool,
+    /// It is memory of another package.
+    pub remote: bool,
+    /// Counted per line that a store asks for to own it.
+    pub owned: f64,
+    /// Counted per line that is written back.
+    pub out: f64,
 }
 
 /// An indicator judged for one purpose.
@@ -186,12 +228,9 @@ pub struct Judged {
     /// Over repeated runs of the streaming kernels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub errors: Option<Errors>,
-    /// Sees reads for ownership; unknown if none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sees_owned: Option<bool>,
-    /// Sees write-backs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sees_out: Option<bool>,
+    /// What it sees of lines that stores modify; empty if that was not tried.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sees: Vec<SeenStores>,
     /// What else should be known, in sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub remarks: Vec<String>,
@@ -212,8 +251,7 @@ impl Judged {
             trust,
             without_prefetch: None,
             errors: None,
-            sees_owned: None,
-            sees_out: None,
+            sees: Vec::new(),
             remarks: Vec::new(),
             evidence: Vec::new(),
         }
@@ -249,6 +287,31 @@ pub struct Best {
     /// What the paper uses here, if it is another one and was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paper: Option<Ranked>,
+    /// What the indicator also counts of lines that other levels serve (molka2017 §3.1, step 4).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overlap: Vec<LevelOverlap>,
+    /// The indicator that counts this level alone: the overlap is taken off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<Ranked>,
+}
+
+/// What an indicator of one level counts where another serves.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LevelOverlap {
+    /// The other level.
+    pub level: KernelPlace,
+    /// It is the memory of another package.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub remote: bool,
+    /// Counted per line that it serves.
+    pub per_line: f64,
+}
+
+impl LevelOverlap {
+    /// As people call the level.
+    pub fn name(&self) -> String {
+        format!("{}{}", if self.remote { "remote " } else { "" }, self.level.name())
+    }
 }
 
 impl Best {
@@ -328,6 +391,9 @@ pub struct Validation {
     /// How right clock samples were on kernels drawn at random; none in files of versions that drew none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unseen: Option<OutOfSample>,
+    /// How right both ways together were, where hot loops were relieved as well; none if none were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unseen_with_relief: Option<OutOfSample>,
     /// Curves over data set sizes; none of a quick validation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sweeps: Vec<Sweep>,

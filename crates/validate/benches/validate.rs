@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         runs: 10,
         all_events: false,
         random_kernels: 0,
+        relieved_kernels: 0,
         now: 0,
         simulated: Some(name.to_owned()),
         fingerprint: Fingerprint::of_model(&model),

@@ -16,8 +16,12 @@ pub struct Machine {
     pub l2: Bytes,
     /// Cache shared by the cores of a package, if there is one.
     pub l3: Option<Bytes>,
+    /// What the last cache claims to hold: of a guest often more than it gives, and never less than somebody may get.
+    pub claimed_last: Bytes,
     /// Cores of one package that may be used.
     pub cores: usize,
+    /// Threads that a core runs at once.
+    pub threads_per_core: usize,
     /// There is memory of another package.
     pub remote: bool,
     /// Prefetchers can be switched.
@@ -92,7 +96,7 @@ impl Machine {
             KernelPlace::L1 => self.l1.0 / 2 * cores,
             KernelPlace::L2 => (self.l2.0 / 2).max(self.l1.0 * 2).min(self.l2.0 * 3 / 4) * cores,
             KernelPlace::L3 => (self.l2.0 * 4 * cores).min(self.l3?.0 / 2),
-            KernelPlace::Memory => last.0 * 4,
+            KernelPlace::Memory => last.0.max(self.claimed_last.0) * 4,
         }))
     }
 
@@ -100,5 +104,28 @@ impl Machine {
     pub fn places(&self) -> Vec<KernelPlace> {
         let all = [KernelPlace::L1, KernelPlace::L2, KernelPlace::L3, KernelPlace::Memory];
         all.into_iter().filter(|&place| place != KernelPlace::L3 || self.l3.is_some()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_is_placed_by_what_a_cache_gives_and_kept_out_of_what_it_claims() {
+        let guest = Machine {
+            l1: Bytes::kib(32),
+            l2: Bytes::kib(1024),
+            l3: Some(Bytes::mib(13)),
+            claimed_last: Bytes::mib(32),
+            cores: 2,
+            threads_per_core: 1,
+            remote: false,
+            prefetch_switch: false,
+            widths: Vec::new(),
+        };
+        let size = |place| guest.size(place, 2).unwrap();
+        assert!(size(KernelPlace::L3) <= Bytes::kib(13 << 9), "{}", size(KernelPlace::L3));
+        assert!(size(KernelPlace::Memory) >= Bytes::mib(128), "{}", size(KernelPlace::Memory));
     }
 }

@@ -82,6 +82,7 @@ struct ChosenKernels {
 #[serde(deny_unknown_fields)]
 struct Stalls {
     meanings: Vec<String>,
+    nothing_executes: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -144,11 +145,20 @@ pub fn candidates(catalogue: &Catalogue, all: bool) -> Vec<Candidate> {
             per_core: entry.encoding.unit == Unit::Core,
             ..Candidate::event(&entry.name, purpose)
         };
-        found.push(one.clone());
-        for other in &entry.alternatives {
-            let name = format!("{}@{}", entry.name, other.suffix());
-            let instead_of = Some(entry.name.clone());
-            found.push(Candidate { events: vec![name.clone()], name, instead_of, ..one.clone() });
+        let also = file.stalls.nothing_executes.contains(&entry.meaning).then_some(Purpose::NoExecution);
+        for purpose in std::iter::once(one.purpose.clone()).chain(also) {
+            found.push(Candidate { purpose: purpose.clone(), ..one.clone() });
+            for other in &entry.alternatives {
+                let name = format!("{}@{}", entry.name, other.suffix());
+                let (instead_of, purpose) = (Some(entry.name.clone()), purpose.clone());
+                found.push(Candidate {
+                    events: vec![name.clone()],
+                    name,
+                    instead_of,
+                    purpose,
+                    ..one.clone()
+                });
+            }
         }
     }
     for sum in &file.sum {
@@ -177,7 +187,8 @@ mod tests {
         for sum in &file.sum {
             assert!(matches!(sum.quantity, Purpose::Volume(_) | Purpose::Stall), "{sum:?}");
         }
-        let named = file.stalls.meanings.iter().chain(file.sum.iter().flat_map(|sum| &sum.parts));
+        let stalls = file.stalls.meanings.iter().chain(&file.stalls.nothing_executes);
+        let named = stalls.chain(file.sum.iter().flat_map(|sum| &sum.parts));
         let papers = file.paper.iter().flat_map(|paper| paper.one_core.iter().chain(&paper.all_cores));
         for meaning in named.chain(papers) {
             assert!(meanings.contains_key(meaning), "no meaning {meaning}");

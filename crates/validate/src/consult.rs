@@ -62,7 +62,7 @@ fn all(directory: &Path) -> Vec<Validation> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use trust::SCHEMA;
 
@@ -78,7 +78,7 @@ mod tests {
         }
     }
 
-    fn validation(of: Fingerprint, measured_at: u64) -> Validation {
+    pub(crate) fn validation(of: Fingerprint, measured_at: u64) -> Validation {
         Validation {
             schema: SCHEMA.to_owned(),
             fingerprint: of,
@@ -94,6 +94,7 @@ mod tests {
             indicators: Vec::new(),
             thresholds: Vec::new(),
             unseen: None,
+            unseen_with_relief: None,
             sweeps: Vec::new(),
         }
     }

@@ -73,12 +73,19 @@ impl Files {
     }
 
     /// Writes the result unless the one that is kept has more in it, which then comes back: where the kernel refuses what it
-    /// allowed before, what was found before still holds.
+    /// allowed before, what was found before still holds. What random kernels showed it learns: it comes of all that were ever drawn.
     pub fn save_unless_better(&self, validation: &Validation) -> Result<Option<Validation>, KeepError> {
-        match self.load()? {
-            Some(kept) if kept.has_more_than(validation) => Ok(Some(kept)),
-            _ => self.save(validation).map(|_| None),
+        let Some(mut kept) = self.load()?.filter(|kept| kept.has_more_than(validation)) else {
+            return self.save(validation).map(|_| None);
+        };
+        let known = (&kept.unseen, &kept.unseen_with_relief);
+        let (unseen, relieved) = (&validation.unseen, &validation.unseen_with_relief);
+        let learnt = (unseen.as_ref().or(known.0.as_ref()), relieved.as_ref().or(known.1.as_ref()));
+        if learnt != (known.0.as_ref(), known.1.as_ref()) {
+            (kept.unseen, kept.unseen_with_relief) = (learnt.0.cloned(), learnt.1.cloned());
+            self.save(&kept)?;
         }
+        Ok(Some(kept))
     }
 
     /// The result of the last validation; none if there was none.
@@ -148,14 +155,10 @@ impl Files {
 mod tests {
     use super::*;
     use machine::Bytes;
-    use trust::{AccessClass, KernelPlace};
+    use trust::{AccessClass, KernelPlace, OutOfSample};
 
-    #[test]
-    fn random_kernels_of_all_validations_stay_and_a_line_cut_short_is_left_out() {
-        let folder = tempfile::tempdir().unwrap();
-        let files = Files::beside(&Store::at(folder.path().join("profiles")), "a");
-        assert!(files.cases().is_empty());
-        let case = |seed: u64| UnseenCase {
+    fn case(seed: u64) -> UnseenCase {
+        UnseenCase {
             rules: "r".to_owned(),
             run: 1,
             seed,
@@ -167,7 +170,35 @@ mod tests {
             decided: false,
             sure: false,
             samples: 3,
+            with_relief: false,
+        }
+    }
+
+    #[test]
+    fn a_better_validation_that_stays_learns_what_new_kernels_showed() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = Files::beside(&Store::at(folder.path().join("profiles")), "a");
+        let validation = |complete: bool, cases: &[UnseenCase]| Validation {
+            complete,
+            unseen: OutOfSample::of(cases, "r"),
+            ..crate::consult::tests::validation(Default::default(), 5)
         };
+        let kernels = |validation: &Validation| validation.unseen.as_ref().map(|unseen| unseen.all.kernels);
+        let cases: Vec<UnseenCase> = (0..3).map(case).collect();
+        files.save(&validation(true, &cases[..1])).unwrap();
+        let stays = files.save_unless_better(&validation(false, &cases)).unwrap().unwrap();
+        let kept = files.load().unwrap().unwrap();
+        assert!(stays.complete && kept.complete);
+        assert_eq!((kernels(&stays), kernels(&kept)), (Some(3), Some(3)));
+        files.save_unless_better(&validation(false, &[])).unwrap();
+        assert_eq!(kernels(&files.load().unwrap().unwrap()), Some(3));
+    }
+
+    #[test]
+    fn random_kernels_of_all_validations_stay_and_a_line_cut_short_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = Files::beside(&Store::at(folder.path().join("profiles")), "a");
+        assert!(files.cases().is_empty());
         (0..3).for_each(|seed| files.append_case(&case(seed)).unwrap());
         files.forget().unwrap();
         private::append_to_file(&files.path("unseen")).unwrap().write_all(b"{\"rules\":\"r\",\"ru").unwrap();

@@ -21,7 +21,7 @@ pub mod unseen;
 
 use std::{cmp::Ordering, collections::HashMap, sync::atomic::AtomicBool};
 
-use events::{Catalogue, Signal};
+use events::{Catalogue, MetricGroup, Signal, names};
 use machine::profile::Fingerprint;
 use record::validate::Observation;
 use trust::{
@@ -48,6 +48,8 @@ pub struct Request {
     pub all_events: bool,
     /// Random kernels to try; natively only.
     pub random_kernels: u64,
+    /// Random kernels to sample and relieve, on a real machine that allows it.
+    pub relieved_kernels: u64,
     /// Seconds since 1970; 0 of a simulated machine.
     pub now: u64,
     /// The model that is simulated.
@@ -85,6 +87,7 @@ pub fn validate(
     let formulas = formulas(catalogue);
     let mut events: Vec<String> = candidates.iter().flat_map(|one| one.events.clone()).collect();
     events.extend(formulas.iter().flat_map(|one| one.above.iter().chain(&one.below).cloned()));
+    events.extend(group_events(catalogue));
     events.retain(|event| event != SAMPLED);
     events.sort();
     events.dedup();
@@ -101,6 +104,11 @@ pub fn validate(
     let plan = Step::ALL.map(|step| (step, plan::experiments(step, &machine, extent, known)));
     let Made { observations, swept, steps } = session::make(bench, &plan, &events, observer, interrupt);
     let mut indicators = judge_all(&candidates, &formulas, &refused, &observations, &steps, known);
+    if let Some(group) = MetricGroup::named(judge::shares::GROUP) {
+        let chosen = group.choose(&|event| signals.contains_key(event));
+        let shares = judge::shares::judge(&chosen, &observations, known);
+        indicators.extend(shares.into_iter().filter(|_| !chosen.events.is_empty()));
+    }
     for one in &mut indicators {
         let known: Option<Vec<Signal>> = one.events.iter().map(|event| signals.get(event).cloned()).collect();
         one.signals = known.unwrap_or_default();
@@ -121,8 +129,17 @@ pub fn validate(
         indicators,
         thresholds: judge::latency::thresholds(&formulas, &observations, known),
         unseen: None,
+        unseen_with_relief: None,
         sweeps: sweeps(&candidates, &swept),
     }
+}
+
+/// Events of the group whose shares are tried, those that this machine has.
+fn group_events(catalogue: &Catalogue) -> impl Iterator<Item = String> {
+    let inputs = MetricGroup::named(judge::shares::GROUP).into_iter().flat_map(|group| &group.inputs);
+    let context = names::Context { catalogue: Some(catalogue), pmus: &[], libpfm: false };
+    let known = move |event: &&String| names::is_known(event, &context);
+    inputs.filter_map(move |(_, events)| events.iter().find(known).cloned())
 }
 
 /// Events per access of every volume, by kernel.
@@ -178,6 +195,7 @@ fn judge_all(
     for candidate in candidates {
         let mut verdict = match candidate.purpose {
             Purpose::Stall => judge::stalls::judge(candidate, observations, work),
+            Purpose::NoExecution => judge::execution::judge(candidate, observations, work),
             _ => judge::volume::judge(candidate, &known, work),
         };
         let why = refused.iter().find(|(event, _)| candidate.events.contains(event));
@@ -211,8 +229,9 @@ fn differences(candidates: &[Candidate], judged: &[Judged]) -> Vec<Candidate> {
         let fits = |one: &&Judged| {
             one.tried_for == Purpose::Volume(quantity) && matches!(one.trust, Trust::Trusted { .. })
         };
-        let name = judged.iter().find(fits)?.name.name();
-        candidates.iter().find(|candidate| candidate.name == name)
+        let error = |one: &Judged| if let Trust::Trusted { error } = one.trust { error } else { 1.0 };
+        let closest = judged.iter().filter(fits).min_by(|one, other| error(one).total_cmp(&error(other)))?;
+        candidates.iter().find(|candidate| candidate.name == closest.name.name())
     };
     let levels = [
         (Quantity::L1In, Quantity::L2In, Quantity::L2Served),
@@ -247,34 +266,67 @@ fn unbalanced(candidate: &Candidate, observations: &[Observation]) -> Option<f64
     judge::median(&ratios)
 }
 
-/// Where sources disagree, says which encoding was honest.
+/// Where sources disagree, says which encoding was honest. Of one that could not be tried nothing is said but that.
 fn encodings(candidates: &[Candidate], judged: &mut [Judged]) {
-    const BROKEN: f64 = 2.0;
-    const UNTESTED: f64 = 3.0;
     for (at, candidate) in candidates.iter().enumerate() {
         let Some(original) = &candidate.instead_of else { continue };
-        let Some(first) = judged.iter().position(|one| one.name.name() == original) else { continue };
-        let rank = |trust: &Trust| match trust {
-            Trust::Trusted { error } => *error,
-            Trust::Qualitative { .. } => 1.0,
-            Trust::Broken { .. } => BROKEN,
-            Trust::Untested { .. } => UNTESTED,
-        };
-        let (mine, theirs) = (rank(&judged[at].trust), rank(&judged[first].trust));
-        let other = &candidate.name;
-        let sentence = match (mine.total_cmp(&theirs), mine.min(theirs) >= BROKEN) {
-            (_, true) if mine.max(theirs) >= UNTESTED => {
-                format!("Of {original} and {other}, none is shown to be honest here.")
-            }
-            (_, true) => format!("Neither {original} nor {other} is honest here."),
-            (Ordering::Equal, _) => format!("{original} and {other} cannot be told apart here."),
-            (Ordering::Less, _) => format!("{other} is the honest encoding, not {original}."),
-            (Ordering::Greater, _) => format!("{original} is the honest encoding, not {other}."),
-        };
+        let same = |one: &Judged| one.name.name() == original && one.tried_for == candidate.purpose;
+        let Some(first) = judged.iter().position(same) else { continue };
+        let sentence = beside((original, &judged[first].trust), (&candidate.name, &judged[at].trust));
         for one in [at, first] {
             if !judged[one].remarks.contains(&sentence) {
                 judged[one].remarks.push(sentence.clone());
             }
         }
+    }
+}
+
+/// Two encodings of an event, in a sentence.
+fn beside((original, first): (&str, &Trust), (other, second): (&str, &Trust)) -> String {
+    const BROKEN: f64 = 2.0;
+    let rank = |trust: &Trust| match trust {
+        Trust::Trusted { error } => Some(*error),
+        Trust::Qualitative { .. } => Some(1.0),
+        Trust::Broken { .. } => Some(BROKEN),
+        Trust::Untested { .. } => None,
+    };
+    match (rank(first), rank(second)) {
+        (None, None) => format!("Neither {original} nor {other} could be tried here."),
+        (Some(_), None) => format!("{other}, another source's encoding, could not be tried here."),
+        (None, Some(_)) => {
+            format!("{other} is another source's encoding; {original} could not be tried here.")
+        }
+        (Some(theirs), Some(mine)) => match mine.total_cmp(&theirs) {
+            _ if mine.min(theirs) >= BROKEN => format!("Neither {original} nor {other} is honest here."),
+            Ordering::Equal => format!("{original} and {other} cannot be told apart here."),
+            Ordering::Less => format!("{other} is the honest encoding, not {original}."),
+            Ordering::Greater => format!("{original} is the honest encoding, not {other}."),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_encoding_that_nobody_tried_is_not_called_dishonest() {
+        let trusted = Trust::Trusted { error: 0.01 };
+        let untested = Trust::Untested { missing: "refused".to_owned() };
+        let broken = Trust::Broken {
+            flaw: trust::Flaw::Silent,
+            why: "counts nothing".to_owned(),
+            shown_by: "store in L2".to_owned(),
+        };
+        for known in [&trusted, &broken] {
+            for (first, second) in [(known, &untested), (&untested, known), (&untested, &untested)] {
+                let said = beside(("EVENT", first), ("EVENT@other", second));
+                assert!(said.contains("could be tried") || said.contains("could not be tried"), "{said}");
+                assert!(!said.contains("honest"), "{said}");
+            }
+        }
+        let said = beside(("EVENT", &broken), ("EVENT@other", &trusted));
+        assert_eq!(said, "EVENT@other is the honest encoding, not EVENT.");
+        assert!(beside(("EVENT", &broken), ("EVENT@other", &broken)).starts_with("Neither"));
     }
 }

@@ -1,6 +1,6 @@
 //! Which experiments are made.
 
-use machine::Bytes;
+use machine::{Bytes, Width};
 use record::validate::Experiment;
 use trust::KernelPlace;
 
@@ -88,9 +88,17 @@ impl Planner<'_> {
             width: None,
             cores,
             remote: false,
+            siblings: false,
             prefetch: true,
             run: 0,
         })
+    }
+
+    /// Whether a kernel exists in a width, or in any that the machine has.
+    fn exists(&self, kernel: &str, width: Option<Width>) -> bool {
+        let halves = self.known.is(kernel, |role| matches!(role, Role::Streams(streams) if streams.halves));
+        let wide = |width: &Width| width.bytes() > Width::Sse.bytes();
+        !halves || width.map_or_else(|| self.machine.widths.iter().any(wide), |width| wide(&width))
     }
 
     fn cores(&self) -> Vec<usize> {
@@ -127,12 +135,40 @@ impl Planner<'_> {
         }
         all.extend(self.remote(&self.cores()));
         all.extend(self.handing_over());
+        all.extend(self.two_threads());
+        all.extend(self.odd_accesses());
+        all
+    }
+
+    /// Two threads of one core at once, where a core has them: some errata show only then.
+    fn two_threads(&self) -> Vec<Experiment> {
+        let kernels = self.known.which(Role::moves_one).filter(|_| self.machine.threads_per_core > 1);
+        let all = kernels.flat_map(|kernel| {
+            self.machine.places().into_iter().filter_map(move |place| self.one(kernel, place, 1))
+        });
+        all.map(|one| Experiment { siblings: true, ..one }).collect()
+    }
+
+    /// Loads across lines at every level; a line that one thread writes, and two threads do.
+    fn odd_accesses(&self) -> Vec<Experiment> {
+        let crossing = self.known.which(|role| *role == Role::CrossesLines);
+        let mut all: Vec<Experiment> = crossing
+            .flat_map(|kernel| {
+                self.machine.places().into_iter().filter_map(move |place| self.one(kernel, place, 1))
+            })
+            .collect();
+        for kernel in self.known.which(|role| *role == Role::SharesLine) {
+            for cores in [1, 2].into_iter().filter(|cores| *cores <= self.machine.cores) {
+                all.extend(self.one(kernel, KernelPlace::L1, cores));
+            }
+        }
         all
     }
 
     /// Data in memory of another package, where there is one.
     fn remote(&self, cores: &[usize]) -> Vec<Experiment> {
-        let kernels = self.known.which(Role::moves_one).filter(|_| self.machine.remote);
+        let kernels = self.known.which(|role| role.moves_one() || role.updates_one());
+        let kernels = kernels.filter(|_| self.machine.remote);
         let all = kernels.flat_map(|kernel| cores.iter().map(move |&cores| (kernel, cores)));
         let there = all.filter_map(|(kernel, cores)| self.one(kernel, KernelPlace::Memory, cores));
         there.map(|one| Experiment { remote: true, ..one }).collect()
@@ -147,10 +183,24 @@ impl Planner<'_> {
     }
 
     fn prefetch(&self) -> Vec<Experiment> {
-        let through = |role: &Role| role.moves() && !role.goes_past();
+        let through = |role: &Role| role.moves() && !role.goes_past() || role.updates_one();
         let off = self.moving(through).into_iter().chain(self.remote(&[1])).chain(self.handing_over());
+        let off = off.chain(self.computing());
         let off = off.map(|one| Experiment { prefetch: false, ..one });
         if self.machine.prefetch_switch { off.collect() } else { Vec::new() }
+    }
+
+    /// Streams that compute, at every level beyond the first; not in a hurry.
+    fn computing(&self) -> Vec<Experiment> {
+        let computes = |role: &Role| {
+            matches!(role, Role::Streams(streams) if streams.computes && !streams.past) && !role.updates_one()
+        };
+        let kernels =
+            self.known.which(computes).filter(|kernel| self.exists(kernel, None) && !self.extent.quick);
+        let places = self.machine.places();
+        kernels
+            .flat_map(|kernel| places.iter().skip(1).filter_map(move |&place| self.one(kernel, place, 1)))
+            .collect()
     }
 
     fn accuracy(&self) -> Vec<Experiment> {
@@ -159,7 +209,7 @@ impl Planner<'_> {
         let mut all = Vec::new();
         for run in 1..=runs {
             let through = |role: &Role| matches!(role, Role::Streams(streams) if !streams.past);
-            for kernel in self.known.which(through) {
+            for kernel in self.known.which(through).filter(|kernel| self.exists(kernel, None)) {
                 let here = places.iter().skip(1).filter_map(|&place| self.one(kernel, place, 1));
                 all.extend(here.map(|one| Experiment { run, ..one }));
             }
@@ -181,6 +231,7 @@ impl Planner<'_> {
         let widths = self.machine.widths.iter();
         let kernels = self.known.arithmetic();
         let all = widths.flat_map(|width| kernels.iter().map(move |kernel| (*kernel, *width)));
+        let all = all.filter(|(kernel, width)| self.exists(kernel, Some(*width)));
         let here = all.filter_map(|(kernel, width)| Some((self.one(kernel, KernelPlace::L1, 1)?, width)));
         here.map(|(one, width)| Experiment { width: Some(width), ..one }).collect()
     }

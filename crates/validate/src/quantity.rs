@@ -6,8 +6,26 @@ use trust::{KernelPlace, Quantity};
 
 /// Flits of a link per line: 8 bytes each (molka2017 §4.2).
 const FLITS_PER_LINE: f64 = 8.0;
-/// Kernels compute on doubles.
-const ELEMENT_BYTES: u64 = 8;
+/// Bytes of an element of double and of single precision.
+const ELEMENT_BYTES: [u64; 2] = [8, 4];
+
+/// Which arithmetic is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Precision {
+    Double,
+    Single,
+    Either,
+}
+
+impl Precision {
+    fn holds(self, single: bool) -> bool {
+        match self {
+            Self::Double => !single,
+            Self::Single => single,
+            Self::Either => true,
+        }
+    }
+}
 
 /// What a level does for the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +37,7 @@ enum Kind {
     Cycles,
     Flops,
     /// Arithmetic instructions of a width; a fused multiply-add is two.
-    Arithmetic(Width),
+    Arithmetic(Width, Precision),
     /// The same of all widths but one element.
     Vectors,
     /// Fused multiply-adds of a width, each once.
@@ -86,10 +104,16 @@ fn kind(quantity: Quantity) -> Kind {
         Quantity::Branches => Kind::Branches,
         Quantity::Cycles => Kind::Cycles,
         Quantity::Flops => Kind::Flops,
-        Quantity::ArithmeticScalar => Kind::Arithmetic(Width::Scalar),
-        Quantity::Arithmetic128 => Kind::Arithmetic(Width::Sse),
-        Quantity::Arithmetic256 => Kind::Arithmetic(Width::Avx2),
-        Quantity::Arithmetic512 => Kind::Arithmetic(Width::Avx512),
+        Quantity::ArithmeticScalar => Kind::Arithmetic(Width::Scalar, Precision::Double),
+        Quantity::Arithmetic128 => Kind::Arithmetic(Width::Sse, Precision::Double),
+        Quantity::Arithmetic256 => Kind::Arithmetic(Width::Avx2, Precision::Double),
+        Quantity::Arithmetic512 => Kind::Arithmetic(Width::Avx512, Precision::Double),
+        Quantity::ArithmeticScalarSingle => Kind::Arithmetic(Width::Scalar, Precision::Single),
+        Quantity::Arithmetic128Single => Kind::Arithmetic(Width::Sse, Precision::Single),
+        Quantity::Arithmetic256Single => Kind::Arithmetic(Width::Avx2, Precision::Single),
+        Quantity::Arithmetic512Single => Kind::Arithmetic(Width::Avx512, Precision::Single),
+        Quantity::ArithmeticScalarAny => Kind::Arithmetic(Width::Scalar, Precision::Either),
+        Quantity::Arithmetic128Any => Kind::Arithmetic(Width::Sse, Precision::Either),
         Quantity::ArithmeticVector => Kind::Vectors,
         Quantity::Fused256 => Kind::Fused(Width::Avx2),
         Quantity::Loads256 => Kind::LoadsOf(Width::Avx2),
@@ -138,7 +162,7 @@ impl KnownQuantity for Quantity {
 
     fn is_arithmetic(self) -> bool {
         use Kind::{Arithmetic, Fused, LoadsOf, StoresOf, Vectors};
-        matches!(kind(self), Arithmetic(_) | Vectors | Fused(_) | LoadsOf(_) | StoresOf(_))
+        matches!(kind(self), Arithmetic(..) | Vectors | Fused(_) | LoadsOf(_) | StoresOf(_))
     }
 
     fn scale(self, observation: &Observation) -> Option<f64> {
@@ -188,7 +212,7 @@ impl KnownQuantity for Quantity {
         };
         let turns = observation.truth.handed_over > 0.0;
         // Lines that threads take from each other are in no model of traffic.
-        if turns && kind(self) != Kind::HandedOver {
+        if turns && kind(self) != Kind::HandedOver || truth.contended && self.is_lines() {
             return None;
         }
         let home = if observation.experiment.remote { Home::Other } else { Home::Own };
@@ -219,9 +243,15 @@ impl KnownQuantity for Quantity {
 /// Instructions of a width; none of an experiment that does not say which it uses.
 fn of_width(kind: Kind, observation: &Observation) -> Option<f64> {
     let (truth, used) = (&observation.truth, observation.experiment.width?);
-    let vectors = truth.flops / (used.bytes() / ELEMENT_BYTES) as f64;
+    let element = match used {
+        // One element of either precision.
+        Width::Scalar => used.bytes(),
+        _ => ELEMENT_BYTES[usize::from(truth.single)],
+    };
+    let vectors = truth.flops / (used.bytes() / element) as f64;
     let (width, value) = match kind {
-        Kind::Arithmetic(width) => (width, vectors),
+        Kind::Arithmetic(width, precision) if precision.holds(truth.single) => (width, vectors),
+        Kind::Arithmetic(width, _) => (width, 0.0),
         Kind::Fused(width) => (width, vectors / 2.0),
         Kind::LoadsOf(width) => (width, truth.loads),
         Kind::StoresOf(width) => (width, truth.stores),

@@ -31,11 +31,17 @@ pub enum Role {
     WaitsElsewhere {
         /// It does so on data that stays in the first cache.
         has_data: bool,
+        /// Each of its instructions waits for the one before.
+        serial: bool,
     },
     /// One thread writes lines that the other reads.
     HandsOver,
     /// Threads have unequal parts of the work.
     Unbalanced,
+    /// Each of its loads crosses from one line into the next.
+    CrossesLines,
+    /// Threads write words of the same line.
+    SharesLine,
 }
 
 /// Streams from front to back.
@@ -49,6 +55,8 @@ pub struct Streams {
     pub past: bool,
     /// It does arithmetic besides.
     pub computes: bool,
+    /// It loads vectors in halves.
+    pub halves: bool,
 }
 
 /// What stands between the loads of a chase.
@@ -81,6 +89,11 @@ impl Role {
         if all(|pattern| matches!(pattern, StreamPattern::Sequential { stride: None })) {
             return streams(description, body).map(Self::Streams);
         }
+        if all(|pattern| matches!(pattern, StreamPattern::Sequential { stride: Some(LINE) }))
+            && body.iter().all(crosses)
+        {
+            return Some(Self::CrossesLines);
+        }
         let paced = all(|pattern| matches!(pattern, StreamPattern::Sequential { stride: Some(LINE) }));
         if paced { paced_reader(description, body) } else { None }
     }
@@ -95,7 +108,7 @@ impl Role {
 
     /// Whether its lines are known exactly.
     pub fn knows_lines(&self) -> bool {
-        matches!(self, Self::Streams(_) | Self::HandsOver)
+        matches!(self, Self::Streams(_) | Self::HandsOver | Self::CrossesLines | Self::SharesLine)
     }
 
     /// Whether it does nothing but move lines.
@@ -113,9 +126,11 @@ impl Role {
         self.streams().is_some_and(|streams| streams.stores > 0)
     }
 
-    /// Whether it does nothing but move a single stream past the caches.
-    pub fn only_goes_past(&self) -> bool {
-        self.moves() && self.streams().is_some_and(|streams| streams.number == 1 && streams.past)
+    /// Whether it reads a single stream and writes it in place.
+    pub fn updates_one(&self) -> bool {
+        self.streams().is_some_and(|streams| {
+            streams.number == 1 && streams.stores > 0 && streams.computes && !streams.past
+        })
     }
 
     /// Whether it does nothing but read, or write through the caches, a single stream.
@@ -127,6 +142,9 @@ impl Role {
 /// A kernel without data, or on data that stays where it is.
 fn in_place(description: &Description, body: &[Op]) -> Option<Role> {
     let chained = description.registers.iter().any(|register| register.life == RegisterLife::Chain);
+    if body.iter().all(|op| matches!(op, Op::Rmw { atomic: false, .. })) {
+        return Some(Role::SharesLine);
+    }
     let shared = body.iter().any(|op| matches!(op, Op::Rmw { .. }));
     if !chained || shared {
         return None;
@@ -135,8 +153,23 @@ fn in_place(description: &Description, body: &[Op]) -> Option<Role> {
     let adds = |op: &Op| matches!(op, Op::Chain { kind: IntegerOp::Add, .. });
     Some(match !has_data && body.iter().all(adds) {
         true => Role::Idle,
-        false => Role::WaitsElsewhere { has_data },
+        false => Role::WaitsElsewhere { has_data, serial: !has_data && body.iter().all(waits_for_itself) },
     })
+}
+
+/// Whether it loads from two lines at once.
+fn crosses(op: &Op) -> bool {
+    let beyond = |offset: i64, bytes: u64| offset.rem_euclid(LINE as i64) as u64 + bytes > LINE;
+    matches!(op, Op::IntLoad { from, bytes, .. } if beyond(from.offset, *bytes))
+}
+
+/// Whether an operation needs its own last result.
+fn waits_for_itself(op: &Op) -> bool {
+    match op {
+        Op::Chain { .. } => true,
+        Op::Arithmetic { to, left, .. } => to == left,
+        _ => false,
+    }
 }
 
 fn chase(body: &[Op]) -> Option<Between> {
@@ -151,10 +184,12 @@ fn chase(body: &[Op]) -> Option<Between> {
 }
 
 fn streams(description: &Description, body: &[Op]) -> Option<Streams> {
-    let mut found = Streams { number: description.streams.len(), stores: 0, past: false, computes: false };
+    let number = description.streams.len();
+    let mut found = Streams { number, stores: 0, past: false, computes: false, halves: false };
     for op in body {
         match op {
             Op::Load { .. } => {}
+            Op::LoadHalves { .. } => found.halves = true,
             Op::Store { non_temporal, .. } => {
                 found.stores += 1;
                 found.past |= non_temporal;
@@ -230,7 +265,7 @@ impl JudgingKernels {
     /// Kernels that wait for something else than memory, and whether they have data.
     pub fn waiting_elsewhere(&self) -> Vec<(bool, &str)> {
         let all = self.kernels.iter().filter_map(|(name, role)| match role {
-            Role::WaitsElsewhere { has_data } => Some((*has_data, name.as_str())),
+            Role::WaitsElsewhere { has_data, .. } => Some((*has_data, name.as_str())),
             _ => None,
         });
         all.collect()
@@ -271,8 +306,23 @@ mod tests {
         assert_eq!(which(Role::moves), ["load", "store", "copy", "store-nt"]);
         assert_eq!(which(Role::goes_past), ["store-nt"]);
         assert_eq!(which(Role::moves_one), ["load", "store"]);
-        assert_eq!(known.arithmetic(), ["ddot", "daxpy"]);
-        let streaming = ["load", "store", "copy", "store-nt", "stream", "triad", "daxpy", "ddot"];
+        assert_eq!(which(Role::updates_one), ["update"]);
+        assert_eq!(known.arithmetic(), ["ddot", "ddot-halves", "sdot", "daxpy"]);
+        assert_eq!(which(|role| *role == Role::CrossesLines), ["split-load"]);
+        assert_eq!(which(|role| *role == Role::SharesLine), ["counter"]);
+        let streaming = [
+            "load",
+            "store",
+            "copy",
+            "store-nt",
+            "update",
+            "stream",
+            "triad",
+            "daxpy",
+            "ddot",
+            "ddot-halves",
+            "sdot",
+        ];
         assert_eq!(which(|role| matches!(role, Role::Streams(_))), streaming);
         assert_eq!(
             which(|role| matches!(role, Role::Chase(_))),
@@ -282,7 +332,10 @@ mod tests {
             which(|role| matches!(role, Role::WaitsElsewhere { .. })),
             ["div-chain", "branch-miss", "blocked-forward", "mul-chain"]
         );
-        assert_eq!(which(|role| *role == Role::WaitsElsewhere { has_data: true }), ["blocked-forward"]);
+        let with_data = |role: &Role| matches!(role, Role::WaitsElsewhere { has_data: true, .. });
+        assert_eq!(which(with_data), ["blocked-forward"]);
+        let serial = |role: &Role| matches!(role, Role::WaitsElsewhere { serial: true, .. });
+        assert_eq!(which(serial), ["div-chain", "mul-chain"]);
         assert_eq!(which(|role| *role == Role::Idle), ["add-chain"]);
         assert_eq!(which(|role| *role == Role::HandsOver), ["producer-consumer"]);
         assert_eq!(which(|role| *role == Role::Unbalanced), ["triangle"]);
@@ -293,7 +346,7 @@ mod tests {
     #[test]
     fn what_has_no_truth_of_any_kind_has_no_role() {
         let kernels = KernelCatalogue::builtin().unwrap();
-        for name in ["fma-lanes", "counter", "split-load", "chase-pages", "ddot-halves", "random-uni"] {
+        for name in ["fma-lanes", "atomic-counter", "chase-pages", "random-uni"] {
             assert_eq!(Role::of(kernels.get(name).unwrap().description()), None, "{name}");
         }
     }

@@ -53,7 +53,9 @@ impl<'a> SimulatedBench<'a> {
             l1: model.l1d.geometry.size,
             l2: model.l2.geometry.size,
             l3: model.l3.as_ref().map(|l3| l3.geometry.size),
+            claimed_last: model.l3.as_ref().map_or(model.l2.geometry.size, |l3| l3.geometry.size),
             cores: model.cores_per_socket as usize,
+            threads_per_core: model.threads_per_core as usize,
             remote: model.sockets > 1,
             prefetch_switch: true,
             widths: Width::ALL.into_iter().filter(|&width| model.isa.supports(width)).collect(),
@@ -78,7 +80,12 @@ impl<'a> SimulatedBench<'a> {
     }
 
     fn job(&self, experiment: &Experiment) -> Result<Job, ObserveError> {
-        let cpus: Vec<u32> = (0..experiment.cores as u32).collect();
+        let threads = if experiment.siblings { self.machine.threads_per_core as u32 } else { 1 };
+        let cores = 0..experiment.cores as u32;
+        let cpus: Vec<u32> = cores
+            .flat_map(|core| (0..threads).map(move |thread| (thread, core)))
+            .map(|(thread, core)| thread * self.model.cores() + core)
+            .collect();
         let job = Job::new(self.kernel(experiment)?, experiment.size, &cpus);
         let seed = self.seed.wrapping_mul(1000) + u64::from(experiment.run);
         Ok(Job { width: experiment.width, ..job }.on_node(experiment.remote.then_some(1)).seeded(seed))
@@ -211,6 +218,7 @@ pub fn experiment(machine: &Machine, kernel: &str, place: KernelPlace, cores: us
         width: None,
         cores,
         remote: false,
+        siblings: false,
         prefetch: true,
         run: 0,
     })

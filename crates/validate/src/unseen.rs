@@ -106,6 +106,8 @@ pub struct UnseenRequest {
     pub rules: String,
     /// Where data lies.
     pub caches: CacheSizes,
+    /// Whoever tries them relieves their loops as well.
+    pub with_relief: bool,
 }
 
 /// The first seed that no kept case has.
@@ -141,7 +143,8 @@ pub fn try_kernels(
             break;
         }
         let seed = request.first_seed + number;
-        observer.progress(&format!("random kernel {seed}"), number as f64 / request.number.max(1) as f64);
+        let what = if request.with_relief { "random kernel, relieved," } else { "random kernel" };
+        observer.progress(&format!("{what} {seed}"), number as f64 / request.number.max(1) as f64);
         let tried = RandomKernel::draw(seed, &isa).map_err(|error| error.to_string());
         match tried.and_then(|kernel| Ok((trial.try_kernel(&kernel)?, kernel))) {
             Ok((found, kernel)) => {
@@ -176,6 +179,7 @@ fn case(request: &UnseenRequest, kernel: &RandomKernel, found: &TrialOutcome) ->
         decided: found.answer.decided,
         sure: found.answer.sure,
         samples: found.samples,
+        with_relief: request.with_relief,
     }
 }
 

@@ -46,6 +46,7 @@ fn catalogue_with(thresholds: Vec<Threshold>) -> TrustCatalogue {
         ],
         thresholds,
         unseen: None,
+        unseen_with_relief: None,
         sweeps: Vec::new(),
     };
     TrustCatalogue::of(validation, Some(haswell()))

@@ -173,9 +173,10 @@ fn quoted(parts: &[ConsultedPart], is_narrow: bool, unseen: &OutOfSample, origin
     let ErrorSummary { decided, within, worst, .. } = weakest.errors;
     let points = |error: Option<f64>| error.unwrap_or(0.0) * 100.0;
     format!(
-        "On random kernels like it ({}){} 9 of 10 shares were right to {:.0} points on {machine}, the worst was off by \
+        "On random kernels like it ({}){}{} 9 of 10 shares were right to {:.0} points on {machine}, the worst was off by \
          {:.0} ({decided} kernels with {}, {runs}).",
         parts.iter().map(|one| one.part.name()).collect::<Vec<_>>().join(", "),
+        if unseen.with_relief { ", relieved as well," } else { "" },
         if is_narrow { ", known as closely," } else { "" },
         points(within),
         points(worst),

@@ -58,6 +58,14 @@ impl<'a> RelievedBlocks<'a> {
     }
 }
 
+/// Whether most of the time is in loops that were measured this way as well.
+pub(crate) fn decides(run: &Run, tally: &Tally) -> bool {
+    let relieved = RelievedBlocks::new(run, &tally.program);
+    let measured = (0..tally.program.blocks.len()).filter(|id| relieved.measured(*id).is_some());
+    let samples: f64 = measured.map(|id| tally.program.samples_of(id)).sum();
+    samples * 2.0 > run.samples.place.len() as f64
+}
+
 /// Both ways together, and whether they meet.
 pub(crate) fn joined(
     by_samples: WaitBounds,
@@ -91,19 +99,23 @@ pub(crate) fn findings(run: &Run, tally: &Tally) -> ReliefFindings {
         }
         ReliefRecord::Tried { loops, cost } => {
             let mut loops: Vec<RelievedFinding> =
-                loops.iter().map(|found| finding(run, tally, found)).collect();
+                loops.iter().filter_map(|found| finding(run, tally, found)).collect();
             loops.sort_by(|a, b| b.user_share.total_cmp(&a.user_share));
             ReliefFindings { loops, cost: Some(*cost), ..ReliefFindings::default() }
         }
     }
 }
 
-fn finding(run: &Run, tally: &Tally, found: &RelievedLoop) -> RelievedFinding {
+/// None of a loop that has no sample and no share: another of the same code has them, in a process that came before or after.
+fn finding(run: &Run, tally: &Tally, found: &RelievedLoop) -> Option<RelievedFinding> {
     let program = &tally.program;
     let relieved = RelievedBlocks::new(run, program);
     let is_own = |id: &usize| relieved.of_block[*id].is_some_and(|other| std::ptr::eq(other, found));
     let blocks: Vec<usize> = (0..program.blocks.len()).filter(is_own).collect();
     let samples: f64 = blocks.iter().map(|id| program.samples_of(*id)).sum();
+    if blocks.is_empty() && found.share.is_none() {
+        return None;
+    }
     let mean = |of: fn(&WaitBounds) -> f64| {
         let sum: f64 = blocks.iter().map(|id| of(&tally.by_samples(*id)) * program.samples_of(*id)).sum();
         if samples > 0.0 { sum / samples } else { 0.0 }
@@ -114,14 +126,18 @@ fn finding(run: &Run, tally: &Tally, found: &RelievedLoop) -> RelievedFinding {
         .share
         .as_ref()
         .map_or(Agreement::NotMeasured, |share| joined(by_samples, share, found.has_wild_branches).1);
-    let start = found.ranges.first().map_or(0, |range| range.0);
+    // A turn may run through many functions: its name is that of the one with most of the time.
+    let hottest =
+        blocks.iter().copied().max_by(|a, b| program.samples_of(*a).total_cmp(&program.samples_of(*b)));
+    let hottest = hottest.and_then(|id| Some(program.block(id)?.address()));
+    let start = hottest.or_else(|| found.ranges.first().map(|range| range.0)).unwrap_or(0);
     let is_here = |function: &record::run::Function| {
         function.module == found.module && (function.start..function.end).contains(&start)
     };
     let function = run.functions.iter().position(is_here);
     let name =
         function.map_or_else(|| format!("unknown code at {start:#x}"), |at| run.functions[at].name.clone());
-    RelievedFinding {
+    Some(RelievedFinding {
         name,
         function: function.map(record::ids::FunctionId::of),
         source: run.line_at(found.module, start).map(|(file, line)| format!("{file}:{line}")),
@@ -138,7 +154,7 @@ fn finding(run: &Run, tally: &Tally, found: &RelievedLoop) -> RelievedFinding {
         stretches: found.stretches.len() as u64,
         has_atomics: found.has_atomics,
         refusal: found.refusal.as_ref().map(record::relief::ReliefRefusal::sentence),
-    }
+    })
 }
 
 /// For which loops relief would decide, and what it would cost; none where nothing is open or the run was too short.
@@ -210,6 +226,35 @@ mod tests {
 
     fn bounds(value: f64, low: f64, high: f64) -> WaitBounds {
         WaitBounds { value, low, high }
+    }
+
+    /// mov r8,[r8]; jmp back.
+    const CHASE: [u8; 5] = [0x4d, 0x8b, 0x00, 0xeb, 0xfb];
+
+    #[test]
+    fn a_loop_is_called_by_where_its_time_is_and_one_without_any_is_left_out() {
+        let mut run = super::super::tests::run(&CHASE, &[(3, None); 40]);
+        let function = &run.functions[0];
+        let name = function.name.clone();
+        // A turn that runs through a stub far before it.
+        let ranges = vec![(function.start - 4096, function.start - 4090), (function.start, function.end)];
+        let found = RelievedLoop {
+            module: function.module,
+            ranges,
+            tid: 1,
+            stretches: Vec::new(),
+            near_ns: None,
+            turn_ns: None,
+            share: None,
+            has_wild_branches: false,
+            has_atomics: false,
+            refusal: None,
+        };
+        let loops = vec![found.clone(), found];
+        run.relief = ReliefRecord::Tried { loops, cost: Default::default() };
+        let named: Vec<_> =
+            findings(&run, &Tally::new(&run, None)).loops.into_iter().map(|found| found.name).collect();
+        assert_eq!(named, [name]);
     }
 
     #[test]

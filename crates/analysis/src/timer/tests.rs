@@ -68,6 +68,7 @@ pub(crate) fn run(code: &[u8], samples: &[(u64, Option<u64>)]) -> Run {
         places,
         samples: columns,
         bursts: Samples::default(),
+        regions: Default::default(),
         loads: Default::default(),
         relief: record::relief::ReliefRecord::NotAsked,
         probes: Default::default(),

@@ -30,6 +30,8 @@ struct GroupTable {
     inputs: BTreeMap<Spanned<String>, Vec<String>>,
     #[serde(default)]
     constants: BTreeMap<Spanned<String>, ConstantTable>,
+    #[serde(default)]
+    purposes: BTreeMap<Spanned<String>, String>,
     metric: Vec<MetricTable>,
     #[serde(default)]
     bar: Vec<BarTable>,
@@ -120,8 +122,17 @@ fn build(table: GroupTable, origin: Origin) -> Result<MetricGroup, DataFileError
         known.push(name.clone());
         constants.push(GroupConstant { name, value: constant.value, source: constant.source, measured });
     }
+    let mut purposes = Vec::new();
+    for (name, purpose) in table.purposes {
+        if !inputs.iter().any(|(input, _)| input.get_ref() == name.get_ref()) {
+            let message = format!("'{}' is no input of group {}", name.get_ref(), table.name.get_ref());
+            return Err(origin.error(name.span().start, message));
+        }
+        purposes.push((name.into_inner(), purpose));
+    }
     let mut group = MetricGroup {
         name: table.name.into_inner(),
+        purposes,
         family: table.family,
         about: table.about,
         source: table.source,

@@ -36,6 +36,15 @@ pub struct FormulaInputs<'a> {
     pub profile: Option<ProfileFigures<'a>>,
 }
 
+/// A value that lacks no part.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WholeValue {
+    /// In the unit of the metric.
+    pub value: f64,
+    /// How much higher it would be if nothing were cut off where events contradict each other; below 0, how much lower.
+    pub cut_off: f64,
+}
+
 /// What one metric came to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricValue<'a> {
@@ -43,11 +52,17 @@ pub struct MetricValue<'a> {
     pub metric: &'a Metric,
     /// With the constants of the paper.
     pub value: Result<BoundedValue, Absent>,
+    /// How much higher it would be if nothing were cut off where events contradict each other; below 0, how much lower.
+    pub cut_off: f64,
     /// With those of the machine, as far as it has them; none where that changes nothing.
     pub measured: Option<BoundedValue>,
     /// By the formula as printed, where the paper slips.
     pub printed: Option<Result<BoundedValue, Absent>>,
 }
+
+/// A formula's value, with or without what it cuts off.
+type HowComputed =
+    fn(&Formula, &dyn Fn(&str) -> Result<BoundedValue, Absent>) -> Result<BoundedValue, Absent>;
 
 /// Values by key, as far as they are known.
 type Known = HashMap<String, Result<BoundedValue, Absent>>;
@@ -58,16 +73,20 @@ impl Chosen<'_> {
         &self,
         count: &dyn Fn(&str) -> Option<f64>,
         seconds: Option<f64>,
-    ) -> Vec<(&Metric, Result<f64, Absent>)> {
+    ) -> Vec<(&Metric, Result<WholeValue, Absent>)> {
         let inputs = FormulaInputs { count, seconds, program_cycles: None, profile: None };
-        let whole = |found: Result<BoundedValue, Absent>| match found {
-            Ok(BoundedValue { value, without, .. }) => match without.into_iter().next() {
-                None => Ok(value),
-                Some(name) => Err(Absent::Missing(name)),
-            },
-            Err(absent) => Err(absent),
+        let whole = |found: MetricValue<'_>| match found.value?.without.into_iter().next() {
+            None => Ok(found.cut_off),
+            Some(name) => Err(Absent::Missing(name)),
         };
-        self.evaluate(&inputs).into_iter().map(|found| (found.metric, whole(found.value))).collect()
+        let value = |found: &MetricValue<'_>| found.value.as_ref().map_or(0.0, |value| value.value);
+        let values = self.evaluate(&inputs).into_iter();
+        values
+            .map(|found| {
+                let (metric, value) = (found.metric, value(&found));
+                (metric, whole(found).map(|cut_off| WholeValue { value, cut_off }))
+            })
+            .collect()
     }
 
     /// Values of all metrics, in order.
@@ -76,10 +95,18 @@ impl Chosen<'_> {
         let mut own = inputs.profile.map(|_| self.constants(inputs, true));
         let mut values = Vec::new();
         for &metric in &self.metrics {
-            let value = self.compute(&metric.formula, inputs, &known);
-            let printed =
-                metric.printed.as_ref().map(|printed| self.compute(&printed.formula, inputs, &known));
-            let measured = own.as_ref().map(|own| self.compute(&metric.formula, inputs, own));
+            let value = self.compute(&metric.formula, inputs, &known, Formula::bounded);
+            let uncapped = self.compute(&metric.formula, inputs, &known, Formula::bounded_uncapped);
+            let cut_off = match (&value, uncapped) {
+                (Ok(value), Ok(uncapped)) => uncapped.value - value.value,
+                _ => 0.0,
+            };
+            let printed = metric
+                .printed
+                .as_ref()
+                .map(|printed| self.compute(&printed.formula, inputs, &known, Formula::bounded));
+            let measured =
+                own.as_ref().map(|own| self.compute(&metric.formula, inputs, own, Formula::bounded));
             if let Some(key) = &metric.key {
                 known.insert(key.clone(), value.clone());
                 if let (Some(own), Some(measured)) = (&mut own, &measured) {
@@ -87,7 +114,7 @@ impl Chosen<'_> {
                 }
             }
             let measured = measured.and_then(Result::ok).filter(|found| Ok(found) != value.as_ref());
-            values.push(MetricValue { metric, value, measured, printed });
+            values.push(MetricValue { metric, value, cut_off, measured, printed });
         }
         values
     }
@@ -110,6 +137,7 @@ impl Chosen<'_> {
         formula: &Formula,
         inputs: &FormulaInputs<'_>,
         known: &Known,
+        how: HowComputed,
     ) -> Result<BoundedValue, Absent> {
         let input = |name: &str| {
             if let Some(found) = known.get(name) {
@@ -124,7 +152,13 @@ impl Chosen<'_> {
             let named = || self.event(name).unwrap_or(name).to_owned();
             value.map(BoundedValue::exact).ok_or_else(|| Absent::Missing(named()))
         };
-        formula.bounded(&input)
+        how(formula, &input)
+    }
+
+    /// What an input is taken for, if its group says so.
+    pub fn purpose(&self, input: &str) -> Option<&str> {
+        let found = self.group.purposes.iter().find(|(name, _)| name == input);
+        found.map(|(_, purpose)| purpose.as_str())
     }
 
     /// The event that stands for an input; if there is none, the first that could.

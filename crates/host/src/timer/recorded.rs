@@ -50,6 +50,28 @@ fn processor_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
+/// Passes of a workload that take about so long.
+pub fn passes_for(workload: &mut Workload, wanted_ns: f64) -> Result<u64, WorkloadError> {
+    let mut passes = 1;
+    loop {
+        let elapsed_ns = workload.run(passes)?.elapsed_ns() as f64;
+        if elapsed_ns >= wanted_ns / 8.0 || passes > u64::MAX / 4 {
+            return Ok(((passes as f64 * wanted_ns / elapsed_ns.max(1.0)) as u64).max(1));
+        }
+        passes *= 2;
+    }
+}
+
+/// Processor time that so many passes take the first thread: what others take of its CPU is not in it.
+pub fn processor_ns_of(workload: &mut Workload, passes: u64) -> Result<u64, WorkloadError> {
+    let ran = workload.run_threads(&AtomicBool::new(false), |thread| {
+        let before_ns = processor_ns();
+        thread.run_passes(0, passes);
+        processor_ns().saturating_sub(before_ns)
+    })?;
+    Ok(ran.first().map_or(0, |thread| thread.value))
+}
+
 /// A prepared kernel whose first thread is recorded stretch by stretch.
 pub struct RecordedKernel<'k> {
     workload: Workload,
@@ -73,30 +95,16 @@ impl<'k> RecordedKernel<'k> {
 
     /// Passes that take about so long.
     pub fn passes_for(&mut self, wanted_ns: f64) -> Result<u64, SampleError> {
-        let mut passes = 1;
-        loop {
-            let elapsed_ns = self.workload.run(passes)?.elapsed_ns() as f64;
-            if elapsed_ns >= wanted_ns / 8.0 || passes > u64::MAX / 4 {
-                return Ok(((passes as f64 * wanted_ns / elapsed_ns.max(1.0)) as u64).max(1));
-            }
-            passes *= 2;
-        }
+        Ok(passes_for(&mut self.workload, wanted_ns)?)
     }
 
     /// Runs so many passes under the sampler.
     pub fn stretch(&mut self, passes: u64) -> Result<SampledStretch, SampleError> {
         self.work.start()?;
         let workload = &mut self.workload;
-        let ran = self.work.beside_bursts(|| {
-            workload.run_threads(&AtomicBool::new(false), |thread| {
-                let before_ns = processor_ns();
-                thread.run_passes(0, passes);
-                processor_ns().saturating_sub(before_ns)
-            })
-        });
+        let ran = self.work.beside_bursts(|| processor_ns_of(workload, passes));
         let samples = self.work.stop()?;
-        let processor_ns = ran?.first().map_or(0, |thread| thread.value);
-        Ok(SampledStretch { samples, processor_ns })
+        Ok(SampledStretch { samples, processor_ns: ran? })
     }
 
     /// The kernel.

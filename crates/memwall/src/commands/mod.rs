@@ -18,6 +18,7 @@ pub mod profile;
 pub mod record;
 pub mod recording;
 pub mod report;
+pub mod reproduce;
 pub mod run;
 pub mod scenario;
 pub mod setup;

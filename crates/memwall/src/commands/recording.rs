@@ -88,6 +88,11 @@ impl Recording {
         Self { no_heap: true, no_probe: true, is_told: false, ..Self::of_program(program) }
     }
 
+    /// A process that runs, for so long, likewise.
+    pub fn attached_only(pid: u32, seconds: Duration) -> Self {
+        Self { pid: Some(pid), seconds: Some(seconds), ..Self::sampled_only(Vec::new()) }
+    }
+
     /// A program as it is recorded if nothing else is asked for.
     pub fn of_program(program: Vec<OsString>) -> Self {
         Self {
@@ -187,7 +192,9 @@ impl Recording {
         };
         let verdict = self.is_watched().then(|| LiveVerdict::begin(profile.clone()));
         let mut onlooker = relieving.then(|| Relieving::begin(profile));
-        self.tell_whom();
+        if self.is_told {
+            self.tell_whom();
+        }
         let mut clock = verdict.as_ref().map(|verdict| self.clock(verdict));
         let mut viewer = verdict.as_ref().map(|verdict| |moment| verdict.look(moment));
         let watchers = Watchers {
@@ -260,7 +267,8 @@ impl ReadRecording {
         let import = self.reading.import.as_ref();
         let import = import.map(|import| report::terminal::import::text(import, detail.verbose, columns));
         let import = import.map_or_else(String::new, |text| format!("\n{text}"));
-        text + &report::terminal::surroundings::text(&self.reading.surroundings, detail.verbose, columns)
+        text + &report::terminal::regions::text(&self.reading.regions, detail.verbose, columns)
+            + &report::terminal::surroundings::text(&self.reading.surroundings, detail.verbose, columns)
             + &import
     }
 }

@@ -1,4 +1,4 @@
-//! `memwall setup`: man pages and shell completions, where `man` and shells look for them.
+//! `memwall setup`: man pages and shell completions, where `man` and shells look for them; and what programs mark regions with.
 
 use std::{
     fs,
@@ -9,7 +9,7 @@ use clap_complete::Shell;
 
 use crate::{failure::Failure, output, typed};
 
-/// Install man pages and shell completions, made from the commands themselves
+/// Install man pages, shell completions, and the headers that programs mark regions with
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct SetupArgs {
@@ -23,7 +23,15 @@ Examples:
   memwall setup                        for you alone, or for all if you are root
   memwall setup --prefix pkg/usr       into a package
 
-Writes share/man/man1, share/bash-completion/completions, share/zsh/site-functions and share/fish/vendor_completions.d.";
+Writes share/man/man1, share/bash-completion/completions, share/zsh/site-functions, share/fish/vendor_completions.d,
+include/memwall (memwall.h, and a likwid-marker.h for programs that are marked for LIKWID) and share/memwall/python.";
+
+/// What programs mark their regions with, below the prefix.
+const MARKERS: [(&str, &str, &str); 3] = [
+    ("include/memwall", "memwall.h", include_str!("../../../../include/memwall.h")),
+    ("include/memwall", "likwid-marker.h", include_str!("../../../../include/likwid-marker.h")),
+    ("share/memwall/python/memwall", "__init__.py", include_str!("../../../../python/memwall/__init__.py")),
+];
 
 /// Where each shell looks, below the prefix.
 const SHELLS: [(Shell, &str); 3] = [
@@ -51,9 +59,15 @@ pub fn run(args: &SetupArgs) -> Result<(), Failure> {
         let mut command = typed::command();
         clap_complete::generate_to(shell, &mut command, "memwall", &place).map_err(failed(&place))?;
     }
+    for (place, name, text) in MARKERS {
+        let place = folder(&prefix, place)?;
+        fs::write(place.join(name), text).map_err(failed(&place))?;
+    }
     output::text(&format!(
-        "man pages and completions for bash, zsh and fish are below {}; shells that run already read them when they start anew",
-        prefix.join("share").display()
+        "man pages and completions for bash, zsh and fish are below {}; shells that run already read them when they start anew\n\
+         headers to mark regions with are in {}",
+        prefix.join("share").display(),
+        prefix.join("include/memwall").display()
     ))
 }
 

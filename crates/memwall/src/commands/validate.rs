@@ -1,10 +1,8 @@
 //! `memwall validate`: which indicators can be believed.
 
-use std::{
-    collections::HashMap,
-    ops::Range,
-    path::{Path, PathBuf},
-};
+mod relieved;
+
+use std::{collections::HashMap, ops::Range, path::PathBuf};
 
 use ::trust::{OutOfSample, UnseenCase, Validation};
 use analysis::{
@@ -24,10 +22,10 @@ use record::{run::Run, validate::Observation};
 use validate::{
     Observer, Request,
     keep::Files,
-    native::{self, Analysed, LiveTrial, NativeBasis, Waiting},
+    native::{self, Analysed, LiveTrial, NativeBasis, RelievedTrial, Waiting},
     roles::JudgingKernels,
     simulated::SimulatedBench,
-    unseen::{self, Answer, CacheSizes, UnseenRequest},
+    unseen::{self, Answer, CacheSizes, KernelTrial, UnseenRequest},
 };
 
 use crate::{
@@ -66,12 +64,24 @@ pub struct ValidateArgs {
     /// Random kernels to sample: 24 with --quick, else 160
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=100_000))]
     random_kernels: Option<u64>,
+    /// Random kernels to sample and relieve, some seven seconds each: 24, or none with --quick
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=100_000))]
+    relieved_kernels: Option<u64>,
+    /// Be the random kernel of this seed, for another memwall to record
+    #[arg(long, value_name = "SEED", hide = true, requires = "on_cpu")]
+    be_kernel: Option<u64>,
+    /// On this CPU
+    #[arg(long, value_name = "CPU", hide = true)]
+    on_cpu: Option<u32>,
     /// Sample so many of the random kernels that rules may be made on, print each, and keep nothing
     #[arg(long, value_name = "N", hide = true)]
     develop: Option<u64>,
     /// The first of them
     #[arg(long, value_name = "SEED", hide = true, default_value_t = 0)]
     develop_from: u64,
+    /// Relieve them as well
+    #[arg(long, hide = true)]
+    develop_relief: bool,
     /// A folder for their recordings
     #[arg(long, value_name = "FOLDER", hide = true)]
     develop_keep: Option<PathBuf>,
@@ -97,7 +107,8 @@ Examples:
 
 The result is kept beside the profile, under $XDG_DATA_HOME/memwall/trust; count, events, run, report, doctor and profile
 use it. A validation is not given up for one that tried less, unless --replace says so. Ctrl-C keeps the experiments that were made, and what can be said so far; the next call goes on from there.
-Each call draws new random kernels; what clock samples are worth comes from all that were drawn on this machine.
+Each call draws new random kernels; what clock samples are worth comes from all that were drawn on this machine. Some are
+relieved as well ('memwall run --relief' measures so), which takes rights to trace a process of one's own.
 Exit code: 0 also if indicators are broken or untested, 1 if the result could not be kept, 2 if the question was wrong.
 
 Schema of --json: memwall.validate/1.";
@@ -118,9 +129,12 @@ pub fn run(args: &ValidateArgs, machine: &Target) -> Result<(), Failure> {
     if let Some(name) = &args.explain {
         return explain(&files, name, &args.forms);
     }
+    if let Some((seed, cpu)) = args.be_kernel.zip(args.on_cpu) {
+        return relieved::be_kernel(seed, cpu);
+    }
     if let Some(number) = args.develop {
         let seeds = args.develop_from..args.develop_from.saturating_add(number);
-        return develop(&store, &fingerprint, seeds, args.develop_keep.as_deref());
+        return develop(&store, &fingerprint, seeds, args);
     }
     store.check_writable().map_err(Failure::measurement)?;
     args.forms.check(&[args.page.file()])?;
@@ -138,6 +152,7 @@ pub fn run(args: &ValidateArgs, machine: &Target) -> Result<(), Failure> {
         runs: args.runs,
         all_events: args.all_events,
         random_kernels: args.random_kernels.unwrap_or(if args.quick { FEW } else { MANY }),
+        relieved_kernels: args.relieved_kernels.unwrap_or(if args.quick { 0 } else { FEW }),
         now: if simulated.is_some() { 0 } else { trust::now() },
         simulated,
         fingerprint,
@@ -171,8 +186,8 @@ pub fn run(args: &ValidateArgs, machine: &Target) -> Result<(), Failure> {
         .give(Screen::Out, &validation, |columns| report::terminal::validate::text(&validation, columns))?;
     if let Some(kept) = stays {
         output::say(&format!(
-            "this validation was not kept: it tried {} indicators, and the one made {}, which tried {}, stays; \
-             --replace keeps the new one",
+            "this validation was not kept: it tried {} indicators, and the one made {}, which tried {}, stays, with what \
+             random kernels showed now; --replace keeps the new one",
             validation.tried(),
             report::layout::age::ago(kept.measured_at, validation.measured_at),
             kept.tried()
@@ -205,7 +220,14 @@ fn natively(
     let interrupt = interrupt::flag()?;
     let profile = store.load(&request.fingerprint.id).ok().flatten();
     let profile = profile.as_ref();
-    let basis = NativeBasis { profile, analyse: &|run| analysed(run, profile), rules: analysis::RULES };
+    let basis = NativeBasis {
+        profile,
+        analyse: &|run| analysed(run, profile),
+        rules: analysis::RULES,
+        relieve: &|kernel, cpu| {
+            relieved::relieve(kernel, cpu, None, &|run| analysed(run, profile), &interrupt)
+        },
+    };
     native::validate(request, kernels, known, &basis, watcher, &interrupt).map_err(Failure::measurement)
 }
 
@@ -230,7 +252,7 @@ fn develop(
     store: &Store,
     fingerprint: &Fingerprint,
     seeds: Range<u64>,
-    keep: Option<&Path>,
+    args: &ValidateArgs,
 ) -> Result<(), Failure> {
     if seeds.end > unseen::DEVELOPED.end {
         let (least, most) = (unseen::DEVELOPED.start, unseen::DEVELOPED.end - 1);
@@ -243,15 +265,26 @@ fn develop(
     let caches = CacheSizes::of(profile.as_ref(), &topology, cpu)
         .ok_or_else(|| Failure::Measurement("the sizes of the caches are not known here".to_owned()))?;
     let (first_seed, number) = (seeds.start, seeds.end - seeds.start);
-    let request = UnseenRequest { number, first_seed, run: 0, rules: analysis::RULES.to_owned(), caches };
-    let mut trial = LiveTrial { cpu, analyse: &|run| analysed(run, profile.as_ref()), keep };
-    let tried = unseen::try_kernels(&mut trial, &request, &mut Silent, &interrupt);
+    let (rules, with_relief) = (analysis::RULES.to_owned(), args.develop_relief);
+    let request = UnseenRequest { number, first_seed, run: 0, rules, caches, with_relief };
+    let (keep, analyse) = (args.develop_keep.as_deref(), |run: &Run| analysed(run, profile.as_ref()));
+    let mut sampled = LiveTrial { cpu, analyse: &analyse, keep };
+    let mut relieved = RelievedTrial {
+        cpu,
+        relieve: &|kernel, cpu| relieved::relieve(kernel, cpu, keep, &analyse, &interrupt),
+    };
+    let trial: &mut dyn KernelTrial = if with_relief { &mut relieved } else { &mut sampled };
+    let tried = unseen::try_kernels(trial, &request, &mut Silent, &interrupt);
     if let Some(missing) = &tried.missing {
         output::note(&format!("{missing}\n"));
     }
     let mut text = report::terminal::validate::cases(&tried.cases);
     text += &report::terminal::validate::unseen_text(
         OutOfSample::of(&tried.cases, analysis::RULES).as_ref(),
+        120,
+    );
+    text += &report::terminal::validate::unseen_text(
+        OutOfSample::with_relief(&tried.cases, analysis::RULES).as_ref(),
         120,
     );
     output::text(&text)

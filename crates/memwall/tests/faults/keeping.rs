@@ -172,7 +172,12 @@ fn poorer_validation() -> Tried {
     let (file, text) = validated(&place);
     let output = place.memwall(&["validate", "--quick"]).output().expect("it starts");
     assert!(said(&output.stderr).contains("this validation was not kept"), "{output:?}");
-    assert_eq!(fs::read_to_string(&file).expect("kept"), text);
+    // What random kernels showed is of all that were ever drawn; everything else stays.
+    let parsed = |text: &str| -> Value { serde_json::from_str(text).expect("JSON") };
+    let (mut before, mut after) = (parsed(&text), parsed(&fs::read_to_string(&file).expect("kept")));
+    let kernels = |kept: &mut Value| kept["unseen"].take()["all"]["kernels"].as_u64();
+    assert!(kernels(&mut before) <= kernels(&mut after));
+    assert_eq!(before, after);
     let output = place.memwall(&["validate", "--quick", "--replace"]).output().expect("it starts");
     assert!(output.status.success() && !said(&output.stderr).contains("not kept"), "{output:?}");
     assert_ne!(fs::read_to_string(&file).expect("kept"), text);

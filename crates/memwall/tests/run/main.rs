@@ -8,6 +8,7 @@ mod foreign;
 mod live;
 mod odd;
 mod place;
+mod regions;
 mod relief;
 mod same_names;
 mod views;

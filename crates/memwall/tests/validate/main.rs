@@ -3,6 +3,7 @@
 
 mod consulted;
 mod found;
+mod relieved;
 mod scripted;
 
 use std::{

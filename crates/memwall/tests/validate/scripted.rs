@@ -42,6 +42,7 @@ fn validation(fingerprint: Fingerprint, indicators: Vec<Judged>) -> Validation {
             how: "by hand".to_owned(),
         }],
         unseen: None,
+        unseen_with_relief: None,
         sweeps: Vec::new(),
     }
 }

@@ -55,6 +55,12 @@ pub struct CountedMetric {
     pub missing: Vec<String>,
     /// The events behind it.
     pub events: Vec<String>,
+    /// What each of these is taken for, by the key of a purpose; none if it is taken for whatever it is best at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub purposes: Vec<Option<String>>,
+    /// What was cut off from each value because events contradict each other, in its unit; below 0 what was added.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cut_off: Vec<f64>,
     /// How far it can be believed here; none if nobody tried. Of a broken metric no value is kept.
     pub trust: Option<Standing>,
     /// On which side of the truth the values lie, where a part is missing.
@@ -179,6 +185,10 @@ pub fn group_metrics(
             add(metric, value);
         }
     }
+    metrics
+        .iter_mut()
+        .filter(|one| one.cut_off.iter().all(|cut| *cut == 0.0))
+        .for_each(|one| one.cut_off.clear());
     let mut group = GroupMetrics {
         group: chosen.group.name.clone(),
         source: chosen.group.source.clone(),
@@ -198,12 +208,15 @@ pub fn group_metrics(
 }
 
 fn begin(chosen: &Chosen<'_>, metric: &Metric) -> CountedMetric {
-    let events = chosen.inputs_of(metric);
+    let inputs: Vec<&str> =
+        chosen.inputs_of(metric).into_iter().filter(|input| chosen.event(input).is_some()).collect();
+    let purposes: Vec<_> = inputs.iter().map(|input| chosen.purpose(input).map(str::to_owned)).collect();
     CountedMetric {
         name: metric.name.clone(),
         unit: metric.unit.clone(),
         about: metric.about.clone(),
-        events: events.into_iter().filter_map(|input| chosen.event(input)).map(str::to_owned).collect(),
+        events: inputs.iter().filter_map(|input| chosen.event(input)).map(str::to_owned).collect(),
+        purposes: if purposes.iter().any(Option::is_some) { purposes } else { Vec::new() },
         printed: metric.printed.as_ref().map(|printed| PrintedMetric {
             formula: printed.formula.text().to_owned(),
             values: Vec::new(),
@@ -214,9 +227,11 @@ fn begin(chosen: &Chosen<'_>, metric: &Metric) -> CountedMetric {
 }
 
 fn add(metric: &mut CountedMetric, found: MetricValue<'_>) {
-    match found.value {
+    let value = found.value.map_err(|reason| reason.to_string());
+    match value.and_then(|value| as_share(value, &metric.unit)) {
         Ok(BoundedValue { value, bound, without }) => {
             metric.values.push(value);
+            metric.cut_off.push(found.cut_off);
             metric.bound = metric.bound.and(bound);
             for name in without {
                 if !metric.without.contains(&name) {
@@ -225,7 +240,6 @@ fn add(metric: &mut CountedMetric, found: MetricValue<'_>) {
             }
         }
         Err(reason) => {
-            let reason = reason.to_string();
             if !metric.missing.contains(&reason) {
                 metric.missing.push(reason);
             }
@@ -234,6 +248,23 @@ fn add(metric: &mut CountedMetric, found: MetricValue<'_>) {
     metric.measured.extend(found.measured.map(|measured| measured.value));
     if let (Some(printed), Some(Ok(value))) = (&mut metric.printed, found.printed) {
         printed.values.push(value.value);
+    }
+}
+
+/// How far above its whole a share may come out by the way events are counted, in percent: less is printed as the whole.
+const ROUNDED: f64 = 0.5;
+
+/// What claims to be a share of something must be one: more than all of it, or less than nothing, is no value.
+fn as_share(found: BoundedValue, unit: &str) -> Result<BoundedValue, String> {
+    let Some(whole) = unit.strip_prefix("% of ") else { return Ok(found) };
+    match found.value {
+        value if value > 100.0 + ROUNDED => Err(format!(
+            "{value:.0} % is no share of {whole}: its events count more than that, or something else besides"
+        )),
+        value if value < -ROUNDED => Err(format!(
+            "{value:.0} % is no share of {whole}: what is taken off is more than what it is taken from"
+        )),
+        value => Ok(BoundedValue { value: value.clamp(0.0, 100.0), ..found }),
     }
 }
 
@@ -412,9 +443,13 @@ parts = ["near_impact", "far_impact"]
         assert_eq!((group.bars[0].whole, group.bars[0].sum()), (Some(400.0), 400.0));
         // More than the whole.
         let group = of([Some(1000), Some(400), Some(100), Some(60)], None);
-        assert_eq!(group.remarks.len(), 2, "{:?}", group.remarks);
-        assert!(group.remarks[0].contains("175.0 % of stalls instead of 100"));
-        assert!(group.remarks[1].contains("1.75 times the whole"));
+        // No share: it says so, and by how much.
+        let both = &group.metrics[3];
+        assert!(
+            both.values.is_empty() && both.missing[0].contains("175 % is no share of stalls"),
+            "{both:?}"
+        );
+        assert!(group.remarks.len() == 1 && group.remarks[0].contains("1.75 times the whole"));
         // Less, and what is not counted is named.
         let group = of([Some(1000), Some(400), Some(100), Some(0)], None);
         assert!(group.remarks[1].contains("explain 25 % of it. What cannot be counted: the moon."));

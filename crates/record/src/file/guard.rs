@@ -18,7 +18,7 @@ use rusqlite::{
 use super::read::Trouble;
 
 /// All tables that are read of any version.
-const TABLES_READ: [&str; 31] = [
+const TABLES_READ: [&str; 35] = [
     "about",
     "argument",
     "process",
@@ -43,6 +43,10 @@ const TABLES_READ: [&str; 31] = [
     "heap_log",
     "relief",
     "relief_state",
+    "region",
+    "region_sample",
+    "region_burst",
+    "region_visits",
     "remark",
     "probe",
     "event_sample",

@@ -6,7 +6,7 @@ use machine::regular;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, types::Value};
 
 use super::{
-    EventSample, FileError, about, data, guard, import, loads, probes, relief,
+    EventSample, FileError, about, data, guard, import, loads, probes, regions, relief,
     schema::{APPLICATION_ID, VERSION},
 };
 use crate::{
@@ -142,6 +142,8 @@ fn tables(from: &Connection, version: i64) -> Result<Run, Trouble> {
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<rusqlite::Result<_>>()?;
     let command = rows(from, "argument", "text", |row| row.get(1))?;
+    let samples_of_time = samples(from, "sample", has_data)?;
+    let bursts = if has_table(from, "burst")? { samples(from, "burst", false)? } else { Samples::default() };
     Ok(Run {
         about: about::from_pairs(&about_pairs, command).map_err(Trouble::Content)?,
         processes: rows(from, "process", "pid, parent_pid, name, executable, began_ns, ended_ns", process)?,
@@ -152,10 +154,11 @@ fn tables(from: &Connection, version: i64) -> Result<Run, Trouble> {
         lines: rows(from, "line", "module, start, end, file, line", line)?,
         inlined: if version >= 4 { inlined(from)? } else { InlinedCode::default() },
         places: rows(from, "place", "module, address, function", place)?,
-        samples: samples(from, "sample", has_data)?,
-        bursts: if has_table(from, "burst")? { samples(from, "burst", false)? } else { Samples::default() },
         loads: if version >= 3 { loads::read(from)? } else { LoadSamples::NotAsked },
         relief: relief::read(from)?,
+        regions: regions::read(from, (samples_of_time.time_ns.len(), bursts.time_ns.len()))?,
+        samples: samples_of_time,
+        bursts,
         probes: probes::read(from)?,
         import: import::read(from)?.map(Box::new),
         stacks: if has_data { data::read_stacks(from)? } else { Vec::new() },
@@ -368,6 +371,7 @@ fn check(run: &Run) -> Result<(), String> {
     within("thread", run.slices.iter().map(|slice| slice.thread.0).max(), run.threads.len())?;
     within("thread", run.loads.taken().iter().map(|load| load.thread.0).max(), run.threads.len())?;
     within("place", run.loads.taken().iter().map(|load| load.place.0).max(), run.places.len())?;
+    within("thread", run.regions.visits.iter().map(|one| one.thread.0).max(), run.threads.len())?;
     within("module", run.relief.loops().iter().map(|found| found.module.0).max(), run.modules.len())?;
     within("place", run.samples.place.iter().map(|id| id.0).max(), run.places.len())?;
     if let Some(import) = &run.import {

@@ -7,6 +7,7 @@ use super::{
     data::{PendingData, json},
     import::PendingImport,
     loads::PendingLoads,
+    regions::PendingRegions,
     relief,
 };
 use crate::{
@@ -30,6 +31,7 @@ pub(super) struct PendingRows {
     pub data: PendingData,
     pub loads: PendingLoads,
     pub relief: ReliefRecord,
+    pub regions: PendingRegions,
     pub import: PendingImport,
     pub remarks: Vec<String>,
 }
@@ -68,6 +70,7 @@ impl PendingRows {
         self.bursts = Vec::new();
         self.slices = Vec::new();
         self.loads.samples = Vec::new();
+        self.regions.drop_measured();
         self.import.drop_measured();
         self.data.drop_measured();
     }
@@ -99,6 +102,7 @@ impl PendingRows {
         }
         self.loads.write(to)?;
         relief::write(to, &self.relief)?;
+        self.regions.write(to)?;
         self.import.write(to)?;
         let mut insert = to.prepare("INSERT INTO remark(text) VALUES(?)")?;
         self.remarks.iter().try_for_each(|text| insert.execute([text]).map(drop))
@@ -117,6 +121,7 @@ impl PendingRows {
         self.data.clear();
         self.loads.clear();
         self.relief = ReliefRecord::NotAsked;
+        self.regions.clear();
         self.import.clear();
         self.remarks.clear();
     }

@@ -92,6 +92,13 @@ CREATE TABLE relief(
     share_low REAL, share_high REAL, near_ns REAL, turn_ns REAL, document TEXT NOT NULL
 );
 CREATE TABLE relief_state(id INTEGER PRIMARY KEY, refusal TEXT, cost TEXT);
+CREATE TABLE region(id INTEGER PRIMARY KEY, name TEXT NOT NULL, is_parallel INTEGER NOT NULL);
+CREATE TABLE region_sample(sample INTEGER PRIMARY KEY, region INTEGER NOT NULL REFERENCES region);
+CREATE TABLE region_burst(burst INTEGER PRIMARY KEY, region INTEGER NOT NULL REFERENCES region);
+CREATE TABLE region_visits(
+    region INTEGER NOT NULL REFERENCES region, thread INTEGER NOT NULL REFERENCES thread, visits INTEGER NOT NULL,
+    unended INTEGER NOT NULL, wall_ns INTEGER NOT NULL, PRIMARY KEY(region, thread)
+);
 CREATE TABLE remark(id INTEGER PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE reserve(id INTEGER PRIMARY KEY, room BLOB);
 CREATE VIEW located AS

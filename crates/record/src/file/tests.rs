@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use rusqlite::Connection;
 
 use super::*;
-use crate::{data::*, ids::*, inlined::*, loads::*, probe::*, relief::*, run::*};
+use crate::{data::*, ids::*, inlined::*, loads::*, probe::*, regions::*, relief::*, run::*};
 
 fn about() -> About {
     About {
@@ -180,6 +180,21 @@ fn run() -> Run {
             place: vec![PlaceId(0); 2],
             address: vec![None, address(0x7fff_0040)],
             stack: Vec::new(),
+        },
+        regions: Regions {
+            list: vec![
+                Region { name: "solve".into(), is_parallel: false },
+                Region { name: "f._omp_fn.0".into(), is_parallel: true },
+            ],
+            of_samples: vec![None, Some(RegionId(1)), Some(RegionId(0))],
+            of_bursts: vec![Some(RegionId(0)), None],
+            visits: vec![RegionVisits {
+                region: RegionId(1),
+                thread: ThreadId(0),
+                visits: 7,
+                unended: 1,
+                wall_ns: 900,
+            }],
         },
         loads: LoadSamples::Taken(loads()),
         relief: ReliefRecord::Tried {
@@ -382,6 +397,7 @@ fn a_recording_without_data_and_call_chains_is_read() {
     let old = "PRAGMA foreign_keys = OFF; DROP VIEW located; ALTER TABLE sample DROP COLUMN stack; DROP TABLE stack;
         DROP TABLE area; DROP TABLE variable; DROP TABLE site; DROP TABLE block; DROP TABLE heap_log;
         DROP TABLE burst; DROP TABLE load; DROP TABLE load_sampling; DROP TABLE inlined_range; DROP TABLE inlined_call;
+        DROP TABLE region_visits; DROP TABLE region_sample; DROP TABLE region_burst; DROP TABLE region;
         PRAGMA user_version = 1";
     Connection::open(&path).unwrap().execute_batch(old).unwrap();
     let mut expected = run();
@@ -389,6 +405,7 @@ fn a_recording_without_data_and_call_chains_is_read() {
     expected.stacks = Vec::new();
     expected.loads = LoadSamples::NotAsked;
     expected.bursts = Samples::default();
+    expected.regions = Regions::default();
     expected.data = Data::default();
     expected.inlined = InlinedCode::default();
     assert_eq!(read(&path).unwrap(), expected);

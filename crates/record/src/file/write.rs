@@ -21,6 +21,7 @@ use crate::{
     inlined::InlinedCode,
     loads::LoadSample,
     probe::Probes,
+    regions::{Region, RegionId, RegionVisits},
     relief::ReliefRecord,
     run::{About, Function, LineRange, Module, Place, Process, RecordedThread, Run, Samples, Slice},
 };
@@ -258,6 +259,30 @@ impl Writer {
         }
     }
 
+    /// A region that began for the first time.
+    pub fn region(&mut self, id: RegionId, region: Region) {
+        self.pending.regions.list.push((id, region));
+    }
+
+    /// The region that a sample lies in. Samples have numbers, from 1 on in the order they are handed over.
+    pub fn sample_region(&mut self, number: u64, region: RegionId) {
+        if !self.stopped {
+            self.pending.regions.samples.push((number, region));
+        }
+    }
+
+    /// The same of a sample of a burst.
+    pub fn burst_region(&mut self, number: u64, region: RegionId) {
+        if !self.stopped {
+            self.pending.regions.bursts.push((number, region));
+        }
+    }
+
+    /// What a thread did in a region, in all.
+    pub fn region_visits(&mut self, visits: RegionVisits) {
+        self.pending.regions.visits.push(visits);
+    }
+
     /// What relief found.
     pub fn relief(&mut self, relief: ReliefRecord) {
         self.pending.relief = relief;
@@ -407,6 +432,16 @@ pub fn write(path: &Path, run: &Run) -> Result<(), FileError> {
     run.stacks.iter().enumerate().for_each(|(index, places)| writer.stack(numbered(index), places));
     writer.pending.data = PendingData::all(&run.data);
     writer.pending.relief = run.relief.clone();
+    let numbered_regions = |of: &[Option<RegionId>]| {
+        let inside = of.iter().enumerate().filter_map(|(index, region)| Some((index as u64 + 1, (*region)?)));
+        inside.collect::<Vec<_>>()
+    };
+    run.regions.list.iter().enumerate().for_each(|(index, region)| {
+        writer.region(RegionId(numbered(index)), region.clone());
+    });
+    writer.pending.regions.samples = numbered_regions(&run.regions.of_samples);
+    writer.pending.regions.bursts = numbered_regions(&run.regions.of_bursts);
+    writer.pending.regions.visits.clone_from(&run.regions.visits);
     if let Some(import) = &run.import {
         writer.begin_import()?;
         writer.import(ImportRecord::clone(import));

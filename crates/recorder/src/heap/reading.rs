@@ -6,7 +6,10 @@ use record::{
     ids::ProcessId,
 };
 
-use super::{Heap, HeapContext};
+use super::{
+    Heap, HeapContext,
+    marks::{self, MarkKind},
+};
 
 /// Blocks kept in all: a recording of about 60 MB.
 const MOST_BLOCKS: u64 = 1_000_000;
@@ -79,6 +82,19 @@ impl Heap {
         if note.time_ns >= around.window.end_ns {
             return;
         }
+        let mark = match &note.kind {
+            NoteKind::RegionBegan(mark) => Some((MarkKind::Began, mark)),
+            NoteKind::RegionEnded(mark) => Some((MarkKind::Ended, mark)),
+            NoteKind::RegionSkips(mark) => Some((MarkKind::Skips, mark)),
+            _ => None,
+        };
+        if let Some((kind, mark)) = mark {
+            if let Some(author) = self.authors.get_mut(&pid) {
+                author.notes += 1;
+            }
+            return marks::take(kind, mark, note, pid, around);
+        }
+        let Some(kind) = block_kind(&note.kind) else { return };
         if self.blocks >= MOST_BLOCKS {
             self.shortfall.left_out += 1;
             return;
@@ -87,7 +103,7 @@ impl Heap {
         let site = if note.kind == NoteKind::Unmapped { None } else { self.site(&note.callers, pid, around) };
         let Some(author) = self.authors.get_mut(&pid) else { return };
         author.notes += 1;
-        around.writer.block(block(note, author.process, pid, around.window.time(note.time_ns), site));
+        around.writer.block(block(note, kind, author.process, pid, around.window.time(note.time_ns), site));
         if around.writer.is_laden() {
             // If it fails the writer drops what comes, and says so at the end.
             let _ = around.writer.flush();
@@ -116,13 +132,25 @@ impl Heap {
     }
 }
 
-fn block(note: &Note, process: ProcessId, pid: i32, time_ns: u64, site: Option<u32>) -> HeapBlock {
-    let kind = match note.kind {
+/// None of what is no block.
+fn block_kind(kind: &NoteKind) -> Option<BlockKind> {
+    Some(match kind {
         NoteKind::Allocated => BlockKind::Large,
         NoteKind::Sampled { .. } => BlockKind::Small,
         NoteKind::Mapped => BlockKind::Mapped,
         NoteKind::Unmapped => BlockKind::Unmapped,
-    };
+        NoteKind::RegionBegan(_) | NoteKind::RegionEnded(_) | NoteKind::RegionSkips(_) => return None,
+    })
+}
+
+fn block(
+    note: &Note,
+    kind: BlockKind,
+    process: ProcessId,
+    pid: i32,
+    time_ns: u64,
+    site: Option<u32>,
+) -> HeapBlock {
     // In a namespace of its own the first thread's number is known, others have only the program's word.
     let tid = if note.tid == note.pid { pid.cast_unsigned() } else { note.tid };
     HeapBlock { process, time_ns, address: note.address, size_bytes: note.size_bytes, kind, tid, site }

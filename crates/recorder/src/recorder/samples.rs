@@ -14,6 +14,7 @@ use record::{
 use super::{KnownSpace, Recorder};
 use crate::{
     calls::follows_call,
+    code_store::{Sources, unknown_stretch},
     loads,
     operand::{self, PlaceOperands},
     spaces::Mapped,
@@ -36,6 +37,9 @@ impl Recorder {
         if self.recent.is_some() {
             self.note_recent(&recorded, sample.pid, ip);
         }
+        if self.heap.is_some() {
+            self.regions.sample(sample.tid, recorded.thread, recorded.time_ns);
+        }
         self.writer.sample(recorded);
         self.counts.samples += 1;
     }
@@ -49,6 +53,9 @@ impl Recorder {
         // What is said of samples is said of the others.
         let counts = self.counts;
         if let Some((recorded, _)) = self.landed(sample, |operands| operands.pacing) {
+            if self.heap.is_some() {
+                self.regions.burst(sample.tid, recorded.thread, recorded.time_ns);
+            }
             self.writer.burst_sample(recorded);
         }
         self.counts = counts;
@@ -163,7 +170,11 @@ impl Recorder {
                 if let (true, Some(mapped)) = (has_no_file && self.modules.are_live(), mapped) {
                     self.pages.copy(module, address, pid, ip, (mapped.start, mapped.end));
                 }
-                operands
+                operands.or_else(|| {
+                    let sources = Sources { pages: Some(&self.pages), ..Sources::default() };
+                    let (start, bytes) = unknown_stretch(module, address, sources, 0)?;
+                    self.operands.find_in(number, start, || Some(&bytes), address)
+                })
             }
         };
         let known = KnownSpace {

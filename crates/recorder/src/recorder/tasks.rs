@@ -1,6 +1,7 @@
 //! Processes and threads that begin, end, are renamed, run and wait.
 
 use pmu::sampling::Stamp;
+use record::ids::ThreadId;
 
 use super::Recorder;
 use crate::{
@@ -105,6 +106,7 @@ impl Recorder {
             self.with_heap(|heap, around| heap.left(pid, stamp.time_ns, Leaving::Ends, around));
         }
         let Some((thread, process)) = self.population.end(tid, at_ns) else { return };
+        self.regions.thread(tid, ThreadId(thread.index));
         let writer = &mut self.writer;
         self.slices.end(thread.index, at_ns, |slice| writer.slice(slice));
         writer.thread(thread.index, &thread.about);
@@ -137,6 +139,7 @@ impl Recorder {
             window: &self.window,
             modules: &mut self.modules,
             writer: &mut self.writer,
+            regions: &mut self.regions,
         };
         act(heap, &mut around);
     }

@@ -195,8 +195,7 @@ impl RecordSession<'_> {
     fn drain(&mut self) {
         match &mut self.instrument {
             SessionInstrument::Sampler(sampler) => {
-                self.recorder.drain(sampler, &mut self.loads);
-                self.recorder.drain_bursts(&mut self.bursts);
+                self.recorder.drain(sampler, &mut self.loads, &mut self.bursts);
             }
             SessionInstrument::Schedule(_) => self.look_at_schedule(),
             SessionInstrument::Off => {}

@@ -72,6 +72,7 @@ fn run() -> Run {
             stack: vec![Some(0), Some(0), Some(0), None, None],
         },
         bursts: Samples::default(),
+        regions: Default::default(),
         loads: Default::default(),
         relief: record::relief::ReliefRecord::NotAsked,
         probes: Default::default(),

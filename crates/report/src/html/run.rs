@@ -2,6 +2,7 @@
 
 mod flame;
 pub(super) mod payload;
+mod regions;
 mod sources;
 mod trust;
 mod verdict;
@@ -11,6 +12,7 @@ use analysis::{
     import::ImportFindings,
     listing::AnnotatedFunction,
     reading::Reading,
+    regions::RegionFinding,
     surroundings::ProgramSurroundings,
 };
 use machine::Profile;
@@ -63,12 +65,15 @@ pub struct RunPage<'a> {
     pub aggregate: Option<&'a Aggregate>,
     /// Call chains, if they were recorded.
     pub calls: Option<&'a CallTree>,
+    /// Regions that the program marked.
+    pub regions: &'a [RegionFinding],
 }
 
-const CONTENTS: [(&str, &str); 9] = [
+const CONTENTS: [(&str, &str); 10] = [
     ("verdict", "Verdict"),
     ("time", "Time line"),
     ("bars", "Where"),
+    ("regions", "Regions"),
     ("calls", "Calls"),
     ("code", "Code"),
     ("data-objects", "Data"),
@@ -102,6 +107,7 @@ pub fn recording(
         import: reading.import.as_ref(),
         aggregate: Some(&Aggregate::collect(&reading.findings, count, reading.samples(run))),
         calls: calls.as_ref(),
+        regions: &reading.regions,
     })
 }
 
@@ -114,7 +120,11 @@ pub fn run(page: &RunPage<'_>) -> String {
         false => element("div").set("hidden", "").with([part]).end(),
     };
     let of_machine = |(id, _): &(&str, &str)| ["verdict", "machine", "trust"].contains(id);
-    let contents = CONTENTS.into_iter().filter(|entry| findings.has_enough_samples() || of_machine(entry));
+    let is_there = |(id, _): &(&str, &str)| *id != "regions" || !page.regions.is_empty();
+    let contents = CONTENTS
+        .into_iter()
+        .filter(|entry| findings.has_enough_samples() || of_machine(entry))
+        .filter(is_there);
     let body = Html::all([
         verdict::html(page),
         of_samples(section("time", "Time line", [place("timeline"), flagged(page)])),
@@ -124,6 +134,7 @@ pub fn run(page: &RunPage<'_>) -> String {
             .with([
                 of_samples(Html::all([
                     section("bars", "Where the user time went", [place("bar-views")]),
+                    regions::html(page.regions),
                     section("calls", "Call chains", [calls(page)]),
                     section("code", "Code", code(page)),
                     section("data-objects", "Data", data(page)),

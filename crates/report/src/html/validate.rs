@@ -39,7 +39,7 @@ pub fn validate(validation: &Validation) -> String {
     let body = Html::all([
         section("summary", "Summary", summary(validation)),
         section("verdicts", "Every indicator", [place("verdicts-table")]),
-        section("random", "Kernels drawn at random", random(validation.unseen.as_ref())),
+        section("random", "Kernels drawn at random", random(validation)),
         section("levels", "Best indicator of each level", [place("levels-table")]),
         section("thresholds", "Thresholds of this machine", [place("thresholds-table")]),
         section("curves", "Events per access, by data set size", figures(validation)),
@@ -65,7 +65,8 @@ pub fn validate(validation: &Validation) -> String {
                 levels(validation),
                 verdicts(validation),
                 thresholds(validation),
-                standings(validation.unseen.as_ref()),
+                standings("random-table", validation.unseen.as_ref()),
+                standings("relieved-table", validation.unseen_with_relief.as_ref()),
             ],
         },
     };
@@ -106,8 +107,8 @@ fn summary(validation: &Validation) -> Vec<Html> {
 }
 
 /// How right clock samples were out of sample.
-fn random(unseen: Option<&OutOfSample>) -> Vec<Html> {
-    match unseen {
+fn random(validation: &Validation) -> Vec<Html> {
+    let mut parts = match &validation.unseen {
         None => {
             vec![paragraph("quiet", "None were tried; 'memwall validate --random-kernels 60' tries sixty.")]
         }
@@ -116,11 +117,17 @@ fn random(unseen: Option<&OutOfSample>) -> Vec<Html> {
             place("random-table"),
             paragraph("quiet", &promises(unseen)),
         ],
+    };
+    if let Some(relieved) = &validation.unseen_with_relief {
+        parts.push(paragraph("", &format!("With their loops relieved as well: {}.", in_short(relieved))));
+        parts.push(place("relieved-table"));
+        parts.push(paragraph("quiet", &promises(relieved)));
     }
+    parts
 }
 
 /// Errors by class of access and by level, those that fail first.
-fn standings(unseen: Option<&OutOfSample>) -> DataTable {
+fn standings(id: &'static str, unseen: Option<&OutOfSample>) -> DataTable {
     let columns = [
         ("of", ColumnKind::Text),
         ("worth", ColumnKind::Trust),
@@ -157,7 +164,7 @@ fn standings(unseen: Option<&OutOfSample>) -> DataTable {
         ]
     });
     DataTable {
-        id: "random-table",
+        id,
         caption: "Errors of the share of waiting, by class of access and by level".to_owned(),
         columns: columns.map(|(title, kind)| column(title, kind)).to_vec(),
         rows: rows.collect(),

@@ -5,6 +5,7 @@ use analysis::{
     import::ImportFindings,
     phase_check::{self, PhaseCheck},
     reading::Reading,
+    regions::RegionFinding,
     surroundings::ProgramSurroundings,
 };
 use serde::Serialize;
@@ -15,6 +16,8 @@ pub struct RunDocument<'a> {
     #[serde(flatten)]
     findings: &'a Findings,
     objects: &'a Objects,
+    #[serde(skip_serializing_if = "<[RegionFinding]>::is_empty")]
+    regions: &'a [RegionFinding],
     surroundings: &'a ProgramSurroundings,
     #[serde(skip_serializing_if = "Option::is_none")]
     import: Option<&'a ImportFindings>,
@@ -26,6 +29,7 @@ impl<'a> RunDocument<'a> {
         Self {
             findings: &reading.findings,
             objects: &reading.objects,
+            regions: &reading.regions,
             surroundings: &reading.surroundings,
             import: reading.import.as_ref(),
         }

@@ -60,7 +60,7 @@ fn meaning(change: &ComparedChange) -> &'static str {
 }
 
 /// Names of programs stay names: nothing in them is markup, a link, a mention or the end of a cell.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in visible(text).chars() {
         match letter {

@@ -63,6 +63,9 @@ fn heading(counts: &Counts, columns: usize) -> String {
     wrap_in(QUIET, "", &dotted(parts.iter().map(String::as_str)), columns)
 }
 
+/// In points: what is cut off from a share without a word.
+const SHOWN: f64 = 2.0;
+
 fn metrics(group: &GroupMetrics, columns: usize) -> String {
     let mut table = Table::new(vec![
         Column::new(group.group.clone()).left(),
@@ -82,6 +85,15 @@ fn metrics(group: &GroupMetrics, columns: usize) -> String {
             trust::cell(metric.trust.as_ref()),
             metric.about.clone().into(),
         ]);
+        if let Some(cut) =
+            metric.cut_off.iter().copied().max_by(|one, other| one.abs().total_cmp(&other.abs()))
+            && cut.abs() > SHOWN
+        {
+            let which = if cut > 0.0 { "more" } else { "less" };
+            let words =
+                format!("its events say {:.0} points {which}, which cannot be and was cut off", cut.abs());
+            lacking.add(&metric.name, &words);
+        }
         if metric.values.is_empty() {
             metric.missing.iter().for_each(|reason| lacking.add(&metric.name, reason));
         }

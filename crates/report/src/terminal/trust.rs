@@ -13,6 +13,9 @@ use crate::{
 /// What a table shows beside a value; blank if nobody knows: that is said once, below.
 pub fn cell(standing: Option<&Standing>) -> Cell {
     match standing.map(|standing| &standing.trust) {
+        Some(Trust::Trusted { error }) if standing.is_some_and(|one| one.indicator.is_share()) => {
+            format!("trusted, {} points", percent_text(error.max(0.001))).into()
+        }
         Some(Trust::Trusted { error }) => format!("trusted, {}", error_text(*error)).into(),
         Some(Trust::Qualitative { .. }) => "qualitative".into(),
         Some(Trust::Broken { .. }) => Cell::styled("broken", WARNING),

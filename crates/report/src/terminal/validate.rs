@@ -47,7 +47,7 @@ impl IndicatorSection {
     pub(crate) fn of(one: &Judged) -> Self {
         match &one.tried_for {
             Purpose::Volume(quantity) => Self::About(quantity.part()),
-            Purpose::Stall | Purpose::Latency => Self::Waiting,
+            Purpose::Stall | Purpose::NoExecution | Purpose::CycleShare | Purpose::Latency => Self::Waiting,
             Purpose::Software => Self::Kernel,
             Purpose::Timer => Self::ClockSamples,
             Purpose::Unclaimed => Self::Unclaimed,
@@ -85,6 +85,7 @@ pub fn text(validation: &Validation, columns: usize) -> String {
         }
     }
     out += &unseen_text(validation.unseen.as_ref(), columns);
+    out += &unseen_text(validation.unseen_with_relief.as_ref(), columns);
     out += &thresholds(validation, columns);
     out += "\n";
     out += &wrap_in(
@@ -169,7 +170,9 @@ fn line(one: &Judged) -> String {
     let Judged { name, purpose, trust, .. } = one;
     let but = if one.tried_for == Purpose::Stall { one.remarks.join(" ") } else { String::new() };
     match trust {
-        Trust::Trusted { error } => format!("{name}: {purpose}, within {}. {but}", bound(one, *error)),
+        Trust::Trusted { error } => {
+            format!("{name}: {purpose}, within {}{}. {but}", bound(one, *error), tried(one))
+        }
         Trust::Qualitative { tells, misses } => format!("{name} tells {tells}, but not {misses}. {but}"),
         Trust::Broken { why, shown_by, .. } => {
             let off = match &one.without_prefetch {
@@ -182,10 +185,22 @@ fn line(one: &Judged) -> String {
     }
 }
 
+/// On how much its error stands.
+fn tried(one: &Judged) -> String {
+    match &one.errors {
+        Some(errors) if errors.kernels > 0 => {
+            let (runs, kernels) = (counted(errors.observations, "run"), counted(errors.kernels, "kernel"));
+            format!("; the worst of {runs} of {kernels} was off by {}", bound(one, errors.worst.abs()))
+        }
+        _ => String::new(),
+    }
+}
+
 /// The error of a trusted indicator: of a share in points, otherwise relative.
 pub(crate) fn bound(one: &Judged, error: f64) -> String {
-    match one.name.is_share() {
-        true => format!("{} points", percent_text(error.max(0.001))),
-        false => error_text(error),
+    match one.tried_for {
+        _ if one.name.is_share() => format!("{} points", percent_text(error.max(0.001))),
+        Purpose::NoExecution => format!("{} points of the cycles", percent_text(error.max(0.001))),
+        _ => error_text(error),
     }
 }

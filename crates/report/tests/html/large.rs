@@ -64,5 +64,6 @@ pub fn large() -> String {
         import: None,
         aggregate: Some(&aggregate),
         calls: None,
+        regions: &[],
     })
 }

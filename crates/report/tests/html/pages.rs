@@ -419,6 +419,7 @@ pub fn join(change: impl FnOnce(&mut Findings, &mut Objects, &mut Vec<AnnotatedF
         import: None,
         aggregate: Some(&aggregate),
         calls: Some(&calls()),
+        regions: &[],
     })
 }
 

@@ -145,6 +145,7 @@ fn a_run_of_which_little_is_known() {
         import: None,
         aggregate: None,
         calls: None,
+        regions: &[],
     });
     check(&page);
     assert!(!page.contains("href=\"#code\"") && page.contains("href=\"#machine\""), "no table of nothing");
@@ -274,7 +275,8 @@ fn names_cannot_leave_their_place() {
 
 #[test]
 fn an_indicator_of_any_purpose_and_trust_is_in_the_text_and_on_the_page() {
-    let others = [Purpose::Stall, Purpose::Latency, Purpose::Software, Purpose::Timer, Purpose::Unclaimed];
+    let waiting = [Purpose::Stall, Purpose::NoExecution, Purpose::CycleShare, Purpose::Latency];
+    let others = waiting.into_iter().chain([Purpose::Software, Purpose::Timer, Purpose::Unclaimed]);
     let volumes = Quantity::ALL.iter().map(|quantity| Purpose::Volume(*quantity));
     let purposes = volumes.chain(others).chain([Purpose::Foreign("l9_in".to_owned())]);
     let text = |text: &str| text.to_owned();

@@ -2,16 +2,17 @@
 
 use machine::{Bytes, profile::Fingerprint};
 use trust::{
-    AccessClass, Best, Evidence, Flaw, Indicator, Judged, KernelPlace, OutOfSample, Purpose, Quantity,
-    Ranked, SCHEMA, Sweep, Threshold, Trust, UnseenCase, Validation, ValidationStep,
+    AccessClass, Best, Evidence, Flaw, Indicator, Judged, KernelPlace, LevelOverlap, OutOfSample, Purpose,
+    Quantity, Ranked, SCHEMA, Sweep, Threshold, Trust, UnseenCase, Validation, ValidationStep,
 };
 
 fn judged(name: &str, tried_for: Purpose, purpose: &str, trust: Trust) -> Judged {
     Judged {
-        sees_owned: Some(true),
+        sees: vec![trust::SeenStores { prefetch: true, remote: false, owned: 1.0, out: 0.0 }],
         evidence: vec![Evidence {
             experiment: "load in L2 (128 KiB)".to_owned(),
             truth: Some(4096.0),
+            error: None,
             counted: Some(4101.0),
             note: "1.00 counted per true one".to_owned(),
         }],
@@ -48,6 +49,7 @@ pub fn unseen() -> OutOfSample {
         decided: true,
         sure: true,
         samples: 500,
+        with_relief: false,
     };
     let loads = (0..20).map(|seed| case(seed, AccessClass::Loads, 0.53));
     let stores = (20..26).map(|seed| case(seed, AccessClass::Stores, 0.08));
@@ -99,6 +101,12 @@ pub fn haswell() -> Validation {
                 trust: broken(),
                 events_per_s: None,
             }),
+            overlap: vec![LevelOverlap { level: KernelPlace::L3, remote: false, per_line: 1.0 }],
+            alone: Some(Ranked {
+                indicator: text("L1D.REPLACEMENT - L2_LINES_IN.ALL"),
+                trust: Trust::Trusted { error: 0.006 },
+                events_per_s: None,
+            }),
         }],
         indicators: vec![
             judged(
@@ -136,6 +144,7 @@ pub fn haswell() -> Validation {
             how: text("readers at every pace on one core to all: 0 of 12 experiments on the wrong side"),
         }],
         unseen: None,
+        unseen_with_relief: None,
         sweeps: vec![
             sweep("load", "L1D.REPLACEMENT", 32 << 10, 0.5),
             sweep("load", "L2_TRANS.ALL", 32 << 10, 0.5),

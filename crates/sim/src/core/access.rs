@@ -143,6 +143,7 @@ impl<P: CoreObserver> CoreThread<P> {
                 supplier,
                 translation,
                 forwarded,
+                lookups: self.limits.lookups,
             });
         }
         complete

@@ -24,6 +24,8 @@ pub(crate) struct CoreLimits {
     pub blocked_forward_penalty: u64,
     pub line_split_penalty: u64,
     pub line_bytes: u64,
+    /// Cycles until the first and the second cache have looked a line up.
+    pub lookups: [u64; 2],
 }
 
 impl CoreLimits {
@@ -43,6 +45,7 @@ impl CoreLimits {
             blocked_forward_penalty: core.blocked_forward_penalty.into(),
             line_split_penalty: core.line_split_penalty.into(),
             line_bytes: model.l1d.geometry.line.0.next_power_of_two(),
+            lookups: [model.l1d.latency.into(), model.l2.latency.into()],
         }
     }
 

@@ -171,16 +171,6 @@ impl Slots {
         if at < self.earliest { None } else { self.free_at.iter().position(|&free_at| free_at <= at) }
     }
 
-    /// A buffer that is free at `at`, if there is one.
-    #[inline]
-    pub fn acquire_now(&mut self, at: u64) -> Option<usize> {
-        let free = self.first_free(at);
-        if free.is_none() && at >= self.earliest {
-            self.see_earliest();
-        }
-        free
-    }
-
     fn see_earliest(&mut self) {
         self.earliest = self.free_at.iter().fold(u64::MAX, |least, &free_at| least.min(free_at));
     }
@@ -253,7 +243,7 @@ mod tests {
             slots.hold(slot, until);
         }
         assert_eq!(slots.look(10), (None, 2));
-        assert_eq!(slots.acquire_now(19), None);
+        assert_eq!(slots.look(19).0, None);
         let (slot, start) = slots.acquire(15);
         assert_eq!((slot, start), (1, 20));
         slots.hold(slot, 24);
@@ -277,7 +267,7 @@ mod tests {
                         free
                     }
                     1 => {
-                        prop_assert_eq!(slots.acquire_now(at), free);
+                        prop_assert_eq!(slots.look(at).0, free);
                         free
                     }
                     _ => {

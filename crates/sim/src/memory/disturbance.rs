@@ -5,9 +5,12 @@ use kernels::draw::SplitMix;
 use crate::signal::BoxSignal;
 
 use super::{options::Disturbance, pages::NODE_SHIFT, system::MemorySystem};
+use crate::time::Time;
 
 /// Events made up for one request at most: after a long silence the rest is skipped.
 const AT_ONCE: u32 = 1024;
+/// So many times others catch up in a stretch of time in which nobody asked.
+const SLICES: u64 = 1000;
 /// Foreign lines are spread over this many, a gibibyte, beyond all frames that are given out.
 const FOREIGN_LINES: u64 = 1 << 24;
 const FOREIGN: u64 = 1 << 37;
@@ -69,6 +72,23 @@ impl MemorySystem {
     pub(super) fn disturb(&mut self, socket: usize, now: u64) {
         if self.sockets[socket].background.is_some() {
             self.catch_up(socket, now);
+        }
+    }
+
+    /// Lets the traffic of others go on from `start` to `end` even if nobody of ours left a core meanwhile.
+    pub(super) fn let_others_work(&mut self, start: Time, end: Time) {
+        if self.sockets.iter().all(|socket| socket.background.is_none()) {
+            return;
+        }
+        // What they did before nobody looked at.
+        for background in self.sockets.iter_mut().filter_map(|socket| socket.background.as_mut()) {
+            for arrivals in [&mut background.memory, &mut background.l3] {
+                arrivals.next = arrivals.next.max(start.0);
+            }
+        }
+        let slice = (end.since(start).0 / SLICES).max(1);
+        for now in (1..=SLICES).map(|number| start.0 + number * slice) {
+            (0..self.sockets.len()).for_each(|socket| self.disturb(socket, now.min(end.0)));
         }
     }
 

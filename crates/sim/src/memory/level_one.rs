@@ -71,7 +71,7 @@ impl MemorySystem {
         if accepted > start {
             side.stats.fill_buffer_waits += 1;
             side.stats.fill_buffer_wait_fs += accepted - start;
-            self.watcher.note_span(core, CoreSignal::FillBufferWaits.into(), start, accepted);
+            self.watcher.note(core, CoreSignal::FillBufferRefusals, start);
         }
         side.stats.rfos += u64::from(origin == LineOrigin::Store);
         let below = self.level_two(core, line, accepted, origin, upgrade);
@@ -94,13 +94,17 @@ impl MemorySystem {
         Served { ready, accepted, supplier: below.supplier }
     }
 
-    /// A prefetch into the L1: nothing waits, and without a free fill buffer it is dropped.
+    /// A prefetch into the L1: nothing waits, and without a free fill buffer, or beside many misses, it is dropped.
     pub(super) fn prefetch_level_one(&mut self, core: usize, line: u64, at: u64) {
         let side = &mut self.cores[core];
         if side.l1.find(line).is_some() {
             return;
         }
-        let Some(buffer) = side.fill_buffers.acquire_now(at) else {
+        // It stands back while many misses are in progress (Intel optimization manual, data prefetching of Sandy Bridge).
+        // How many is not said: half of the buffers are assumed, as for the streamer and the superqueue.
+        let many = self.l1.misses_in_flight.div_ceil(2) as usize;
+        let (free, held) = side.fill_buffers.look(at);
+        let Some(buffer) = free.filter(|_| held < many) else {
             side.stats.l1.prefetch_dropped += 1;
             return;
         };

@@ -56,7 +56,8 @@ impl MemorySystem {
         let l2 = &self.clusters[number].l2;
         let found = l2.find(line);
         let usable = found.filter(|&slot| !store || l2.entry(slot).state() & STATE != SHARED);
-        self.tell_lookup(core, origin, usable.is_some(), answered);
+        let state = usable.map(|slot| l2.entry(slot).state());
+        self.tell_lookup(core, origin, state, answered);
         let mut below = match usable {
             Some(slot) => self.hit_level_two(core, slot, answered, origin),
             None => self.miss_level_two(core, line, answered, origin, (found.is_some(), upgrade)),
@@ -156,8 +157,10 @@ impl MemorySystem {
     ) -> bool {
         let number = self.cores[core].cluster;
         let cluster = &mut self.clusters[number];
-        if cluster.l2.find(line).is_some() || self.cores[core].l1.find(line).is_some() {
-            self.tell_lookup(core, LineOrigin::L2Prefetch, true, at);
+        let here = cluster.l2.find(line).map(|slot| cluster.l2.entry(slot).state());
+        let l1 = &self.cores[core].l1;
+        if let Some(state) = here.or_else(|| l1.find(line).map(|slot| l1.entry(slot).state())) {
+            self.tell_lookup(core, LineOrigin::L2Prefetch, Some(state), at);
             return true;
         }
         let (entry, held) = cluster.queue.look(at);
@@ -172,7 +175,7 @@ impl MemorySystem {
             stats.offcore_prefetches_l3_only += 1;
             stats.superqueue_held_fs += done - at;
             self.clusters[number].queue.hold_for(entry, done, line);
-            self.tell_lookup(core, LineOrigin::L2Prefetch, false, at);
+            self.tell_lookup(core, LineOrigin::L2Prefetch, None, at);
             self.tell_sent(core, OffcoreRequest::PrefetchL3, at, done);
             return true;
         }
@@ -184,7 +187,7 @@ impl MemorySystem {
         self.clusters[number].queue.hold_for(entry, free, line);
         self.cores[core].stats.superqueue_held_fs += free - at;
         let origin = LineOrigin::L2Prefetch;
-        self.tell_lookup(core, origin, false, at);
+        self.tell_lookup(core, origin, None, at);
         self.tell_left(core, LeavingLine { origin, at, ready: below.ready, free, supplier: below.supplier });
         true
     }

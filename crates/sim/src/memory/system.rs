@@ -398,6 +398,7 @@ impl MemoryPort for MemorySystem {
     fn unwatch(&mut self, from: Time, until: Time) -> BoxCounts {
         let hz = self.box_hz;
         let of = |unit| hz.iter().find(|(known, _)| *known == unit).map_or(0, |(_, hz)| *hz);
+        self.let_others_work(from, until);
         self.watcher.tick(from.0, until.0, of);
         self.watcher.end()
     }

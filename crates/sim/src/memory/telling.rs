@@ -3,6 +3,7 @@
 use events::Unit;
 
 use super::{
+    level::{MODIFIED, STATE},
     link::Load,
     pages,
     system::{LineOrigin, MemorySystem},
@@ -37,26 +38,30 @@ fn request(origin: LineOrigin) -> OffcoreRequest {
 }
 
 impl MemorySystem {
-    /// A request of the L2 and whether it found its line.
+    /// A request of the L2 and in which state it found its line, if it did.
     #[inline(always)]
-    pub(super) fn tell_lookup(&mut self, core: usize, origin: LineOrigin, hit: bool, at: u64) {
+    pub(super) fn tell_lookup(&mut self, core: usize, origin: LineOrigin, found: Option<u8>, at: u64) {
         if self.watcher.is_active() {
-            self.note_lookup(core, origin, hit, at);
+            self.note_lookup(core, origin, found, at);
         }
     }
 
     #[cold]
-    fn note_lookup(&mut self, core: usize, origin: LineOrigin, hit: bool, at: u64) {
+    fn note_lookup(&mut self, core: usize, origin: LineOrigin, found: Option<u8>, at: u64) {
         use CoreSignal as S;
-        let signal = match (request(origin), hit) {
-            (OffcoreRequest::Rfo, true) => S::L2RfoHits,
-            (OffcoreRequest::Rfo, false) => S::L2RfoMisses,
-            (OffcoreRequest::Fetch, true) => S::L2FetchHits,
-            (OffcoreRequest::Fetch, false) => S::L2FetchMisses,
-            (OffcoreRequest::Prefetch, true) => S::L2PrefetchHits,
-            (OffcoreRequest::Prefetch, false) => S::L2PrefetchMisses,
-            (_, true) => S::L2ReadHits,
-            (_, false) => S::L2ReadMisses,
+        let modified = found.map(|state| state & STATE == MODIFIED);
+        let signal = match (request(origin), modified) {
+            (OffcoreRequest::Rfo, Some(true)) => S::L2RfoHitsModified,
+            (OffcoreRequest::Rfo, Some(false)) => S::L2RfoHits,
+            (OffcoreRequest::Rfo, None) => S::L2RfoMisses,
+            (OffcoreRequest::Fetch, Some(_)) => S::L2FetchHits,
+            (OffcoreRequest::Fetch, None) => S::L2FetchMisses,
+            (OffcoreRequest::Prefetch, Some(true)) => S::L2PrefetchHitsModified,
+            (OffcoreRequest::Prefetch, Some(false)) => S::L2PrefetchHits,
+            (OffcoreRequest::Prefetch, None) => S::L2PrefetchMisses,
+            (_, Some(true)) => S::L2ReadHitsModified,
+            (_, Some(false)) => S::L2ReadHits,
+            (_, None) => S::L2ReadMisses,
         };
         self.watcher.note(core, signal, at);
     }

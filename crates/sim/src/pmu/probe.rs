@@ -216,15 +216,17 @@ impl CoreObserver for Probe {
         use CoreSignal as S;
         let ObservedWaits { from, delivered, at, used, width, .. } = *waits;
         self.pulse(S::SlotsIssued, at, 1);
+        // In a cycle in which slots went before it, allocation is not stalled.
+        let stalled = delivered + u64::from(used > 0 && delivered == from);
         for (signal, until) in [
             (S::StallWindow, waits.window),
             (S::StallLoadBuffer, waits.loads),
             (S::StallStoreBuffer, waits.stores),
             (S::StallScheduler, waits.scheduler),
         ] {
-            self.span(signal, delivered, until.min(at));
+            self.span(signal, stalled, until.min(at));
         }
-        self.span(S::StallAny, delivered, at);
+        self.span(S::StallAny, stalled, at);
         if delivered > from {
             self.spans(S::SlotsUndelivered.into(), from, delivered, width);
             // Of the first cycle some slots were used.
@@ -257,11 +259,13 @@ impl CoreObserver for Probe {
         let WatchedLoad { dispatched, started, complete, supplier, .. } = *load;
         // It is pending from the moment it waits for anything, its address too.
         self.span(S::LoadsPending, dispatched, complete);
+        // Nobody knows of a miss before the cache has looked (molka2017 §4.3).
+        let [first, second] = load.lookups;
         if !matches!(supplier, Supplier::L1) {
-            self.span(S::L1MissesPending, started, complete);
+            self.span(S::L1MissesPending, started + first, complete);
         }
         if !matches!(supplier, Supplier::L1 | Supplier::FillBuffer | Supplier::L2) {
-            self.span(S::L2MissesPending, started, complete);
+            self.span(S::L2MissesPending, started + second, complete);
         }
         self.pulse(LOADS_BY_SUPPLIER[supplier as usize], complete, 1);
         if load.translation == Translation::Walk {

@@ -119,20 +119,20 @@ signals! {
         LoadRemoteClean = "load_remote_clean",
         /// Loads from dispatch to data: those that wait for their address too.
         LoadsPending = "loads_pending",
-        /// Loads that missed the L1, from their start to their data.
+        /// Loads that missed the L1, from when that is known to their data.
         L1MissesPending = "l1_misses_pending",
-        /// Loads that missed the L2, from their start to their data.
+        /// Loads that missed the L2, from when that is known to their data.
         L2MissesPending = "l2_misses_pending",
         /// Fill buffers that a demand load waits for.
         FillBuffers = "fill_buffers",
-        /// Requests that wait for a fill buffer.
-        FillBufferWaits = "fill_buffer_waits",
+        /// Requests that find no fill buffer free; each tries once and is given the next one in its turn.
+        FillBufferRefusals = "fill_buffer_refusals",
         SuperqueueEntries = "superqueue_entries",
         OffcorePendingReads = "offcore_pending_reads",
         OffcorePendingRfos = "offcore_pending_rfos",
         OffcorePendingFetches = "offcore_pending_fetches",
         OffcorePendingPrefetches = "offcore_pending_prefetches",
-        /// Cycles in which the next slot finds no room, and where.
+        /// Cycles in which no slot is issued because the next one finds no room, and where.
         StallAny = "stall_any",
         StallWindow = "stall_window",
         StallScheduler = "stall_scheduler",
@@ -151,13 +151,17 @@ signals! {
         StoreSecondLevelTlb = "store_second_level_tlb",
         L1LinesIn = "l1_lines_in",
         L1WriteBacks = "l1_write_backs",
+        /// Requests of the L2 that find their line unmodified, or modified, or not at all.
         L2ReadHits = "l2_read_hits",
+        L2ReadHitsModified = "l2_read_hits_modified",
         L2ReadMisses = "l2_read_misses",
         L2RfoHits = "l2_rfo_hits",
+        L2RfoHitsModified = "l2_rfo_hits_modified",
         L2RfoMisses = "l2_rfo_misses",
         L2FetchHits = "l2_fetch_hits",
         L2FetchMisses = "l2_fetch_misses",
         L2PrefetchHits = "l2_prefetch_hits",
+        L2PrefetchHitsModified = "l2_prefetch_hits_modified",
         L2PrefetchMisses = "l2_prefetch_misses",
         L2LinesIn = "l2_lines_in",
         L2OutClean = "l2_out_clean",

@@ -65,4 +65,6 @@ pub(crate) struct WatchedLoad {
     pub supplier: Supplier,
     pub translation: Translation,
     pub forwarded: bool,
+    /// Cycles from its start until the first and the second cache know that they have it not.
+    pub lookups: [u64; 2],
 }

@@ -97,6 +97,7 @@ fn with(indicators: Vec<Judged>) -> TrustCatalogue {
         indicators,
         thresholds: Vec::new(),
         unseen: None,
+        unseen_with_relief: None,
         sweeps: Vec::new(),
     };
     TrustCatalogue::of(validation, events::Catalogue::named("haswell-ep").ok())
@@ -145,7 +146,9 @@ fn the_same_event_may_be_broken_as_a_volume_and_good_as_a_hint() {
     let shared = &as_stall.signals[0];
     let standing = catalogue.event(shared).unwrap();
     assert_eq!((standing.purpose.as_str(), standing.trust.word()), ("bandwidth-bound cycles", "qualitative"));
-    let metric = |name: &str, unit: &str| word(catalogue.metric(&[Claimed { name, signal: shared }], unit));
+    let metric = |name: &str, unit: &str| {
+        word(catalogue.metric(&[Claimed { name, signal: shared, purpose: None }], unit))
+    };
     for name in ["VOLUME", "OTHER.NAME", "volume", "r1"] {
         assert_eq!(metric(name, "B/s"), Some("broken"), "{name}");
         assert_eq!(metric(name, "% of cycles"), Some("qualitative"), "{name}");
@@ -154,7 +157,7 @@ fn the_same_event_may_be_broken_as_a_volume_and_good_as_a_hint() {
     let right =
         Judged { signals: as_stall.signals.clone(), ..judged("RIGHT", &["RIGHT"], trusted(0.1), None) };
     let catalogue = with(vec![one.clone(), right]);
-    let metric = |name: &str| word(catalogue.metric(&[Claimed { name, signal: shared }], "B"));
+    let metric = |name: &str| word(catalogue.metric(&[Claimed { name, signal: shared, purpose: None }], "B"));
     assert_eq!(
         [metric("VOLUME"), metric("RIGHT"), metric("r1")],
         [Some("broken"), Some("trusted"), Some("trusted")]
@@ -166,12 +169,36 @@ fn the_same_event_may_be_broken_as_a_volume_and_good_as_a_hint() {
 }
 
 #[test]
+fn an_event_is_withheld_only_for_the_purpose_it_failed() {
+    let no_memory_wait =
+        Judged { tried_for: Purpose::Stall, ..judged("NO_EXECUTE", &["NO_EXECUTE"], broken(), None) };
+    let stalled = Judged {
+        tried_for: Purpose::NoExecution,
+        purpose: "cycles in which nothing executes".to_owned(),
+        ..judged("NO_EXECUTE", &["NO_EXECUTE"], trusted(0.02), None)
+    };
+    let catalogue = with(vec![no_memory_wait, stalled]);
+    let signal = signal("NO_EXECUTE");
+    let taken_for = |purpose| {
+        let event = Claimed { name: "NO_EXECUTE", signal: &signal, purpose };
+        word(catalogue.metric(&[event], "% of cycles"))
+    };
+    assert_eq!(taken_for(Some(Purpose::NoExecution)), Some("trusted"));
+    assert_eq!(taken_for(Some(Purpose::Stall)), Some("broken"));
+    assert_eq!(taken_for(Some(Purpose::Latency)), None, "nobody tried it for that");
+    assert_eq!(word(catalogue.event(&signal)), Some("trusted"));
+}
+
+#[test]
 fn a_metric_is_as_good_as_its_weakest_event_unless_it_was_judged_as_a_whole() {
     let catalogue = catalogue();
     let metric = |events: &[&str], unit: &str| {
         let signals: Vec<Signal> = events.iter().map(|event| signal(event)).collect();
-        let events: Vec<Claimed<'_>> =
-            events.iter().zip(&signals).map(|(name, signal)| Claimed { name, signal }).collect();
+        let events: Vec<Claimed<'_>> = events
+            .iter()
+            .zip(&signals)
+            .map(|(name, signal)| Claimed { name, signal, purpose: None })
+            .collect();
         word(catalogue.metric(&events, unit))
     };
     assert_eq!(metric(&["L1D.REPLACEMENT"], "B/s"), Some("trusted"));

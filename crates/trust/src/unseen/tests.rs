@@ -14,6 +14,7 @@ fn case(seed: u64, class: AccessClass, found: f64) -> UnseenCase {
         decided: true,
         sure: true,
         samples: 500,
+        with_relief: false,
     }
 }
 
@@ -45,6 +46,17 @@ fn other_rules_and_truths_that_differ_count_nowhere() {
     let found = OutOfSample::of(&cases, "a").unwrap();
     assert_eq!((found.all.kernels, found.unsteady), (12, 1));
     assert_eq!(OutOfSample::of(&cases, "c"), None);
+}
+
+#[test]
+fn what_relief_helped_with_vouches_for_nothing_that_samples_alone_say() {
+    let mut cases = stores_are_broken();
+    cases[10..].iter_mut().for_each(|case| case.with_relief = true);
+    let (alone, both) =
+        (OutOfSample::of(&cases, "a").unwrap(), OutOfSample::with_relief(&cases, "a").unwrap());
+    assert_eq!((alone.all.kernels, alone.with_relief), (10, false));
+    assert_eq!((both.all.kernels, both.with_relief, both.seeds), (4, true, (10, 13)));
+    assert_eq!(OutOfSample::with_relief(&cases[..10], "a"), None);
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! The best indicator of each level and direction, and its highest rate (molka2017 Tables 2 and 3).
 
 use record::validate::Observation;
-use trust::{Best, Judged, KernelPlace, Purpose, Quantity, Ranked, Trust};
+use trust::{Best, Judged, KernelPlace, LevelOverlap, Purpose, Quantity, Ranked, Trust};
 
-use super::points::count;
+use super::points::{count, median};
 use crate::{
     claims::{Candidate, Paper},
-    quantity::{KnownQuantity as _, Level},
+    quantity::{KnownQuantity as _, Level, touched},
     roles::{JudgingKernels, Role},
 };
 
@@ -65,11 +65,54 @@ impl Here<'_> {
             // What computes besides is slower.
             self.known.is(&experiment.kernel, Role::moves)
                 && (experiment.place, experiment.remote) == (self.level.place, self.level.remote)
-                && experiment.cores == self.cores
+                && (experiment.cores, experiment.siblings) == (self.cores, false)
                 && experiment.prefetch
         });
         let rates = used.filter_map(|one| Some(value(one)? / one.elapsed_ns * 1e9));
         rates.fold(None, |most: Option<f64>, rate| Some(most.map_or(rate, |most| most.max(rate))))
+    }
+
+    /// What a candidate counts of the lines that other levels than this one serve. Of reads only: what is written goes through
+    /// all levels.
+    fn overlap(&self, candidate: &Candidate) -> Vec<LevelOverlap> {
+        let others = LEVELS.iter().filter(|(place, remote)| {
+            let other = (*place, *remote) != (self.level.place, self.level.remote);
+            other && *place != KernelPlace::L1 && self.level.place != KernelPlace::L1
+        });
+        let overlap = |&(level, remote): &(KernelPlace, bool)| {
+            let used = self.observations.iter().filter(|one| {
+                let experiment = &one.experiment;
+                self.known.is(&experiment.kernel, |role| role.moves_one() && !role.stores())
+                    && (experiment.place, experiment.remote) == (level, remote)
+                    && (experiment.cores, experiment.siblings, experiment.prefetch)
+                        == (self.cores, false, true)
+                    && experiment.width.is_none()
+            });
+            let rates: Vec<f64> =
+                used.filter_map(|one| Some(count(candidate, one)? / touched(one).max(1.0))).collect();
+            Some(LevelOverlap { level, remote, per_line: median(&rates)? })
+        };
+        let reads = self.level.direction == "read";
+        others.filter(|_| reads).filter_map(overlap).filter(|one| one.per_line.abs() > ALIKE).collect()
+    }
+
+    /// The best that counts what this level serves and nothing that comes from deeper.
+    fn alone(&self, judged: &[Judged]) -> Option<Ranked> {
+        let fits = |one: &&Judged| {
+            matches!(&one.tried_for, Purpose::Volume(quantity)
+                if quantity.is_served() && quantity.level() == Some(self.level))
+        };
+        let error = |one: &Judged| match one.trust {
+            Trust::Trusted { error } => Some(error),
+            _ => None,
+        };
+        let trusted = judged.iter().filter(fits).filter_map(|one| Some((error(one)?, one)));
+        let (_, found) = trusted.min_by(|one, other| one.0.total_cmp(&other.0))?;
+        Some(Ranked {
+            indicator: found.name.name().to_owned(),
+            trust: found.trust.clone(),
+            events_per_s: None,
+        })
     }
 
     /// Better ones first. What counts for the whole package says nothing of one core among others, unless nothing else
@@ -106,6 +149,7 @@ fn row(here: &Here<'_>, candidates: &[Candidate], judged: &[Judged], paper: Opti
     let papers = papers.and_then(ranked).map(|(_, found)| found);
     let best = all.into_iter().next().filter(|((class, _), _)| *class < UNFIT).map(|(_, found)| found);
     let same = |name: &str| best.as_ref().is_some_and(|best| best.indicator == name);
+    let chosen = best.as_ref().and_then(|best| candidates.iter().find(|one| one.name == best.indicator));
     Some(Best {
         level: here.level.place,
         remote: here.level.remote,
@@ -116,6 +160,8 @@ fn row(here: &Here<'_>, candidates: &[Candidate], judged: &[Judged], paper: Opti
         events_per_s: best.as_ref().and_then(|best| best.events_per_s),
         trust: best.as_ref().map(|best| best.trust.clone()),
         paper: papers.filter(|papers| !same(&papers.indicator)),
+        overlap: chosen.map(|chosen| here.overlap(chosen)).unwrap_or_default(),
+        alone: here.alone(judged),
     })
 }
 

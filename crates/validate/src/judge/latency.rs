@@ -83,6 +83,7 @@ impl Reading<'_> {
             experiment: self.observation.experiment.label(),
             truth: None,
             counted: Some(self.value),
+            error: None,
             note: format!("{state}: {:.0} % of the bandwidth drawn{slower}", self.drawn * 100.0),
         }
     }
@@ -284,6 +285,7 @@ mod tests {
             width: None,
             cores,
             remote: false,
+            siblings: false,
             prefetch: true,
             run,
         };

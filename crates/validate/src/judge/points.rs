@@ -21,8 +21,10 @@ pub struct Point<'a> {
     pub raw: f64,
     /// Lines touched, or the truth where it is not about lines.
     pub scale: f64,
-    /// Largest relative error of any repetition, of those with a truth.
+    /// How far each repetition is off: of the truth, or of the lines touched where there is none.
     pub errors: Vec<f64>,
+    /// Truth and count of the repetition that is furthest off.
+    pub furthest: (f64, f64),
 }
 
 impl Point<'_> {
@@ -36,22 +38,35 @@ impl Point<'_> {
         (self.truth <= NOTHING * self.scale && self.scale > 0.0).then(|| self.count / self.scale)
     }
 
-    /// How far it is off, with and without a truth alike.
+    /// How far its middle is off, with and without a truth alike.
     pub fn error(&self) -> f64 {
         self.ratio().map_or_else(|| self.stray().unwrap_or(0.0), |ratio| ratio - 1.0)
     }
 
-    /// As a line of proof.
+    /// How far the repetition that is furthest off is, by its size.
+    pub fn worst(&self) -> f64 {
+        self.errors.iter().copied().max_by(|one, other| one.abs().total_cmp(&other.abs())).unwrap_or(0.0)
+    }
+
+    /// As a line of proof: the repetition that is furthest off.
     pub fn evidence(&self) -> Evidence {
-        let note = match (self.ratio(), self.stray()) {
-            (Some(ratio), _) => format!("{ratio:.2} counted per true one"),
-            (None, Some(stray)) => format!("{stray:.2} per line touched, none expected"),
+        let mut note = match (self.ratio(), self.stray()) {
+            (Some(_), _) => format!("{:.2} counted per true one", 1.0 + self.worst()),
+            (None, Some(_)) => format!("{:.2} per line touched, none expected", self.worst()),
             _ => String::new(),
         };
+        if self.errors.len() > 1 {
+            note += &format!(", the furthest of {} runs", self.errors.len());
+        }
+        if (self.raw - self.count).abs() > NOTHING * self.scale {
+            note += &format!("; {:.0} taken off for what others did meanwhile", self.raw - self.count);
+        }
+        let (truth, counted) = self.furthest;
         Evidence {
             experiment: self.observation.experiment.label(),
-            truth: Some(self.truth),
-            counted: Some(self.count),
+            truth: Some(truth),
+            counted: Some(counted),
+            error: (!self.errors.is_empty()).then(|| self.worst()),
             note,
         }
     }
@@ -63,8 +78,12 @@ pub fn count(candidate: &Candidate, observation: &Observation) -> Option<f64> {
     Some(sum(&candidate.events)? - sum(&candidate.less)?)
 }
 
-/// What a candidate counts per nanosecond while nobody touches memory: traffic of others.
+/// What a candidate counts per nanosecond while nobody touches memory: traffic of others. What a core counts for our threads alone
+/// is nobody else's: if that ticks, it is wrong.
 pub fn background(candidate: &Candidate, observations: &[Observation]) -> f64 {
+    if candidate.per_core {
+        return 0.0;
+    }
     let idle = observations
         .iter()
         .filter(|one| one.experiment.place == KernelPlace::Registers && one.elapsed_ns > 0.0);
@@ -96,24 +115,24 @@ fn point<'a>(
     group: &[&'a Observation],
     idle_per_ns: f64,
 ) -> Option<Point<'a>> {
-    let mut counts = Vec::new();
-    let mut raws = Vec::new();
-    let mut truths = Vec::new();
-    let mut errors = Vec::new();
+    let (mut counts, mut raws, mut truths) = (Vec::new(), Vec::new(), Vec::new());
     for one in group {
         let (Some(raw), Some(truth)) = (count(candidate, one), quantity.of(one)) else { continue };
-        let count = raw - idle_per_ns * one.elapsed_ns;
-        if truth > 0.0 {
-            errors.push(count / truth - 1.0);
-        }
-        counts.push(count);
+        counts.push(raw - idle_per_ns * one.elapsed_ns);
         raws.push(raw);
         truths.push(truth);
     }
     let observation = *group.first()?;
-    let truth = median(&truths)?;
-    let scale = quantity.scale(observation)?;
-    Some(Point { observation, truth, count: median(&counts)?, raw: median(&raws)?, scale, errors })
+    let (truth, scale) = (median(&truths)?, quantity.scale(observation)?);
+    let error = |(truth, count): (&f64, &f64)| match *truth > NOTHING * scale {
+        true => Some(count / truth - 1.0),
+        false => (scale > 0.0).then(|| count / scale),
+    };
+    let errors: Vec<f64> = truths.iter().zip(&counts).filter_map(error).collect();
+    let size = |at: &usize| errors.get(*at).map_or(0.0, |error| error.abs());
+    let furthest = (0..counts.len()).max_by(|one, other| size(one).total_cmp(&size(other)))?;
+    let furthest = (truths[furthest], counts[furthest]);
+    Some(Point { observation, truth, count: median(&counts)?, raw: median(&raws)?, scale, errors, furthest })
 }
 
 /// The middle one.

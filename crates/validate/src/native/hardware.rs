@@ -1,10 +1,13 @@
 //! Experiments on this machine: known work on pinned threads under perf_event.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use events::{
-    CountRefusal, CountRequest as Open, CountShare, Counting, Event, Instrument as _, Scope, Signal, TooMany,
-    Unit,
+    Catalogue, CountRefusal, CountRequest as Open, CountShare, Counting, Event, Instrument as _, Scope,
+    Signal, TooMany, Unit,
 };
 use kernels::{Job, KernelCatalogue};
 use machine::{CpuSet, Isa, Source, Topology, Width, topology::CacheKind};
@@ -19,8 +22,13 @@ use host::{
 
 use crate::{
     bench::{Bench, Machine, ObserveError},
+    native::prefetchers::PrefetchControl,
     simulated::sum,
+    unseen::CacheSizes,
 };
+
+/// How Intel's processors call their maker.
+const INTEL: &str = "GenuineIntel";
 
 /// This machine under perf_event.
 pub struct NativeBench {
@@ -28,38 +36,54 @@ pub struct NativeBench {
     host: Native,
     machine: Machine,
     cpus: Vec<u32>,
+    /// The other threads of the first core.
+    siblings: Vec<u32>,
+    /// Where prefetchers can be switched.
+    prefetchers: Option<PrefetchControl>,
     clock_hz: Option<f64>,
 }
 
 impl NativeBench {
-    /// None if the caches are not known.
+    /// `caches` are as large as they were measured to be, where they were. None if nobody knows how large they are.
     pub fn new(
         source: Source,
         topology: &Topology,
         kernels: KernelCatalogue,
+        caches: &dyn Fn(u32) -> Option<CacheSizes>,
         clock_hz: Option<f64>,
     ) -> Option<Self> {
         let cpus: Vec<u32> = topology.usable_cores().iter().collect();
         let first = *cpus.first()?;
         let package = |cpu: u32| topology.cpus.iter().find(|one| one.id == cpu).and_then(|one| one.socket);
         let beside: Vec<u32> = cpus.iter().copied().filter(|&cpu| package(cpu) == package(first)).collect();
-        let size = |level: u32| {
+        let claimed = |level: u32| {
             let caches = topology.data_caches_of(first);
             caches.iter().find(|cache| cache.level == level && cache.kind != CacheKind::Instruction)?.size
         };
+        let [l1, l2, last] = caches(first)?.bytes;
+        let own = topology.cpus.iter().find(|cpu| cpu.id == first).map(|cpu| cpu.siblings.clone());
+        let usable = topology.usable_cpus();
+        let siblings: Vec<u32> =
+            own.iter().flat_map(CpuSet::iter).filter(|&cpu| cpu != first && usable.contains(cpu)).collect();
+        // Of other makers, and of cores that nobody describes, it may be another register.
+        let intel =
+            topology.cpu.vendor.as_deref() == Some(INTEL) && Catalogue::for_cpu(&topology.cpu).is_some();
+        let prefetchers = intel.then(|| PrefetchControl::find(Path::new("/"), &beside)).flatten();
         let isa = Isa::native();
         let machine = Machine {
-            l1: size(1)?,
-            l2: size(2)?,
-            l3: size(3),
+            l1,
+            l2,
+            l3: claimed(3).map(|_| last),
+            claimed_last: claimed(3).or(claimed(2)).unwrap_or(l2),
             cores: beside.len(),
+            threads_per_core: siblings.len() + 1,
             remote: topology.nodes.iter().filter(|node| node.memory.is_some()).count() > 1,
-            prefetch_switch: false,
+            prefetch_switch: prefetchers.is_some(),
             widths: Width::ALL.into_iter().filter(|&width| isa.supports(width)).collect(),
         };
         let host = Native::with_kernels(&source, kernels, 1);
         let instrument = PerfEvents::new(&pmu::Live, source);
-        Some(Self { instrument, host, machine, cpus: beside, clock_hz })
+        Some(Self { instrument, host, machine, cpus: beside, siblings, prefetchers, clock_hz })
     }
 
     fn job(&self, experiment: &Experiment) -> Result<Job, String> {
@@ -67,8 +91,11 @@ impl NativeBench {
         for (name, value) in &experiment.parameters {
             kernel = kernel.with(name, *value).map_err(|error| error.to_string())?;
         }
-        let cpus = self.cpus.get(..experiment.cores).ok_or("not so many cores may be used")?;
-        let job = Job::new(kernel, experiment.size, cpus).on_node(experiment.remote.then_some(1));
+        let mut cpus = self.cpus.get(..experiment.cores).ok_or("not so many cores may be used")?.to_vec();
+        if experiment.siblings {
+            cpus.extend(&self.siblings);
+        }
+        let job = Job::new(kernel, experiment.size, &cpus).on_node(experiment.remote.then_some(1));
         Ok(Job { width: experiment.width, ..job })
     }
 
@@ -102,6 +129,11 @@ impl NativeBench {
         interrupt: &AtomicBool,
     ) -> Result<Observation, String> {
         let job = self.job(experiment)?;
+        let _off = match (experiment.prefetch, &self.prefetchers) {
+            (true, _) => None,
+            (false, Some(control)) => Some(control.off().map_err(|error| error.to_string())?),
+            (false, None) => return Err("prefetchers cannot be switched here".to_owned()),
+        };
         let resolved: Result<Vec<Event>, _> =
             names.iter().map(|name| self.instrument.resolve(name)).collect();
         let events = resolved.map_err(|refusal| refusal.to_string())?;
@@ -208,14 +240,31 @@ impl Bench for NativeBench {
 mod tests {
     use super::*;
     use crate::simulated::experiment;
+    use machine::Bytes;
     use trust::KernelPlace;
+
+    #[test]
+    fn caches_are_as_large_as_they_were_measured_whatever_they_claim() {
+        let source = Source::live();
+        let topology = Topology::read(&source);
+        let measured = [16, 100, 1000].map(Bytes::kib);
+        let caches = |_: u32| Some(CacheSizes { bytes: measured });
+        let kernels = KernelCatalogue::builtin().expect("kernels");
+        let bench = NativeBench::new(source, &topology, kernels, &caches, None).expect("a CPU");
+        let machine = bench.machine();
+        assert_eq!((machine.l1, machine.l2), (measured[0], measured[1]));
+        assert!(machine.l3.is_none_or(|l3| l3 == measured[2]));
+        let memory = machine.size(KernelPlace::Memory, 1).expect("memory");
+        assert!(memory.0 >= 4 * machine.claimed_last.0, "{memory}");
+    }
 
     #[test]
     fn known_work_runs_here_under_an_event_that_every_kernel_has() {
         let source = Source::live();
         let topology = Topology::read(&source);
         let kernels = KernelCatalogue::builtin().expect("kernels");
-        let mut bench = NativeBench::new(source, &topology, kernels, Some(1e9)).expect("a CPU");
+        let caches = |cpu: u32| CacheSizes::of(None, &topology, cpu);
+        let mut bench = NativeBench::new(source, &topology, kernels, &caches, Some(1e9)).expect("a CPU");
         if let Err(why) = bench.probe("task-clock") {
             prerequisites::skip(prerequisites::PERF_EVENT, why);
             return;

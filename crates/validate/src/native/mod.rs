@@ -2,6 +2,7 @@
 //! events, breakpoints and the clock's samples.
 
 mod hardware;
+mod prefetchers;
 mod software;
 mod timer;
 mod trial;
@@ -9,17 +10,18 @@ mod trial;
 use std::sync::atomic::AtomicBool;
 
 use events::Catalogue;
+use kernels::generate::RandomKernel;
 use machine::{Source, Topology, profile::Profile};
 use trust::{OutOfSample, Validation, ValidationStep};
 
 pub use hardware::NativeBench;
 pub use timer::{Analyse, Analysed, Waiting};
-pub use trial::LiveTrial;
+pub use trial::{KernelBesideTwin, LiveTrial};
 
 use super::{
     Observer, Request,
     roles::JudgingKernels,
-    unseen::{self, CacheSizes, UnseenRequest},
+    unseen::{self, CacheSizes, KernelTrial, TrialOutcome, UnseenRequest},
 };
 
 /// Why this machine could not be validated at all.
@@ -41,6 +43,25 @@ pub struct NativeBasis<'a> {
     pub analyse: &'a Analyse<'a>,
     /// What that analysis is made of: answers of other rules are not joined with its own.
     pub rules: &'a str,
+    /// Whoever can sample a kernel and relieve its loop: that takes another process.
+    pub relieve: &'a Relieve<'a>,
+}
+
+/// Samples a kernel and relieves its loop, on the CPU named.
+pub type Relieve<'a> = dyn Fn(&RandomKernel, u32) -> Result<TrialOutcome, String> + 'a;
+
+/// Relieves kernels on one CPU.
+pub struct RelievedTrial<'a> {
+    /// Which.
+    pub cpu: u32,
+    /// How.
+    pub relieve: &'a Relieve<'a>,
+}
+
+impl KernelTrial for RelievedTrial<'_> {
+    fn try_kernel(&mut self, kernel: &RandomKernel) -> Result<TrialOutcome, String> {
+        (self.relieve)(kernel, self.cpu)
+    }
 }
 
 /// Validates with these kernels.
@@ -52,7 +73,7 @@ pub fn validate(
     observer: &mut dyn Observer,
     interrupt: &AtomicBool,
 ) -> Result<Validation, NativeError> {
-    let NativeBasis { profile, analyse, rules } = *basis;
+    let NativeBasis { profile, analyse, rules, relieve } = *basis;
     let clock_hz = profile.and_then(|profile| profile.clock.as_ref()).filter(|clock| clock.agrees());
     let clock_hz = clock_hz.map(|clock| clock.add_hz);
     let source = Source::live();
@@ -60,7 +81,9 @@ pub fn validate(
     let described = Catalogue::for_cpu(&topology.cpu);
     let nothing = Catalogue::without_events();
     let catalogue = described.unwrap_or(&nothing);
-    let mut bench = NativeBench::new(source, &topology, kernels, clock_hz).ok_or(NativeError::NoCaches)?;
+    let caches = |cpu| CacheSizes::of(profile, &topology, cpu);
+    let mut bench =
+        NativeBench::new(source, &topology, kernels, &caches, clock_hz).ok_or(NativeError::NoCaches)?;
     let mut validation = super::validate(&mut bench, catalogue, known, request, observer, interrupt);
     if described.is_none() {
         let missing = "no event file describes this CPU";
@@ -82,23 +105,27 @@ pub fn validate(
     validation.indicators.extend(judged.indicators);
     if let Some(caches) = CacheSizes::of(profile, &topology, cpu) {
         let mut all = observer.kept_cases();
-        let request = UnseenRequest {
-            number: request.random_kernels,
-            first_seed: unseen::next_seed(&all),
-            run: request.now,
-            rules: rules.to_owned(),
-            caches,
-        };
-        let tried =
-            unseen::try_kernels(&mut LiveTrial { cpu, analyse, keep: None }, &request, observer, interrupt);
-        validation.steps.push(ValidationStep {
-            done: tried.done,
-            missing: tried.missing,
-            ..step("random kernels", tried.cases.len())
-        });
-        validation.complete &= tried.done;
-        all.extend(tried.cases);
+        let mut sampled = LiveTrial { cpu, analyse, keep: None };
+        let mut relieved = RelievedTrial { cpu, relieve };
+        let ways: [(&mut dyn KernelTrial, &str, u64, bool); 2] = [
+            (&mut sampled, "random kernels", request.random_kernels, false),
+            (&mut relieved, "relieved kernels", request.relieved_kernels, true),
+        ];
+        for (trial, name, number, with_relief) in ways.into_iter().filter(|(.., number, _)| *number > 0) {
+            let first_seed = unseen::next_seed(&all);
+            let rules = rules.to_owned();
+            let drawn = UnseenRequest { number, first_seed, run: request.now, rules, caches, with_relief };
+            let tried = unseen::try_kernels(trial, &drawn, observer, interrupt);
+            validation.steps.push(ValidationStep {
+                done: tried.done,
+                missing: tried.missing,
+                ..step(name, tried.cases.len())
+            });
+            validation.complete &= tried.done;
+            all.extend(tried.cases);
+        }
         validation.unseen = OutOfSample::of(&all, rules);
+        validation.unseen_with_relief = OutOfSample::with_relief(&all, rules);
     }
     Ok(validation)
 }

@@ -1,10 +1,13 @@
 //! Random kernels on this machine, under the sampler and the recorder that programs are recorded with.
 
-use std::path::Path;
+use std::{
+    path::Path,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use host::{
     statistics::median,
-    timer::recorded::{RecordedKernel, SampledStretch},
+    timer::recorded::{RecordedKernel, SampledStretch, passes_for, processor_ns_of},
 };
 use kernels::{Job, Workload, generate::RandomKernel};
 
@@ -54,6 +57,69 @@ impl KernelTrial for LiveTrial<'_> {
     }
 }
 
+/// A kernel and its twin that nobody samples from within: another process records and relieves them.
+pub struct KernelBesideTwin {
+    full: PlainKernel,
+    twin: PlainKernel,
+}
+
+impl KernelBesideTwin {
+    /// Ready to run on one CPU.
+    pub fn prepare(kernel: &RandomKernel, cpu: u32) -> Result<Self, String> {
+        Ok(Self {
+            full: PlainKernel::prepare(&kernel.job(cpu), STRETCH_NS)?,
+            twin: PlainKernel::prepare(&kernel.twin(cpu), TWIN_STRETCH_NS)?,
+        })
+    }
+
+    /// The share of the kernel's time beyond that of its twin, both in turn.
+    pub fn truth(&mut self) -> Result<f64, String> {
+        let mut shares = Vec::new();
+        for _ in 0..ROUNDS / 2 {
+            let turn_ns = self.full.turn_ns()?;
+            shares.push((1.0 - self.twin.turn_ns()? / turn_ns).clamp(0.0, 1.0));
+        }
+        median(&shares).ok_or_else(|| "nothing was timed".to_owned())
+    }
+
+    /// Runs the kernel alone until told to stop.
+    pub fn go_on(&mut self, stop: &AtomicBool) -> Result<(), String> {
+        while !stop.load(Ordering::Relaxed) {
+            self.full.turn_ns()?;
+        }
+        Ok(())
+    }
+}
+
+/// A kernel that runs by itself.
+struct PlainKernel {
+    workload: Workload,
+    passes: u64,
+}
+
+impl PlainKernel {
+    fn prepare(job: &Job, stretch_ns: f64) -> Result<Self, String> {
+        let mut workload = Workload::prepare(job).map_err(|error| error.to_string())?;
+        workload.go_into_copies();
+        let passes = passes_for(&mut workload, stretch_ns).map_err(|error| error.to_string())?;
+        Ok(Self { workload, passes })
+    }
+
+    fn turn_ns(&mut self) -> Result<f64, String> {
+        let ran_ns = processor_ns_of(&mut self.workload, self.passes).map_err(|error| error.to_string())?;
+        turn_ns(&self.workload, self.passes, ran_ns)
+    }
+}
+
+/// Processor time of one turn of a loop.
+fn turn_ns(workload: &Workload, passes: u64, ran_ns: u64) -> Result<f64, String> {
+    let turns = workload.geometry(0).iterations * passes;
+    match ran_ns {
+        0 => Err("the kernel gives no processor time".to_owned()),
+        ns => Ok(ns as f64 / turns.max(1) as f64),
+    }
+}
+
 /// A kernel that is timed stretch by stretch.
 struct TimedKernel {
     sampled: RecordedKernel<'static>,
@@ -72,10 +138,6 @@ impl TimedKernel {
     /// Processor time of one turn of its loop, over a stretch.
     fn turn_ns(&mut self) -> Result<(SampledStretch, f64), String> {
         let stretch = self.sampled.stretch(self.passes).map_err(|error| error.to_string())?;
-        let turns = self.sampled.workload().geometry(0).iterations * self.passes;
-        match stretch.processor_ns {
-            0 => Err("the kernel gives no processor time".to_owned()),
-            ns => Ok((stretch, ns as f64 / turns.max(1) as f64)),
-        }
+        Ok((stretch, turn_ns(self.sampled.workload(), self.passes, stretch.processor_ns)?))
     }
 }

@@ -47,7 +47,7 @@ impl Observer for Keeper {
 const CACHES: CacheSizes = CacheSizes { bytes: [Bytes::kib(32), Bytes::mib(1), Bytes::mib(16)] };
 
 fn request(first_seed: u64, number: u64) -> UnseenRequest {
-    UnseenRequest { number, first_seed, run: 7, rules: "r".to_owned(), caches: CACHES }
+    UnseenRequest { number, first_seed, run: 7, rules: "r".to_owned(), caches: CACHES, with_relief: false }
 }
 
 #[test]

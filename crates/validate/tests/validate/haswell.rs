@@ -6,7 +6,7 @@ use host::simulated::Conditions;
 use machine::{Bytes, model::Model, profile::Fingerprint};
 use record::validate::{Experiment, Observation};
 use sim::pmu::{Flaws, SimulatedPmu};
-use trust::{KernelPlace, Purpose, Quantity, Trust};
+use trust::{KernelPlace, Purpose, Quantity, Trust, Validation};
 use validate::{
     Observer, Request,
     bench::Bench,
@@ -31,13 +31,13 @@ impl Observer for Nobody {
     }
 }
 
-fn model() -> Model {
+pub fn model() -> Model {
     let mut model = Model::builtin("haswell-ep-e5-2680v3").unwrap().scaled(4).unwrap();
     model.cores_per_socket = CORES;
     model
 }
 
-fn bench(model: &Model, flaws: Flaws) -> SimulatedBench<'_> {
+pub fn bench(model: &Model, flaws: Flaws) -> SimulatedBench<'_> {
     let pmu = SimulatedPmu::new(model, flaws).unwrap();
     SimulatedBench::new(model, pmu, kernels::KernelCatalogue::builtin().unwrap(), 1, Conditions::default())
 }
@@ -50,6 +50,7 @@ fn what_the_papers_found_on_haswell_is_found_on_its_model() {
         runs: 1,
         all_events: false,
         random_kernels: 0,
+        relieved_kernels: 0,
         now: 0,
         simulated: Some(model.name.clone()),
         fingerprint: Fingerprint::of_model(&model),
@@ -60,6 +61,47 @@ fn what_the_papers_found_on_haswell_is_found_on_its_model() {
         validate(&mut bench(&model, Flaws::On), catalogue, &known(), &request, &mut Nobody, &never);
     for claim in papers::claims(&validation) {
         assert!(claim.holds, "{}\n{}", claim.says, claim.found);
+    }
+    shares_are_those_of_time(&validation);
+    errors_are_those_shown(&validation);
+}
+
+/// molka2017 §4.3, Fig. 10: where cycles go, for the kernels of the paper.
+fn shares_are_those_of_time(validation: &Validation) {
+    const CLOSE: f64 = 0.10;
+    for metric in ["productive", "other stalls", "latency bound", "bandwidth bound"] {
+        let judged = validation.of(&format!("STALLS: {metric}")).next().unwrap();
+        assert!(!matches!(judged.trust, Trust::Broken { .. } | Trust::Untested { .. }), "{judged:?}");
+        let levels = ["L2", "L3", "memory"];
+        let kernels = ["chase", "chase-dependent", "load", "store"];
+        let everywhere = kernels.iter().flat_map(|kernel| levels.map(|level| format!("{kernel} in {level}")));
+        for name in everywhere.chain(["div-chain".to_owned()]) {
+            let line = judged.evidence.iter().find(|line| line.experiment == name);
+            let line = line.unwrap_or_else(|| panic!("{metric} of {name}"));
+            assert!(line.error.unwrap().abs() <= CLOSE, "{metric}: {line:?}");
+        }
+    }
+    let stalled = || validation.of("CYCLE_ACTIVITY.CYCLES_NO_EXECUTE");
+    let trust = |purpose: Purpose| stalled().find(|one| one.tried_for == purpose).unwrap().trust.word();
+    assert_eq!((trust(Purpose::NoExecution), trust(Purpose::Stall)), ("trusted", "broken"));
+}
+
+/// What is printed as the error of a trusted indicator is the largest that its evidence shows.
+fn errors_are_those_shown(validation: &Validation) {
+    for one in &validation.indicators {
+        let Trust::Trusted { error } = one.trust else { continue };
+        let shown = one.evidence.iter().filter_map(|line| line.error).map(f64::abs).fold(0.0, f64::max);
+        // A volume is quoted with what an experiment that was not made may be off; nothing is quoted with less than was seen.
+        let most = if matches!(one.tried_for, Purpose::Volume(_)) { (2.0 * shown).max(0.02) } else { shown };
+        assert!((most - error).abs() < 1e-9, "{}: {shown} beside {error}", one.name);
+        for line in
+            one.evidence.iter().filter(|line| line.note.starts_with("1.") || line.note.starts_with("0.9"))
+        {
+            let (truth, counted) = (line.truth.unwrap(), line.counted.unwrap());
+            assert!((counted / truth - 1.0).abs() <= error + 1e-9, "{}: {line:?}", one.name);
+        }
+        let errors = one.errors.as_ref().unwrap_or_else(|| panic!("{}", one.name));
+        assert!((errors.worst.abs() - shown).abs() < 1e-9 && errors.kernels > 0, "{}: {errors:?}", one.name);
     }
 }
 

@@ -2,10 +2,12 @@
 //! noise; and the model of the papers' machine shows what the papers found.
 #![allow(clippy::unwrap_used)]
 
+mod drawn;
 mod haswell;
 mod latency;
 mod lies;
 mod noise;
+mod pairs;
 mod papers;
 mod planned;
 mod session;

@@ -249,9 +249,14 @@ fn arithmetic(checker: &Checker<'_>) -> Claim {
         let shown = remark.split_once("it shows ").and_then(|(_, rest)| rest.split_once(" : 1"));
         shown.and_then(|(ratio, _)| ratio.parse::<f64>().ok()).is_some_and(|ratio| (ratio - 3.0).abs() < 0.3)
     };
-    let seen = |one: &Judged| is_trusted(one) && one.remarks.iter().any(three_to_one);
+    let but_for_halves = |one: &Judged| match &one.trust {
+        Trust::Qualitative { tells, misses } => tells.contains("but ddot-halves") && misses.contains("200 %"),
+        _ => false,
+    };
+    let seen = |one: &Judged| but_for_halves(one) && one.remarks.iter().any(three_to_one);
     checker.claim(
-        "roehl2016 §2.4: AVX_INSTS.CALC counts AVX arithmetic and nothing of narrower code, and shows 3 : 1",
+        "roehl2016 §2.4: AVX_INSTS.CALC counts AVX arithmetic and nothing of narrower code, shows 3 : 1, and overcounts \
+         where loads are in halves",
         "AVX_INSTS.CALC",
         seen,
     )

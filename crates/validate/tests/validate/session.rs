@@ -86,6 +86,7 @@ fn run_with(
         runs: 1,
         all_events: true,
         random_kernels: 0,
+        relieved_kernels: 0,
         now: 0,
         simulated: Some(model.name.clone()),
         fingerprint: Fingerprint::of_model(model),

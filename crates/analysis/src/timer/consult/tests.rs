@@ -1,5 +1,9 @@
 //! What a verdict makes of what random kernels showed.
 
+use record::{
+    relief::{Bounded, ReliefCost, ReliefRecord, RelievedLoop},
+    run::Run,
+};
 use trust::{Flaw, PartErrors};
 
 use super::*;
@@ -13,11 +17,52 @@ const CHASE: [u8; 16] =
     [0x4d, 0x8b, 0x00, 0x4d, 0x8b, 0x00, 0x48, 0x83, 0xc0, 0x01, 0x48, 0x39, 0xf0, 0x72, 0xf1, 0xc3];
 
 fn chase(unseen: KnownLimits<OutOfSample>, shares: KnownLimits<Standing>) -> Findings {
+    analyse(&chased(), None, &TimerOptions { unseen, trust: shares, ..TimerOptions::default() })
+}
+
+fn chased() -> Run {
     let scattered =
         |index: u64| 0x7000_0000_0000 + (index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 36) / 64 * 64;
     let samples: Vec<_> = (0..600).map(|i| (if i % 2 == 0 { 3 } else { 6 }, Some(scattered(i)))).collect();
-    let options = TimerOptions { unseen, trust: shares, ..TimerOptions::default() };
-    analyse(&run(&CHASE, &samples), None, &options)
+    run(&CHASE, &samples)
+}
+
+/// A measured loop of the chase.
+fn relieved(share: Option<Bounded>) -> Run {
+    let mut run = chased();
+    let function = &run.functions[0];
+    let found = RelievedLoop {
+        module: function.module,
+        ranges: vec![(function.start, function.end)],
+        tid: run.threads[0].tid,
+        stretches: Vec::new(),
+        near_ns: None,
+        turn_ns: None,
+        share,
+        has_wild_branches: false,
+        has_atomics: false,
+        refusal: None,
+    };
+    run.relief = ReliefRecord::Tried { loops: vec![found], cost: ReliefCost::default() };
+    run
+}
+
+#[test]
+fn a_loop_that_was_relieved_is_trusted_as_relieved_kernels_were() {
+    let mut both = OutOfSample::flawless();
+    (both.with_relief, both.runs) = (true, 7);
+    let options = TimerOptions {
+        unseen: all_but(TrustPart::Class(AccessClass::Chases), 0.5),
+        unseen_with_relief: Some(both),
+        ..TimerOptions::default()
+    };
+    let reason = |run: &Run| analyse(run, None, &options).verdict.reasons[0].clone();
+    let by_both = reason(&relieved(Some(Bounded { value: 0.95, low: 0.93, high: 0.97 })));
+    assert!(by_both.contains("relieved as well") && by_both.contains("7 runs"), "{by_both}");
+    for alone in [chased(), relieved(None)] {
+        let by_samples = reason(&alone);
+        assert!(!by_samples.contains("relieved") && by_samples.contains("50 points"), "{by_samples}");
+    }
 }
 
 fn nothing<T>() -> KnownLimits<T> {

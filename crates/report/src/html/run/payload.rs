@@ -141,7 +141,7 @@ pub(super) fn payload<'a>(page: &RunPage<'a>) -> Payload<'a> {
 }
 
 fn tables(page: &RunPage<'_>) -> Vec<DataTable> {
-    page.profile.map(levels_table).into_iter().collect()
+    page.profile.map(levels_table).into_iter().chain(super::regions::tables(page.regions)).collect()
 }
 
 fn left_out<T>(rows: &[T], share: impl Fn(&T) -> f64) -> (usize, f64) {

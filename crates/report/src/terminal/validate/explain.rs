@@ -1,11 +1,11 @@
 //! The evidence of one indicator.
 
-use ::trust::{Judged, Trust};
+use ::trust::{Judged, SeenStores, Trust};
 use machine::units::significant;
 
 use super::bound;
 use crate::{
-    layout::prose::{titled, wrap, wrap_in},
+    layout::prose::{counted, titled, wrap, wrap_in},
     layout::style::QUIET,
     layout::table::{Cell, Column, Table},
 };
@@ -25,17 +25,14 @@ fn verdict(one: &Judged, columns: usize) -> String {
             columns,
         );
     }
-    let yes = |seen: bool| if seen { "sees" } else { "does not see" };
-    if let Some(seen) = one.sees_owned {
-        out += &wrap("  ", &format!("It {} lines that stores must own first.", yes(seen)), columns);
-    }
-    if let Some(seen) = one.sees_out {
-        out += &wrap("  ", &format!("It {} lines written to memory.", yes(seen)), columns);
+    for seen in &one.sees {
+        out += &wrap("  ", &stores(seen), columns);
     }
     if let Some(errors) = &one.errors {
         let text = format!(
-            "Errors over {} observations: smallest {}, mean {}, worst {}.",
-            errors.observations,
+            "Errors over {} of {}: smallest {}, mean {}, worst {}.",
+            counted(errors.observations, "run"),
+            counted(errors.kernels, "kernel"),
             signed(errors.least),
             signed(errors.mean),
             signed(errors.worst)
@@ -54,12 +51,33 @@ fn verdict(one: &Judged, columns: usize) -> String {
     out
 }
 
+/// What is seen of modified lines in one state.
+fn stores(seen: &SeenStores) -> String {
+    let state = match (seen.prefetch, seen.remote) {
+        (true, false) => "Prefetchers on",
+        (false, false) => "Prefetchers off",
+        (true, true) => "Remote memory, prefetchers on",
+        (false, true) => "Remote memory, prefetchers off",
+    };
+    let words = |share: f64| match share {
+        share if share.abs() < UNSEEN => "does not see".to_owned(),
+        share if (share - 1.0).abs() < UNSEEN => "sees".to_owned(),
+        share => format!("counts {:.0} % of", share * 100.0),
+    };
+    let (owned, out) = (words(seen.owned), words(seen.out));
+    format!("{state}: it {owned} lines that stores must own first, and {out} lines that are written back.")
+}
+
+/// Per line: less is none, and as little less than one is all.
+const UNSEEN: f64 = 0.1;
+
 fn table(one: &Judged, columns: usize) -> String {
     let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| significant(value, 4));
     let mut table = Table::new(vec![
         Column::new("experiment").left(),
         Column::new("true"),
         Column::new("counted"),
+        Column::new("off by"),
         Column::new("").left().drop_rank(1),
     ]);
     for line in &one.evidence {
@@ -67,6 +85,7 @@ fn table(one: &Judged, columns: usize) -> String {
             Cell::from(line.experiment.clone()),
             Cell::from(number(line.truth)),
             Cell::from(number(line.counted)),
+            Cell::from(line.error.map_or_else(|| "–".to_owned(), signed)),
             Cell::styled(line.note.clone(), QUIET),
         ]);
     }
@@ -75,7 +94,7 @@ fn table(one: &Judged, columns: usize) -> String {
 
 fn reason(one: &Judged, trust: &Trust) -> String {
     match trust {
-        Trust::Trusted { error } => format!("No experiment was off by more than {}.", bound(one, *error)),
+        Trust::Trusted { error } => format!("It can be believed to within {}.", bound(one, *error)),
         Trust::Qualitative { tells, misses } => format!("It tells: {tells}. It does not tell: {misses}."),
         Trust::Broken { why, shown_by, .. } => format!("It {why}. Shown by: {shown_by}."),
         Trust::Untested { missing } => format!("Untested: {missing}."),

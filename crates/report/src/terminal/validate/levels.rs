@@ -46,8 +46,33 @@ pub fn table(validation: &Validation, columns: usize) -> String {
             );
             out += &wrap("  ", &text, columns);
         }
+        if !best.overlap.is_empty() || best.alone.is_some() {
+            out += &wrap("  ", &overlap(best), columns);
+        }
     }
     out
+}
+
+/// What else the indicator of a level counts, and what counts the level alone.
+fn overlap(best: &Best) -> String {
+    let shares = best
+        .overlap
+        .iter()
+        .map(|one| format!("{:.0} % of the lines of {}", one.per_line * 100.0, one.name()));
+    let also: Vec<String> = shares.collect();
+    let mut text = format!("{} on {}: ", best.name(), cores(best.cores));
+    text += &match also.is_empty() {
+        true => "its indicator counts nothing of other levels".to_owned(),
+        false => format!("its indicator also counts {}", also.join(", ")),
+    };
+    if let Some(alone) = &best.alone {
+        let within = match &alone.trust {
+            Trust::Trusted { error } => format!(", within {}", error_text(*error)),
+            _ => String::new(),
+        };
+        text += &format!("; without them: {}{within}", alone.indicator);
+    }
+    text
 }
 
 fn row(best: &Best) -> Vec<Cell> {

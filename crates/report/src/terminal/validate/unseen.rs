@@ -11,7 +11,11 @@ use crate::{
 /// Nothing if none were tried.
 pub fn text(unseen: Option<&OutOfSample>, columns: usize) -> String {
     let Some(unseen) = unseen else { return String::new() };
-    let mut out = format!("\n{}\n", paint(HEADING, "Shares of waiting on kernels drawn at random"));
+    let heading = match unseen.with_relief {
+        true => "Shares of waiting on kernels drawn at random, their loops relieved as well",
+        false => "Shares of waiting on kernels drawn at random",
+    };
+    let mut out = format!("\n{}\n", paint(HEADING, heading));
     out += &wrap("  ", &in_short(unseen), columns);
     out += &table(unseen, columns);
     out += &wrap_in(QUIET, "  ", &promises(unseen), columns);
@@ -142,6 +146,7 @@ mod tests {
             decided: true,
             sure: true,
             samples: 500,
+            with_relief: false,
         }
     }
 

@@ -37,14 +37,18 @@ fn bits_of_a_mask_add_up_and_unknown_ones_are_refused() {
     let Ok(Recipe::Core { terms, .. }) = recipe("L2_RQSTS.ALL_DEMAND_DATA_RD") else {
         panic!("a core event")
     };
-    assert_eq!(terms.len(), 2, "hits and misses");
+    assert_eq!(terms.len(), 3, "hits of clean and of modified lines, and misses");
     let Ok(Recipe::Core { terms, .. }) = recipe("CYCLE_ACTIVITY.STALLS_L1D_PENDING") else {
         panic!("a core event")
     };
     assert_eq!(terms.iter().map(|term| term.weight).sum::<u32>(), 12);
-    // One of the two bits of a hit means nothing here.
-    let refused = recipe("L2_RQSTS.RFO_HIT@libpfm4").expect_err("half a hit");
-    assert!(refused.contains("0x42"), "{refused}");
+    let Ok(Recipe::Core { terms, .. }) = recipe("L2_RQSTS.RFO_HIT@libpfm4") else { panic!("half a hit") };
+    assert_eq!(terms.len(), 1, "hits of clean lines only");
+    // A hit that nobody asked for means nothing.
+    let mut nobody = encoding(catalogue, "L2_RQSTS.RFO_HIT");
+    nobody.fields.iter_mut().filter(|(field, _)| field == "umask").for_each(|(_, value)| *value = 0x40);
+    let refused = meaning.recipe(&nobody, &model, Flaws::Off).expect_err("no asker");
+    assert!(refused.contains("0x40"), "{refused}");
 }
 
 #[test]

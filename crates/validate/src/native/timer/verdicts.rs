@@ -46,6 +46,7 @@ impl Seen<'_> {
             experiment: self.found.label.clone(),
             truth: Some(self.truth),
             counted: Some(self.seen),
+            error: None,
             note: format!("{samples} samples, {:.0} % undecided", waiting.undecided * 100.0),
         }
     }
@@ -132,6 +133,7 @@ pub fn addresses(found: &[Found], untested: &str) -> Judged {
         experiment: found.label.clone(),
         truth: Some(known as f64),
         counted: Some(found.right as f64),
+        error: None,
         note: format!("{:.0} % of {} samples gave one", share(known, found.samples) * 100.0, found.samples),
     });
     let wrong = 1.0 - share(right, known);
@@ -190,6 +192,7 @@ pub fn skid(timer: &Timer) -> Judged {
         experiment: "chase-dependent".to_owned(),
         truth: Some(1.0),
         counted: Some(f64::from(skid_instructions)),
+        error: None,
         note: format!("{:.0} % of {samples} samples landed there", landed * 100.0),
     }];
     let elsewhere = (1.0 - landed) * 100.0;

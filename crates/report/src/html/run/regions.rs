@@ -1,0 +1,100 @@
+//! Regions that the program marked.
+
+use analysis::regions::RegionFinding;
+
+use crate::html::{
+    markup::{Html, paragraph, section, shown},
+    tables::{CellValue, ColumnKind, DataTable, column, place},
+};
+
+/// Where the table goes; nothing of a program that marks none.
+pub(super) fn html(regions: &[RegionFinding]) -> Html {
+    if regions.is_empty() {
+        return Html::default();
+    }
+    let what = "Samples belong to the innermost region; times of threads are added up, and what lies within another region counts \
+                in both.";
+    section(
+        "regions",
+        "Regions",
+        [paragraph("quiet", what), place("regions-table"), place("region-threads-table")],
+    )
+}
+
+/// One row for each region, and one for each thread in it.
+pub(super) fn tables(regions: &[RegionFinding]) -> Vec<DataTable> {
+    if regions.is_empty() {
+        return Vec::new();
+    }
+    vec![overview(regions), by_thread(regions)]
+}
+
+fn text(value: Option<String>) -> CellValue {
+    value.map_or(CellValue::Absent(()), |text| shown(&text).into())
+}
+
+fn overview(regions: &[RegionFinding]) -> DataTable {
+    let columns = [
+        ("region", ColumnKind::Text),
+        ("user time", ColumnKind::Share),
+        ("memory", ColumnKind::Share),
+        ("from", ColumnKind::Share),
+        ("to", ColumnKind::Share),
+        ("waits at", ColumnKind::Text),
+        ("on", ColumnKind::Text),
+        ("most in", ColumnKind::Text),
+        ("visits", ColumnKind::Count),
+        ("time", ColumnKind::Nanos),
+        ("threads", ColumnKind::Count),
+        ("imbalance", ColumnKind::Share),
+    ];
+    let rows = regions.iter().map(|region| -> Vec<CellValue> {
+        let waiting = region.waiting.as_ref();
+        let memory = waiting.and_then(|found| found.memory);
+        vec![
+            text(Some(region.name.clone())),
+            region.user_share.into(),
+            memory.map(|share| share.value).into(),
+            memory.map(|share| share.low).into(),
+            memory.map(|share| share.high).into(),
+            text(waiting.and_then(|found| Some(found.level?.label()))),
+            text(waiting.and_then(|found| found.object.clone())),
+            text(waiting.and_then(|found| Some(found.symbols.first()?.0.clone()))),
+            (region.visits as f64).into(),
+            (region.wall_ns as f64).into(),
+            (region.threads.len() as f64).into(),
+            region.imbalance.into(),
+        ]
+    });
+    DataTable {
+        id: "regions-table",
+        caption: "Regions of the program".to_owned(),
+        columns: columns.map(|(title, kind)| column(title, kind)).to_vec(),
+        rows: rows.collect(),
+    }
+}
+
+fn by_thread(regions: &[RegionFinding]) -> DataTable {
+    let columns = [
+        ("region", ColumnKind::Text),
+        ("thread", ColumnKind::Text),
+        ("visits", ColumnKind::Count),
+        ("time", ColumnKind::Nanos),
+    ];
+    let rows = regions.iter().flat_map(|region| {
+        region.threads.iter().map(|thread| -> Vec<CellValue> {
+            vec![
+                text(Some(region.name.clone())),
+                thread.tid.to_string().into(),
+                (thread.visits as f64).into(),
+                (thread.wall_ns as f64).into(),
+            ]
+        })
+    });
+    DataTable {
+        id: "region-threads-table",
+        caption: "Regions by thread".to_owned(),
+        columns: columns.map(|(title, kind)| column(title, kind)).to_vec(),
+        rows: rows.collect(),
+    }
+}

@@ -1,0 +1,134 @@
+//! Regions that the program marked, below what a run says.
+
+use analysis::{
+    findings::{Confidence, HeldBack},
+    regions::{RegionFinding, RegionWaiting},
+};
+
+use crate::layout::{
+    figures::{absent, percent, percent_text, time},
+    prose::{clipped, counted, visible, wrap_in},
+    signature::{function_name, object_name},
+    style::{HEADING, QUIET},
+    table::{Cell, Column, Table},
+};
+
+/// Regions listed unless everything is asked for.
+const MOST: usize = 12;
+
+/// Columns for names.
+const ROOM: usize = 28;
+
+/// A table; nothing of a program that marks none.
+pub fn text(regions: &[RegionFinding], verbose: bool, columns: usize) -> String {
+    if regions.is_empty() {
+        return String::new();
+    }
+    let shown = &regions[..if verbose { regions.len() } else { regions.len().min(MOST) }];
+    let mut out = format!("\n{}", wrap_in(HEADING, "", "Regions", columns));
+    out += &table(shown, columns);
+    if regions.len() > shown.len() {
+        let more = counted(regions.len() - shown.len(), "more region");
+        out += &wrap_in(QUIET, "", &format!("{more}; --verbose lists all."), columns);
+    }
+    if regions.iter().any(|region| region.unended > 0) {
+        let unended = regions.iter().map(|region| region.unended).sum::<u64>();
+        let visits = counted(usize::try_from(unended).unwrap_or(usize::MAX), "visit");
+        out += &wrap_in(QUIET, "", &format!("{visits} had not ended when the recording did."), columns);
+    }
+    out
+}
+
+fn table(regions: &[RegionFinding], columns: usize) -> String {
+    // Of threads that work alone nothing is to be said.
+    let has_threads = regions.iter().any(|region| region.imbalance.is_some());
+    let mut heads = vec![
+        Column::new("region").left(),
+        Column::new("user time %"),
+        Column::new("memory %"),
+        Column::new("held back").left(),
+        Column::new("at").left().drop_rank(4),
+        Column::new("visits").drop_rank(3),
+        Column::new("time").drop_rank(2),
+        Column::new("most in").left().drop_rank(2),
+        Column::new("on").left().drop_rank(5),
+    ];
+    if has_threads {
+        heads.extend([Column::new("threads").drop_rank(3), Column::new("imbalance %").drop_rank(1)]);
+    }
+    let mut table = Table::new(heads);
+    for region in regions {
+        let waiting = region.waiting.as_ref();
+        let words =
+            |of: fn(&RegionWaiting) -> Option<String>| waiting.and_then(of).map_or_else(absent, Cell::from);
+        let mut row = vec![
+            Cell::from(clipped(&visible(&region.name), ROOM)),
+            percent(Some(region.user_share)),
+            waiting.and_then(|found| found.memory).map_or_else(absent, |share| {
+                Cell::from(format!(
+                    "{} ({} to {})",
+                    percent_text(share.value),
+                    percent_text(share.low),
+                    percent_text(share.high)
+                ))
+            }),
+            words(|found| Some(verdict(found))),
+            words(|found| Some(found.level?.label())),
+            Cell::from(region.visits.to_string()),
+            time(region.wall_ns as f64),
+            words(|found| Some(function_name(&found.symbols.first()?.0, ROOM))),
+            words(|found| Some(object_name(found.object.as_ref()?, ROOM))),
+        ];
+        if has_threads {
+            row.extend([Cell::from(region.threads.len().to_string()), percent(region.imbalance)]);
+        }
+        table.row(row);
+    }
+    table.render(columns).text
+}
+
+/// The answer, and how sure it is.
+fn verdict(found: &RegionWaiting) -> String {
+    let answer = match found.held_back {
+        HeldBack::Yes => "yes",
+        HeldBack::Partly => "partly",
+        HeldBack::No => "no",
+        HeldBack::Unknown => return "cannot be told".to_owned(),
+    };
+    let sure = match found.confidence {
+        Confidence::High => "",
+        Confidence::Medium => ", medium",
+        Confidence::Low => ", low",
+    };
+    format!("{answer}{sure}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use analysis::regions::RegionThread;
+    use record::ids::ThreadId;
+
+    #[test]
+    fn what_has_too_few_samples_is_listed_without_an_answer() {
+        let thread = |wall_ns: u64| RegionThread { id: ThreadId(0), tid: 7, visits: 5, wall_ns };
+        let region = RegionFinding {
+            name: "solve\u{1b}[31m".to_owned(),
+            is_parallel: false,
+            visits: 10,
+            unended: 1,
+            wall_ns: 3_000_000,
+            threads: vec![thread(2_000_000), thread(1_000_000)],
+            imbalance: Some(0.25),
+            samples: 3,
+            user_share: 0.25,
+            waiting: None,
+        };
+        let shown = text(&[region], false, 120);
+        assert!(shown.contains("solve") && !shown.contains("solve\u{1b}"), "{shown}");
+        for expected in ["25", "3.00 ms", "1 visit had not ended"] {
+            assert!(shown.contains(expected), "{expected}: {shown}");
+        }
+        assert_eq!(text(&[], true, 80), "");
+    }
+}

@@ -1,0 +1,189 @@
+//! Mutated machines: which claims must fall there and which must stand, said before the first run.
+
+use std::{collections::BTreeMap, sync::OnceLock};
+
+use machine::model::Model;
+use record::reproduce::{ClaimOutcome, MATRIX_SCHEMA, MutantOutcome, MutationMatrix, Reproduction};
+use serde::Deserialize;
+
+use crate::{session::MachineChange, setup::PaperSetup};
+
+/// A machine with something changed.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mutant {
+    /// Its name.
+    pub id: String,
+    /// What is changed, in words.
+    pub change: String,
+    /// Keys of model files and their values: `*4` and `/2` change a number, `none` takes something away.
+    #[serde(default)]
+    pub set: BTreeMap<String, String>,
+    /// Kernels that run instead of others.
+    #[serde(default)]
+    pub kernels: BTreeMap<String, String>,
+    /// Events that are counted instead of others.
+    #[serde(default)]
+    pub events: BTreeMap<String, String>,
+    /// Why.
+    pub mechanism: String,
+    /// Claims that must fall.
+    pub falls: Vec<String>,
+    /// Claims that must stand.
+    pub stands: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MutantFile {
+    mutant: Vec<Mutant>,
+}
+
+impl Mutant {
+    /// All that come with memwall.
+    ///
+    /// # Panics
+    /// Never in a build that passes its tests: they load the file.
+    pub fn all() -> &'static [Self] {
+        static ALL: OnceLock<Vec<Mutant>> = OnceLock::new();
+        ALL.get_or_init(|| match toml::from_str::<MutantFile>(include_str!("../mutants.toml")) {
+            Ok(file) => file.mutant,
+            Err(error) => panic!("mutants.toml: {error}"),
+        })
+    }
+
+    /// Those whose turn it is: `count` of them, other ones for other turns.
+    pub fn of_turn(count: usize, turn: u64) -> Vec<&'static Self> {
+        let all = Self::all();
+        let first = turn as usize % all.len().max(1);
+        (0..count.min(all.len()))
+            .map(|number| &all[(first + number * all.len().div_ceil(count.max(1))) % all.len()])
+            .collect()
+    }
+
+    /// What was said of a claim beforehand: whether it holds.
+    pub fn expected(&self, claim: &str) -> Option<bool> {
+        let listed = |list: &[String]| list.iter().any(|listed| *listed == claim);
+        match (listed(&self.falls), listed(&self.stands)) {
+            (true, _) => Some(false),
+            (false, true) => Some(true),
+            (false, false) => None,
+        }
+    }
+
+    /// What became of the claims that hold on the machine as it is.
+    pub fn outcome(&self, base: &Reproduction, mutated: &Reproduction) -> MutantOutcome {
+        let rows = |of: &Reproduction| -> Vec<_> {
+            let items = of.papers.iter().flat_map(|paper| &paper.items);
+            items.flat_map(|item| item.rows.clone()).collect()
+        };
+        let after = rows(mutated);
+        let held = rows(base).into_iter().filter(|row| row.same == Some(true));
+        let claims = held.map(|row| {
+            let now = after.iter().find(|now| now.claim == row.claim);
+            ClaimOutcome {
+                expected: self.expected(&row.claim),
+                holds: now.and_then(|now| now.same),
+                ours: now.and_then(|now| now.ours),
+                claim: row.claim,
+            }
+        });
+        MutantOutcome {
+            id: self.id.clone(),
+            change: self.change.clone(),
+            mechanism: self.mechanism.clone(),
+            claims: claims.collect(),
+        }
+    }
+}
+
+impl MachineChange for Mutant {
+    fn model(&self, model: Model) -> Result<Model, String> {
+        let text = Model::builtin_file(&model.name).ok_or_else(|| format!("{} has no file", model.name))?;
+        let mut value: toml::Value = toml::from_str(text).map_err(|error| error.to_string())?;
+        for (path, to) in &self.set {
+            change(&mut value, path, to).map_err(|error| format!("{path} = {to}: {error}"))?;
+        }
+        let text = toml::to_string(&value).map_err(|error| error.to_string())?;
+        Model::parse(&text, &self.id).map_err(|error| error.to_string())
+    }
+
+    fn setup(&self, mut setup: PaperSetup) -> PaperSetup {
+        if let Some(kernel) = self.kernels.get(&setup.kernel) {
+            setup.kernel.clone_from(kernel);
+        }
+        setup
+    }
+
+    fn events(&self) -> Option<&BTreeMap<String, String>> {
+        Some(&self.events)
+    }
+
+    /// By what it does, not by its name: a mutant that is put right is another one.
+    fn key(&self) -> String {
+        format!("{} {:?} {:?} {:?}", self.id, self.set, self.kernels, self.events)
+    }
+}
+
+/// Changes one key of a model file.
+fn change(value: &mut toml::Value, path: &str, to: &str) -> Result<(), String> {
+    let (parents, last) = path.rsplit_once('.').unwrap_or(("", path));
+    let mut here = value;
+    for key in parents.split('.').filter(|key| !key.is_empty()) {
+        here = match here {
+            toml::Value::Array(list) => key.parse::<usize>().ok().and_then(|at| list.get_mut(at)),
+            other => other.get_mut(key),
+        }
+        .ok_or_else(|| format!("there is no {key}"))?;
+    }
+    if to == "none" {
+        return match here {
+            toml::Value::Array(list) => {
+                let at = last.parse::<usize>().ok().filter(|&at| at < list.len()).ok_or("no such place")?;
+                list.remove(at);
+                Ok(())
+            }
+            toml::Value::Table(table) => {
+                table.remove(last).map(|_| ()).ok_or_else(|| "there is none".to_owned())
+            }
+            _ => Err("nothing to take away".to_owned()),
+        };
+    }
+    let place = here.get_mut(last).ok_or("there is none")?;
+    *place = changed(place, to)?;
+    Ok(())
+}
+
+/// A value as it is told: `*4`, `/2`, or the new one itself.
+fn changed(value: &toml::Value, to: &str) -> Result<toml::Value, String> {
+    let factor = |text: &str| text.parse::<f64>().map_err(|error| error.to_string());
+    let by = match (to.strip_prefix('*'), to.strip_prefix('/')) {
+        (Some(by), _) => Some(factor(by)?),
+        (_, Some(by)) => Some(1.0 / factor(by)?),
+        _ => None,
+    };
+    Ok(match (value, by) {
+        (toml::Value::Integer(number), Some(by)) => {
+            toml::Value::Integer(((*number as f64 * by).round() as i64).max(1))
+        }
+        (toml::Value::Float(number), Some(by)) => toml::Value::Float(number * by),
+        (_, Some(_)) => return Err("no number".to_owned()),
+        (toml::Value::Integer(_), None) => toml::Value::Integer(to.parse().map_err(|_| "no whole number")?),
+        (toml::Value::Float(_), None) => toml::Value::Float(factor(to)?),
+        (toml::Value::Boolean(_), None) => toml::Value::Boolean(to == "true"),
+        (toml::Value::String(_), None) => toml::Value::String(to.to_owned()),
+        _ => return Err("neither number, word nor switch".to_owned()),
+    })
+}
+
+/// All outcomes together.
+pub fn matrix(mutants: Vec<MutantOutcome>, complete: bool) -> MutationMatrix {
+    let fell = |claim: &str| {
+        let all = mutants.iter().flat_map(|mutant| &mutant.claims);
+        all.filter(|outcome| outcome.claim == claim).any(|outcome| outcome.holds == Some(false))
+    };
+    let claims = mutants.first().map_or(&[][..], |mutant| &mutant.claims);
+    let never_fell =
+        claims.iter().map(|outcome| outcome.claim.clone()).filter(|claim| !fell(claim)).collect();
+    MutationMatrix { schema: MATRIX_SCHEMA.to_owned(), complete, mutants, never_fell }
+}

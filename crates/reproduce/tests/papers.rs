@@ -1,0 +1,173 @@
+//! The papers' files and what small runs of them give.
+#![allow(clippy::unwrap_used)]
+
+use std::{collections::HashMap, sync::atomic::AtomicBool};
+
+use record::reproduce::{ReproducedRow, Reproduction};
+use reproduce::{
+    measure::SetupReading,
+    mutants::Mutant,
+    paper::PublishedPaper,
+    session::{ItemChoice, MachineChange, ReproduceObserver, Session, Unchanged},
+};
+
+/// Keeps what it is told.
+#[derive(Default)]
+struct Kept(HashMap<String, SetupReading>);
+
+impl ReproduceObserver for Kept {
+    fn progress(&mut self, _: usize, _: usize, _: &str) {}
+    fn keep(&mut self, key: &str, reading: &SetupReading) {
+        self.0.insert(key.to_owned(), reading.clone());
+    }
+}
+
+fn choice(paper: &str, item: Option<&str>) -> ItemChoice {
+    ItemChoice { paper: Some(paper.to_owned()), item: item.map(str::to_owned), full: false }
+}
+
+fn made(choice: &ItemChoice, change: &dyn MachineChange) -> (Reproduction, Kept) {
+    let mut kept = Kept::default();
+    let mut session = Session::new(choice, change, HashMap::new());
+    assert!(session.run(&mut kept, &AtomicBool::new(false)));
+    (session.reproduction(true), kept)
+}
+
+fn row<'a>(made: &'a Reproduction, claim: &str) -> &'a ReproducedRow {
+    let items = made.papers.iter().flat_map(|paper| &paper.items);
+    items.flat_map(|item| &item.rows).find(|row| row.claim == claim).unwrap_or_else(|| panic!("no {claim}"))
+}
+
+#[test]
+fn every_file_is_understood_and_every_claim_has_its_own_name() {
+    let papers = PublishedPaper::all();
+    assert_eq!(papers.len(), 5);
+    let mut names: Vec<String> = Vec::new();
+    for paper in papers {
+        for item in &paper.items {
+            names.extend(item.rows.iter().map(|row| format!("{}/{}/{}", paper.id, item.id, row.id)));
+        }
+    }
+    let all = names.len();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), all);
+    // molka2017 Tables 2 and 3 have ten and six rows, with eight and six indicators; roehl2016 Tables 2.2 and 2.3 four and ten,
+    // the latter for one and for two sockets.
+    let rows = |paper: &str, item: &str| {
+        names.iter().filter(|name| name.starts_with(&format!("{paper}/{item}/"))).count()
+    };
+    assert_eq!((rows("molka2017", "table2"), rows("molka2017", "table3")), (18, 12));
+    assert_eq!(
+        (rows("roehl2016", "table2.2"), rows("roehl2016", "table2.3"), rows("roehl2016", "figure2.1")),
+        (4, 20, 21)
+    );
+}
+
+#[test]
+fn what_mutants_say_of_claims_exists_and_does_not_contradict_itself() {
+    let papers = PublishedPaper::all();
+    for mutant in Mutant::all() {
+        for claim in mutant.falls.iter().chain(&mutant.stands) {
+            let known = papers.iter().any(|paper| {
+                paper.items.iter().any(|item| {
+                    item.quick
+                        && item
+                            .rows
+                            .iter()
+                            .any(|row| *claim == format!("{}/{}/{}", paper.id, item.id, row.id))
+                })
+            });
+            assert!(known, "{}: no quick claim {claim}", mutant.id);
+        }
+        assert!(!mutant.falls.iter().any(|claim| mutant.stands.contains(claim)), "{}", mutant.id);
+        for paper in papers.iter().filter(|paper| paper.items.iter().any(|item| item.quick)) {
+            let model = machine::model::Model::builtin(&paper.machine).unwrap();
+            mutant.model(model).unwrap_or_else(|error| panic!("{} of {}: {error}", mutant.id, paper.machine));
+        }
+    }
+}
+
+#[test]
+fn a_table_is_made_once_and_kept_readings_are_enough() {
+    let choice = choice("molka2017", Some("section4.3"));
+    let (first, kept) = made(&choice, &Unchanged);
+    let chase = row(&first, "molka2017/section4.3/chase_l3");
+    assert!(chase.same == Some(true) && chase.deviation.is_some_and(|off| off.abs() < 0.05), "{chase:?}");
+    let mut nothing = Kept::default();
+    let readings = kept.0.clone();
+    let mut session = Session::new(&choice, &Unchanged, readings);
+    assert!(session.run(&mut nothing, &AtomicBool::new(false)));
+    assert!(nothing.0.is_empty(), "everything was kept");
+    assert_eq!(session.reproduction(true), first);
+}
+
+#[test]
+fn interrupted_runs_say_so_and_keep_what_was_made() {
+    let choice = choice("molka2017", Some("table2"));
+    let mut session = Session::new(&choice, &Unchanged, HashMap::new());
+    assert!(!session.run(&mut Kept::default(), &AtomicBool::new(true)));
+    let made = session.reproduction(false);
+    let row = row(&made, "molka2017/table2/l1_read");
+    assert_eq!((row.ours, row.same, row.missing.as_deref()), (None, None, Some("not measured")));
+}
+
+/// Claims of the quick set that do not hold, with the reasons in docs/papers.md.
+const DIFFERS: &str = include_str!("differs.txt");
+
+/// What continuous integration runs: the quick set, and two mutants whose turn it is (`MEMWALL_TURN`, by commit).
+#[test]
+fn the_quick_set_concludes_as_written_and_two_mutants_do_as_was_said() {
+    let all = ItemChoice::default();
+    let (quick, kept) = made(&all, &Unchanged);
+    let rows = quick.papers.iter().flat_map(|paper| &paper.items).flat_map(|item| &item.rows);
+    let (mut differs, mut untried) = (Vec::new(), Vec::new());
+    for row in rows {
+        match row.same {
+            Some(true) => {}
+            Some(false) => differs.push(row.claim.as_str()),
+            None => untried.push(row.claim.as_str()),
+        }
+        assert!(!row.is_off() || row.reason().is_some(), "{} has no reason", row.claim);
+    }
+    assert_eq!(
+        differs,
+        DIFFERS.lines().collect::<Vec<_>>(),
+        "read the difference, then tests/differs.txt and docs/papers.md"
+    );
+    assert!(untried.is_empty(), "{untried:?}");
+    let turn = std::env::var("MEMWALL_TURN").ok().and_then(|turn| turn.parse().ok()).unwrap_or(0);
+    let of_molka = choice("molka2017", None);
+    let mut session = Session::new(&of_molka, &Unchanged, kept.0);
+    assert!(session.run(&mut Kept::default(), &AtomicBool::new(false)));
+    let base = session.reproduction(true);
+    for mutant in Mutant::of_turn(2, turn) {
+        let outcome = mutant.outcome(&base, &made(&of_molka, mutant).0);
+        let misses: Vec<&str> = outcome.misses().map(|miss| miss.claim.as_str()).collect();
+        assert!(misses.is_empty(), "{}: {misses:?}", mutant.id);
+    }
+}
+
+#[test]
+fn readings_of_a_mutant_that_was_changed_are_not_used() {
+    let [mutant, ..] = Mutant::all() else { panic!("no mutant") };
+    let mut other = mutant.clone();
+    other.set.values_mut().for_each(|value| *value += "0");
+    assert_ne!(mutant.key(), other.key());
+    assert_eq!(mutant.key(), mutant.clone().key());
+}
+
+#[test]
+fn turns_reach_every_mutant() {
+    let all = Mutant::all().len();
+    assert!(all >= 12);
+    let mut reached: Vec<&str> =
+        (0..all as u64).flat_map(|turn| Mutant::of_turn(2, turn)).map(|mutant| mutant.id.as_str()).collect();
+    reached.sort_unstable();
+    reached.dedup();
+    assert_eq!(reached.len(), all);
+    assert!(
+        (0..all as u64)
+            .all(|turn| matches!(Mutant::of_turn(2, turn)[..], [one, other] if one.id != other.id))
+    );
+}
