@@ -13,6 +13,7 @@ pub mod import;
 pub mod listing;
 mod loads;
 pub mod marking;
+pub mod methods;
 pub mod objects;
 pub mod phase_check;
 pub mod ranks;

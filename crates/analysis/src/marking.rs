@@ -1,5 +1,7 @@
 //! Counts beside the trust of what counted them; values of broken indicators are withheld.
 
+mod pressure;
+
 use events::{Count, Missing, Value};
 use record::count::{CountedEvent, CountedMetric, Counts};
 use trust::{Claimed, Purpose, Standing, Trust, TrustCatalogue};
@@ -36,6 +38,8 @@ pub fn mark(counts: &mut Counts, catalogue: &TrustCatalogue, broken: Broken) {
         }
     }
     counts.validation = Some(catalogue.basis().clone());
+    let remarks = pressure::remarks(counts, catalogue);
+    counts.remarks.extend(remarks);
     if broken == Broken::Kept {
         return;
     }

@@ -1,9 +1,13 @@
-//! Formulas of metrics: `+ - * /`, parentheses, `max(a, b)`, `min(a, b)`, `capped(a, b)`, numbers, names of events, `time`.
+//! Formulas of metrics: `+ - * /`, parentheses, `max(a, b)`, `min(a, b)`, `capped(a, b)`, `sum(a, b, …)`, numbers, names of events,
+//! `time`.
 //!
 //! `capped(a, b)` is `min(a, b)` where `a` should not be above `b` at all: what it cuts off is a contradiction between
-//! events, and can be asked for.
+//! events, and can be asked for. `sum` is for parts that are known to be parts: those that are missing are left out, and the
+//! value says so.
 
 use std::fmt;
+
+use crate::bound::{BoundedValue, ValueBound};
 
 /// Longest formula that is read.
 const LONGEST: usize = 4096;
@@ -23,6 +27,8 @@ enum Expression {
     Name(String),
     Minus(Box<Expression>),
     Binary(Operator, Box<Expression>, Box<Expression>),
+    /// Parts none of which is below 0.
+    Sum(Vec<Expression>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +104,20 @@ impl Formula {
 
     /// Its value, if every input has one and nothing is divided by 0.
     pub fn value(&self, input: &dyn Fn(&str) -> Option<f64>) -> Result<f64, Absent> {
+        let known =
+            |name: &str| input(name).map(BoundedValue::exact).ok_or_else(|| Absent::Missing(name.to_owned()));
+        let found = self.bounded(&known)?;
+        match found.without.into_iter().next() {
+            None => Ok(found.value),
+            Some(name) => Err(Absent::Missing(name)),
+        }
+    }
+
+    /// Its value from inputs that may themselves lack a part; a `sum` does without parts that are missing.
+    pub fn bounded(
+        &self,
+        input: &dyn Fn(&str) -> Result<BoundedValue, Absent>,
+    ) -> Result<BoundedValue, Absent> {
         self.expression.value(input, Caps::Hold)
     }
 
@@ -110,6 +130,16 @@ impl Formula {
     /// # Ok::<(), events::formula::FormulaError>(())
     /// ```
     pub fn uncapped(&self, input: &dyn Fn(&str) -> Option<f64>) -> Result<f64, Absent> {
+        let known =
+            |name: &str| input(name).map(BoundedValue::exact).ok_or_else(|| Absent::Missing(name.to_owned()));
+        Ok(self.bounded_uncapped(&known)?.value)
+    }
+
+    /// The same from inputs that may themselves lack a part.
+    pub fn bounded_uncapped(
+        &self,
+        input: &dyn Fn(&str) -> Result<BoundedValue, Absent>,
+    ) -> Result<BoundedValue, Absent> {
         self.expression.value(input, Caps::Lifted)
     }
 }
@@ -132,30 +162,69 @@ impl Expression {
                 left.names(names);
                 right.names(names);
             }
+            Self::Sum(parts) => parts.iter().for_each(|part| part.names(names)),
         }
     }
 
-    fn value(&self, input: &dyn Fn(&str) -> Option<f64>, caps: Caps) -> Result<f64, Absent> {
-        let value = match self {
-            Self::Number(number) => *number,
-            Self::Name(name) => input(name).ok_or_else(|| Absent::Missing(name.clone()))?,
-            Self::Minus(inner) => -inner.value(input, caps)?,
+    fn value(
+        &self,
+        input: &dyn Fn(&str) -> Result<BoundedValue, Absent>,
+        caps: Caps,
+    ) -> Result<BoundedValue, Absent> {
+        let found = match self {
+            Self::Number(number) => BoundedValue::exact(*number),
+            Self::Name(name) => input(name)?,
+            Self::Minus(inner) => BoundedValue::exact(0.0).less(inner.value(input, caps)?),
+            Self::Sum(parts) => sum(parts, input, caps)?,
             Self::Binary(operator, left, right) => {
                 let (one, other) = (left.value(input, caps)?, right.value(input, caps)?);
                 match operator {
-                    Operator::Add => one + other,
-                    Operator::Subtract => one - other,
-                    Operator::Multiply => one * other,
-                    Operator::Divide if other == 0.0 => return Err(Absent::DividedByZero(right.to_string())),
-                    Operator::Divide => one / other,
-                    Operator::Max => one.max(other),
+                    Operator::Add => one.with(other, |one, other| one + other),
+                    Operator::Subtract => one.less(other),
+                    Operator::Multiply => one.with(other, |one, other| one * other),
+                    Operator::Divide if other.value == 0.0 => {
+                        return Err(Absent::DividedByZero(right.to_string()));
+                    }
+                    Operator::Divide => one.over(other),
+                    Operator::Max => one.with(other, f64::max),
                     Operator::Capped if caps == Caps::Lifted => one,
-                    Operator::Min | Operator::Capped => one.min(other),
+                    Operator::Min | Operator::Capped => one.with(other, f64::min),
                 }
             }
         };
-        if value.is_finite() { Ok(value) } else { Err(Absent::NotFinite) }
+        if found.value.is_finite() { Ok(found) } else { Err(Absent::NotFinite) }
     }
+}
+
+/// Adds the parts that are there; missing if none is.
+fn sum(
+    parts: &[Expression],
+    input: &dyn Fn(&str) -> Result<BoundedValue, Absent>,
+    caps: Caps,
+) -> Result<BoundedValue, Absent> {
+    let (mut total, mut first): (Option<BoundedValue>, _) = (None, None);
+    let mut without = Vec::new();
+    for part in parts {
+        match part.value(input, caps) {
+            Ok(value) => {
+                total = Some(match total {
+                    None => value,
+                    Some(total) => total.with(value, |one, other| one + other),
+                });
+            }
+            Err(Absent::Missing(name)) => {
+                without.push(name.clone());
+                first.get_or_insert(Absent::Missing(name));
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    let mut total = total.ok_or_else(|| first.unwrap_or(Absent::NotFinite))?;
+    if !without.is_empty() {
+        total.bound = total.bound.and(ValueBound::AtLeast);
+        without.into_iter().for_each(|name| total.lacks(name));
+    }
+    Ok(total)
 }
 
 impl fmt::Display for Expression {
@@ -164,6 +233,10 @@ impl fmt::Display for Expression {
             Self::Number(number) => write!(f, "{number}"),
             Self::Name(name) => f.write_str(name),
             Self::Minus(inner) => write!(f, "-{inner}"),
+            Self::Sum(parts) => {
+                let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
+                write!(f, "sum({})", parts.join(", "))
+            }
             Self::Binary(operator, left, right) => match operator {
                 Operator::Add => write!(f, "({left} + {right})"),
                 Operator::Subtract => write!(f, "({left} - {right})"),
@@ -259,6 +332,7 @@ impl Parser<'_> {
         let operator = match name.as_str() {
             "max" => Operator::Max,
             "min" => Operator::Min,
+            "sum" => return self.parts(),
             "capped" => Operator::Capped,
             _ => return Ok(Expression::Name(name)),
         };
@@ -268,6 +342,20 @@ impl Parser<'_> {
         let right = self.sum()?;
         self.expect(')')?;
         Ok(Expression::Binary(operator, Box::new(left), Box::new(right)))
+    }
+
+    fn parts(&mut self) -> Result<Expression, FormulaError> {
+        self.expect('(')?;
+        let mut parts = vec![self.sum()?];
+        while self.peek() == Some(',') {
+            if parts.len() as u32 >= DEEPEST {
+                return Err(self.error(format!("more than {DEEPEST} parts")));
+            }
+            self.at += 1;
+            parts.push(self.sum()?);
+        }
+        self.expect(')')?;
+        Ok(Expression::Sum(parts))
     }
 
     fn expect(&mut self, c: char) -> Result<(), FormulaError> {
@@ -344,6 +432,34 @@ mod tests {
         assert_eq!(value("a / (b - 2)"), Err(Absent::DividedByZero("(b - 2)".into())));
         assert_eq!(value("zero / zero"), Err(Absent::DividedByZero("zero".into())));
         assert_eq!(value("1e308 * 1e308"), Err(Absent::NotFinite));
+    }
+
+    #[test]
+    fn a_sum_does_without_what_is_missing_and_says_so() {
+        assert_eq!(value("sum(a, b, 1)"), Ok(9.0));
+        assert_eq!(value("sum(a, gone)"), Err(Absent::Missing("gone".into())), "a plain value must be whole");
+        let bounded = |text: &str| {
+            Formula::parse(text).unwrap().bounded(&|name| match name {
+                "a" => Ok(BoundedValue::exact(6.0)),
+                "part" => {
+                    Ok(BoundedValue { value: 2.0, bound: ValueBound::AtLeast, without: vec!["x".into()] })
+                }
+                other => Err(Absent::Missing(other.to_owned())),
+            })
+        };
+        let found = bounded("sum(a, gone * 3, part)").unwrap();
+        assert_eq!((found.value, found.bound), (8.0, ValueBound::AtLeast));
+        assert_eq!(found.without, ["x", "gone"]);
+        assert_eq!(
+            bounded("100 * a / sum(a, gone)").unwrap().bound,
+            ValueBound::AtMost,
+            "of a sum that may be larger"
+        );
+        assert_eq!(bounded("a - part").unwrap().bound, ValueBound::AtMost);
+        assert_eq!(bounded("part / part").unwrap().bound, ValueBound::Unclear);
+        assert_eq!(bounded("a + 1").unwrap().bound, ValueBound::Exact);
+        assert_eq!(bounded("sum(gone, lost)"), Err(Absent::Missing("gone".into())));
+        assert_eq!(bounded("sum(a / (a - 6), a)"), Err(Absent::DividedByZero("(a - 6)".into())));
     }
 
     #[test]

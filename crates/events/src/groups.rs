@@ -3,29 +3,39 @@
 //! A group names its inputs and lists, for each, the events that can stand for it; the first one a machine has is
 //! taken. A metric may be written several times: the first whose inputs all exist is the one shown. So one file
 //! serves many microarchitectures, and what a machine cannot count is missing, never 0.
+//!
+//! A metric with a key can be used in the formulas behind it. Constants of a paper (penalties) may say how they are
+//! measured on a machine; a metric then has a value with the paper's and one with the machine's. Where a paper slips, the
+//! right formula is computed and the printed one stands beside it, with a note.
 
-use std::{collections::BTreeMap, sync::OnceLock};
+mod file;
+mod values;
+
+use std::sync::OnceLock;
 
 use machine::DataFileError;
-use serde::Deserialize;
-use toml::Spanned;
 
-use crate::{
-    data_file::Origin,
-    formula::{Absent, Formula},
-};
+use crate::{data_file::Origin, formula::Formula};
+
+pub use values::{Chosen, FormulaInputs, MetricValue, ProfileFigures, WholeValue};
 
 /// Longest text of a group file.
 const LARGEST_FILE: usize = 1 << 20;
 
 /// In formulas: seconds counted.
 pub const TIME: &str = "time";
+/// In formulas: cycles of the whole program, where the counts are those of a part of it.
+pub const PROGRAM_CYCLES: &str = "program_cycles";
+/// The input that stands for them where the counts are those of the whole program.
+const CYCLES: &str = "cycles";
 
 const FILES: &[(&str, &str)] = &[
     ("core.toml", include_str!("../groups/core.toml")),
     ("caches.toml", include_str!("../groups/caches.toml")),
     ("memory.toml", include_str!("../groups/memory.toml")),
     ("stalls.toml", include_str!("../groups/stalls.toml")),
+    ("accounting_core.toml", include_str!("../groups/accounting_core.toml")),
+    ("accounting_nehalem.toml", include_str!("../groups/accounting_nehalem.toml")),
     ("software.toml", include_str!("../groups/software.toml")),
 ];
 
@@ -34,15 +44,38 @@ const FILES: &[(&str, &str)] = &[
 pub struct MetricGroup {
     /// What users type: `MEM`.
     pub name: String,
+    /// The name under which the one that fits a machine best is found, of several groups for different machines.
+    pub family: Option<String>,
     /// One sentence.
     pub about: String,
+    /// The paper and its section.
+    pub source: Option<String>,
     /// Name of each input in formulas, and the events that can stand for it, best first.
     pub inputs: Vec<(String, Vec<String>)>,
     /// What inputs are taken for, as the keys of purposes that events are judged for; an input without one is taken for
     /// whatever its event is best at.
     pub purposes: Vec<(String, String)>,
+    /// Numbers of a paper that formulas use.
+    pub constants: Vec<GroupConstant>,
     /// What comes out. Those of the same name are tried in order.
     pub metrics: Vec<Metric>,
+    /// Wholes that consist of metrics.
+    pub bars: Vec<MetricBar>,
+    /// What can stall a program and cannot be counted, in words.
+    pub uncounted: Vec<String>,
+}
+
+/// A number of a paper, and how a machine's own is found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GroupConstant {
+    /// Its name in formulas.
+    pub name: String,
+    /// What the paper has; none of a figure that every machine has its own of.
+    pub value: Option<f64>,
+    /// The paper, its section, and other figures it has for the same.
+    pub source: String,
+    /// From the figures of a profile; none where `calibrate` measures nothing like it.
+    pub measured: Option<Formula>,
 }
 
 /// One quantity of a group.
@@ -50,60 +83,64 @@ pub struct MetricGroup {
 pub struct Metric {
     /// Its name.
     pub name: String,
+    /// Its name in formulas behind it.
+    pub key: Option<String>,
     /// How it is computed.
     pub formula: Formula,
     /// Its unit: `B/s`, `cycles`, `1`.
     pub unit: String,
     /// What it tells, in a sentence.
     pub about: String,
+    /// As printed in the paper, where that is not what is meant.
+    pub printed: Option<PrintedFormula>,
+    /// What to do where it is large.
+    pub advice: Option<String>,
+    /// It should be this, within so many in a hundred.
+    pub check: Option<MetricCheck>,
+    /// What counts as low, medium and high.
+    pub reference: Option<ReferenceBands>,
 }
 
-/// A group as one machine has it.
+/// A formula as a paper prints it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Chosen<'a> {
-    /// The group.
-    pub group: &'a MetricGroup,
-    /// Input and the event that stands for it.
-    pub events: Vec<(&'a str, &'a str)>,
-    /// Inputs for which this machine has no event.
-    pub missing: Vec<&'a str>,
-    /// Metrics, one of each name.
-    pub metrics: Vec<&'a Metric>,
+pub struct PrintedFormula {
+    /// The formula.
+    pub formula: Formula,
+    /// What is wrong with it.
+    pub note: String,
 }
 
-/// The value of a metric.
+/// What a metric has to be.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct MetricValue {
-    /// In the unit of the metric.
-    pub value: f64,
-    /// How much higher it would be if nothing were cut off where events contradict each other; below 0, how much lower.
-    pub cut_off: f64,
+pub struct MetricCheck {
+    /// The value.
+    pub is: f64,
+    /// How far it may be off, in the metric's own unit.
+    pub within: f64,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct GroupFile {
-    group: Vec<GroupTable>,
+/// Where a metric is low, medium and high, and what that means.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReferenceBands {
+    /// Medium from here on.
+    pub medium: f64,
+    /// High from here on.
+    pub high: f64,
+    /// What low, medium and high mean.
+    pub means: [String; 3],
+    /// Where the limits come from.
+    pub source: String,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct GroupTable {
-    name: Spanned<String>,
-    about: String,
-    inputs: BTreeMap<Spanned<String>, Vec<String>>,
-    #[serde(default)]
-    purposes: BTreeMap<Spanned<String>, String>,
-    metric: Vec<MetricTable>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct MetricTable {
-    name: String,
-    formula: Spanned<String>,
-    unit: String,
-    about: String,
+/// A whole that consists of metrics.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MetricBar {
+    /// What is divided: `cycles at issue`.
+    pub title: String,
+    /// Key of the metric that is the whole; none if the parts are all there is.
+    pub of: Option<String>,
+    /// Keys of its parts.
+    pub parts: Vec<String>,
 }
 
 impl MetricGroup {
@@ -127,22 +164,27 @@ impl MetricGroup {
         Self::all().iter().find(|group| group.name.eq_ignore_ascii_case(name))
     }
 
+    /// By name, or of a family the one of which a machine has the most; `has` says whether it has an event.
+    pub fn fitting(name: &str, has: &dyn Fn(&str) -> bool) -> Option<&'static Self> {
+        let named = Self::named(name);
+        let family =
+            |group: &&&Self| group.family.as_deref().is_some_and(|family| family.eq_ignore_ascii_case(name));
+        named.or_else(|| {
+            let share = |group: &&Self| {
+                let missing = group.choose(has).missing.len();
+                (1000 - 1000 * missing / group.inputs.len().max(1), std::cmp::Reverse(missing))
+            };
+            Self::all().iter().filter(|group| family(&group)).max_by_key(share)
+        })
+    }
+
     /// Reads a group file. `origin` is its name in errors.
     pub fn parse(text: &str, origin: &str) -> Result<Vec<Self>, DataFileError> {
         let origin = Origin { name: origin, text };
         if text.len() > LARGEST_FILE {
             return Err(origin.error(0, format!("a group file has at most {LARGEST_FILE} bytes")));
         }
-        let file: GroupFile = toml::from_str(text).map_err(|error| origin.toml(&error))?;
-        let mut groups: Vec<Self> = Vec::new();
-        for table in file.group {
-            let at = table.name.span().start;
-            if groups.iter().any(|group| group.name == *table.name.get_ref()) {
-                return Err(origin.error(at, format!("a second group {}", table.name.get_ref())));
-            }
-            groups.push(build(table, origin)?);
-        }
-        Ok(groups)
+        file::read(text, origin)
     }
 
     /// What of it a machine can count; `has` says whether it has an event.
@@ -158,85 +200,17 @@ impl MetricGroup {
             if chosen.metrics.iter().any(|other| other.name == metric.name) {
                 continue;
             }
-            let possible = |metric: &Metric| {
-                metric.formula.names().iter().all(|name| *name == TIME || !chosen.missing.contains(name))
-            };
+            let possible =
+                |metric: &Metric| metric.formula.names().iter().all(|name| !chosen.missing.contains(name));
             let same = self.metrics.iter().filter(|other| other.name == metric.name);
             // If none is possible, the first stays, to say what is missing.
             chosen.metrics.push(same.clone().find(|metric| possible(metric)).unwrap_or(metric));
         }
         chosen
     }
-}
 
-impl Chosen<'_> {
-    /// Values of all metrics, from the counts by input and the seconds counted.
-    pub fn values(
-        &self,
-        count: &dyn Fn(&str) -> Option<f64>,
-        seconds: Option<f64>,
-    ) -> Vec<(&Metric, Result<MetricValue, Absent>)> {
-        let input = |name: &str| if name == TIME { seconds } else { count(name) };
-        // Users know events, not inputs.
-        let named = |absent| match absent {
-            Absent::Missing(input) => Absent::Missing(self.event(&input).unwrap_or(&input).to_owned()),
-            other => other,
-        };
-        let value = |metric: &Metric| {
-            let (value, uncapped) = (metric.formula.value(&input)?, metric.formula.uncapped(&input)?);
-            Ok(MetricValue { value, cut_off: uncapped - value })
-        };
-        self.metrics.iter().map(|metric| (*metric, value(metric).map_err(named))).collect()
+    /// The metric of a key.
+    pub fn keyed(&self, key: &str) -> Option<&Metric> {
+        self.metrics.iter().find(|metric| metric.key.as_deref() == Some(key))
     }
-
-    /// What an input is taken for, if its group says so.
-    pub fn purpose(&self, input: &str) -> Option<&str> {
-        let found = self.group.purposes.iter().find(|(name, _)| name == input);
-        found.map(|(_, purpose)| purpose.as_str())
-    }
-
-    /// The event that stands for an input; if there is none, the first that could.
-    pub fn event(&self, input: &str) -> Option<&str> {
-        let found = self.events.iter().find(|(name, _)| *name == input).map(|(_, event)| *event);
-        let first =
-            || self.group.inputs.iter().find(|(name, _)| name == input)?.1.first().map(String::as_str);
-        found.or_else(first)
-    }
-}
-
-fn build(table: GroupTable, origin: Origin) -> Result<MetricGroup, DataFileError> {
-    let mut inputs: Vec<_> = table.inputs.into_iter().collect();
-    inputs.sort_by_key(|(name, _)| name.span().start);
-    for (name, events) in &inputs {
-        if events.is_empty() || name.get_ref() == TIME {
-            let message = format!("input '{}' needs an event, and a name other than time", name.get_ref());
-            return Err(origin.error(name.span().start, message));
-        }
-    }
-    let inputs: Vec<_> = inputs.into_iter().map(|(name, events)| (name.into_inner(), events)).collect();
-    let mut purposes = Vec::new();
-    for (name, purpose) in table.purposes {
-        if !inputs.iter().any(|(input, _)| input == name.get_ref()) {
-            let message = format!("'{}' is no input of group {}", name.get_ref(), table.name.get_ref());
-            return Err(origin.error(name.span().start, message));
-        }
-        purposes.push((name.into_inner(), purpose));
-    }
-    let mut metrics = Vec::new();
-    for metric in table.metric {
-        let at = metric.formula.span().start;
-        let formula = Formula::parse(metric.formula.get_ref()).map_err(|error| {
-            // Past the quote that opens the text.
-            origin.error(at + error.position, error.message)
-        })?;
-        if let Some(name) = formula
-            .names()
-            .iter()
-            .find(|name| **name != TIME && !inputs.iter().any(|(input, _)| input == *name))
-        {
-            return Err(origin.error(at, format!("'{name}' is no input of group {}", table.name.get_ref())));
-        }
-        metrics.push(Metric { name: metric.name, formula, unit: metric.unit, about: metric.about });
-    }
-    Ok(MetricGroup { name: table.name.into_inner(), about: table.about, inputs, purposes, metrics })
 }

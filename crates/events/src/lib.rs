@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+pub mod bound;
 pub mod catalogue;
 mod data_file;
 pub mod event;
@@ -19,6 +20,7 @@ pub mod names;
 pub mod placement;
 pub mod value;
 
+pub use bound::{BoundedValue, ValueBound};
 pub use catalogue::{Catalogue, Entry};
 pub use event::{Encoding, Event, Modifiers, Signal, Unit};
 pub use formula::Formula;

@@ -64,7 +64,7 @@ fn what_each_machine_can_say() {
         // Likwid's table of the Zen 5 fabric is per channel; its controllers have counters of their own.
         assert!(bandwidth, "MEM on {}", catalogue.name);
     }
-    assert_eq!(possible("STALLS", "haswell-ep").len(), 5);
+    assert_eq!(possible("STALLS", "haswell-ep").len(), 6);
     assert_eq!(possible("LATENCY", "sandy-bridge-ep")[0], "load-miss real latency");
     assert_eq!(possible("LATENCY", "broadwell-ep").len(), 3);
     assert!(!possible("L2", "skylake-x").contains(&"L1 to L2 bandwidth".to_owned()));

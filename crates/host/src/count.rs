@@ -3,11 +3,12 @@
 mod known_work;
 mod native;
 mod selection;
+mod witnesses;
 
 use std::{ffi::OsString, io, time::Duration};
 
-use events::{Count, CountRefusal, CountShare, Instrument, Scope, TooMany};
-use machine::CpuSet;
+use events::{Count, CountRefusal, CountShare, Event, Instrument, Scope, TooMany};
+use machine::{CpuSet, Profile};
 use record::{
     count::{CountedEvent, CountedInterval, CountedRun, Counts, SCHEMA},
     run::{Ending, Usage},
@@ -18,6 +19,8 @@ use crate::{host::HostError, scenario::RunError};
 pub use known_work::{CountedKernel, CountedScenario};
 pub use native::{Hear, NativeTarget};
 pub use selection::Selection;
+
+use witnesses::Witnesses;
 
 /// What is counted once per pass.
 pub trait Target {
@@ -65,6 +68,8 @@ pub struct CountRequest<'a> {
     pub interval: Option<Duration>,
     /// Package of each CPU.
     pub packages: Vec<(u32, u32)>,
+    /// What was measured of the machine, for penalties of its own.
+    pub profile: Option<&'a Profile>,
 }
 
 /// What to do with more events than counters.
@@ -139,6 +144,7 @@ pub fn count(
     };
     let all = request.runs.max(1) * passes.len();
     let mut counts = Counts {
+        witnesses: Vec::new(),
         schema: SCHEMA.to_owned(),
         instrument: instrument.name(),
         target: target.name(),
@@ -159,15 +165,20 @@ pub fn count(
         validation: None,
         interrupted: false,
     };
+    // Passes that count different events are only worth comparing if they did the same.
+    let witnesses = (passes.len() > 1).then(|| Witnesses::of(instrument));
     for run in 0..request.runs.max(1) {
         let mut parts = Vec::new();
         for (number, wanted) in passes.iter().enumerate() {
             progress(run * passes.len() + number, all);
+            let mut set: Vec<Event> = wanted.iter().map(|&index| events[index].clone()).collect();
+            let places = witnesses.as_ref().map(|witnesses| witnesses.join(instrument, &mut set));
             let mut open = |scope: Scope| {
-                let events = wanted.iter().map(|&index| events[index].clone()).collect();
+                let events = set.clone();
                 instrument.open(&events::CountRequest { events, scope, too_many, share: request.share })
             };
             let pass = target.pass(&mut open, request.interval)?;
+            counts.witnesses.extend(places.map(|places| places.read(&pass)));
             counts.interrupted |= pass.interrupted;
             for note in &pass.notes {
                 if !counts.remarks.contains(note) {
@@ -184,7 +195,8 @@ pub fn count(
             break;
         }
     }
-    counts.metrics = request.selection.metrics(&counts);
+    counts.remarks.extend(witnesses::remark(&counts.witnesses));
+    counts.metrics = request.selection.metrics(&counts, request.profile);
     Ok(counts)
 }
 

@@ -58,6 +58,7 @@ pub(crate) fn counts(output: StatOutput, name: &str, catalogue: Option<&'static 
     }
     let metrics = metrics(&events, std::slice::from_ref(&run), catalogue);
     Counts {
+        witnesses: Vec::new(),
         schema: SCHEMA.to_owned(),
         instrument: output.form.to_owned(),
         target: name.to_owned(),
@@ -216,7 +217,11 @@ fn metrics(
         let chosen = group.choose(&|event| index(event).is_some());
         let inputs: Vec<(&str, usize)> =
             chosen.events.iter().filter_map(|(input, event)| Some((*input, index(event)?))).collect();
-        let mut found = group_metrics(&chosen, &inputs, runs);
+        // Of a group made for one machine a few events that all machines have are not worth showing.
+        if group.family.is_some() && 2 * chosen.missing.len() > group.inputs.len() {
+            continue;
+        }
+        let mut found = group_metrics(&chosen, &inputs, runs, None);
         // What a group lacks was not asked for: only what is there is shown, under the names it was counted by.
         found.metrics.retain(|metric| !metric.values.is_empty());
         for metric in &mut found.metrics {

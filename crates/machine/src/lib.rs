@@ -7,6 +7,7 @@
 pub mod cpuid;
 pub mod cpus;
 mod data_file;
+mod figures;
 pub mod fingerprint;
 mod gaps;
 pub mod hold;

@@ -172,6 +172,10 @@ pub struct CoreModel {
     pub blocked_forward_penalty: u32,
     /// Extra cycles of a load or store that crosses a line.
     pub line_split_penalty: u32,
+    /// Executions in a row in which a load needed no store of then unknown address, after which it goes past such
+    /// stores; before that it waits for their addresses. 0: loads always know.
+    #[serde(default)]
+    pub load_confidence: u8,
 }
 
 /// Size and associativity.
@@ -355,4 +359,7 @@ pub struct LinkModel {
     pub latency_ns: f64,
     /// Requests to other packages in flight, per package.
     pub requests_in_flight: u32,
+    /// A package that has a line unmodified sends it, instead of leaving that to memory.
+    #[serde(default)]
+    pub forwards_clean: bool,
 }

@@ -83,6 +83,11 @@ pub struct Page {
 }
 
 impl Page {
+    /// It goes to stdout.
+    pub fn is_printed(&self) -> bool {
+        is_stdout(&self.html)
+    }
+
     /// The file, to be tried out.
     pub fn file(&self) -> &Option<PathBuf> {
         &self.html

@@ -1,13 +1,17 @@
 //! Events counted over a program, a kernel, or the whole machine.
 
-use events::{
-    Count, CountedPlace, Missing, Signal, Value,
-    groups::{Chosen, MetricValue},
-};
+mod metrics;
+
+use events::{Count, CountedPlace, Missing, Signal, Value};
 use serde::{Deserialize, Serialize};
 use trust::{Basis, Standing};
 
 use crate::run::{Ending, Usage};
+
+pub use metrics::{
+    BarPart, CountedBar, CountedConstant, CountedMetric, GroupMetrics, MetricLevel, PrintedMetric,
+    group_metrics,
+};
 
 /// Name and version of the form in which counts are written as JSON.
 pub const SCHEMA: &str = "memwall.count/1";
@@ -31,10 +35,22 @@ pub struct Counts {
     pub packages: Vec<(u32, u32)>,
     /// What spoils or limits the counts, in plain sentences.
     pub remarks: Vec<String>,
+    /// Cycles and instructions of each pass, where events were spread over several; in order.
+    #[serde(default)]
+    pub witnesses: Vec<PassWitness>,
     /// Where the trust beside events and metrics comes from; none as long as nobody asked.
     pub validation: Option<Basis>,
     /// The user stopped before all repetitions were done.
     pub interrupted: bool,
+}
+
+/// What every pass counted, whatever else it did.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PassWitness {
+    /// Core cycles.
+    pub cycles: Option<f64>,
+    /// Retired instructions.
+    pub instructions: Option<f64>,
 }
 
 /// One event that was asked for.
@@ -74,40 +90,6 @@ pub struct CountedInterval {
     pub end_ns: u64,
     /// Every event at every place, within this interval alone.
     pub counts: Vec<Count>,
-}
-
-/// What a group says.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GroupMetrics {
-    /// Its name.
-    pub group: String,
-    /// Its metrics.
-    pub metrics: Vec<CountedMetric>,
-}
-
-/// One metric over all repetitions.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CountedMetric {
-    /// Its name.
-    pub name: String,
-    /// Its unit; `1` for a plain ratio.
-    pub unit: String,
-    /// What it tells.
-    pub about: String,
-    /// One per repetition that has it.
-    pub values: Vec<f64>,
-    /// Why repetitions lack it, each reason once.
-    pub missing: Vec<String>,
-    /// The events behind it.
-    pub events: Vec<String>,
-    /// What each of these is taken for, by the key of a purpose; none if it is taken for whatever it is best at.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub purposes: Vec<Option<String>>,
-    /// What was cut off from each value because events contradict each other, in its unit; below 0 what was added.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub cut_off: Vec<f64>,
-    /// How far it can be believed here; none if nobody tried. Of a broken metric no value is kept.
-    pub trust: Option<Standing>,
 }
 
 /// An event summed over places.
@@ -154,70 +136,6 @@ fn lacks(value: &Value) -> Option<&Missing> {
         Value::Counted { running_ns: 0, enabled_ns: 0, .. } => Some(&Missing::NeverEnabled),
         Value::Counted { running_ns: 0, .. } => Some(&Missing::NeverRan),
         Value::Counted { .. } => None,
-    }
-}
-
-/// The metrics of a group over repetitions; `inputs` names the event of each of its inputs by index. A repetition whose
-/// duration is not known, 0, has no rates.
-pub fn group_metrics(chosen: &Chosen<'_>, inputs: &[(&str, usize)], runs: &[CountedRun]) -> GroupMetrics {
-    let mut metrics: Vec<CountedMetric> = Vec::new();
-    for metric in &chosen.metrics {
-        let inputs = || metric.formula.names().into_iter().filter(|input| chosen.event(input).is_some());
-        let events = inputs().filter_map(|input| chosen.event(input)).map(str::to_owned);
-        let purposes: Vec<_> = inputs().map(|input| chosen.purpose(input).map(str::to_owned)).collect();
-        metrics.push(CountedMetric {
-            name: metric.name.clone(),
-            unit: metric.unit.clone(),
-            about: metric.about.clone(),
-            values: Vec::new(),
-            missing: Vec::new(),
-            events: events.collect(),
-            purposes: if purposes.iter().any(Option::is_some) { purposes } else { Vec::new() },
-            cut_off: Vec::new(),
-            trust: None,
-        });
-    }
-    for run in runs {
-        let count = |input: &str| {
-            let (_, event) = inputs.iter().find(|(name, _)| *name == input)?;
-            match total(&run.counts, *event, |_| true)? {
-                Total::Counted { estimate, .. } => Some(estimate),
-                Total::Missing { .. } => None,
-            }
-        };
-        let seconds = (run.elapsed_ns > 0).then_some(run.elapsed_ns as f64 / 1e9);
-        for (metric, (_, value)) in metrics.iter_mut().zip(chosen.values(&count, seconds)) {
-            match value.map_err(|reason| reason.to_string()).and_then(|value| as_share(value, &metric.unit)) {
-                Ok(MetricValue { value, cut_off }) => {
-                    metric.values.push(value);
-                    metric.cut_off.push(cut_off);
-                }
-                Err(reason) if metric.missing.contains(&reason) => {}
-                Err(reason) => metric.missing.push(reason),
-            }
-        }
-    }
-    metrics
-        .iter_mut()
-        .filter(|one| one.cut_off.iter().all(|cut| *cut == 0.0))
-        .for_each(|one| one.cut_off.clear());
-    GroupMetrics { group: chosen.group.name.clone(), metrics }
-}
-
-/// How far above its whole a share may come out by the way events are counted, in percent: less is printed as the whole.
-const ROUNDED: f64 = 0.5;
-
-/// What claims to be a share of something must be one: more than all of it, or less than nothing, is no value.
-fn as_share(found: MetricValue, unit: &str) -> Result<MetricValue, String> {
-    let Some(whole) = unit.strip_prefix("% of ") else { return Ok(found) };
-    match found.value {
-        value if value > 100.0 + ROUNDED => Err(format!(
-            "{value:.0} % is no share of {whole}: its events count more than that, or something else besides"
-        )),
-        value if value < -ROUNDED => Err(format!(
-            "{value:.0} % is no share of {whole}: what is taken off is more than what it is taken from"
-        )),
-        value => Ok(MetricValue { value: value.clamp(0.0, 100.0), ..found }),
     }
 }
 
@@ -284,7 +202,7 @@ mod tests {
         let found = counts.iter().enumerate().map(|(at, (_, raw))| counted(at, 0, *raw, 1, 1)).collect();
         let run =
             CountedRun { elapsed_ns: 1, ending: None, usage: None, counts: found, intervals: Vec::new() };
-        group_metrics(&chosen, &indexed, &[run]).metrics.remove(0)
+        group_metrics(&chosen, &indexed, &[run], None).metrics.remove(0)
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod ids;
 pub mod import;
 pub mod inlined;
 pub mod loads;
+pub mod methods;
 pub mod predict;
 pub mod probe;
 pub mod regions;

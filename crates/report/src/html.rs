@@ -6,6 +6,7 @@
 mod aggregate;
 mod bench;
 mod compare;
+mod count;
 mod curve;
 mod frame;
 mod hierarchy;
@@ -22,6 +23,7 @@ mod validate;
 pub use aggregate::{Aggregate, AggregateRow, MOST_CELLS, MOST_INTERVALS, MOST_ROWS, Track, Tracks};
 pub use bench::{BenchMachine, bench};
 pub use compare::compare;
+pub use count::count;
 pub use predict::predict;
 pub use profile::profile;
 pub use reproduce::reproduce;

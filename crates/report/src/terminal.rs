@@ -8,6 +8,7 @@ pub mod doctor;
 pub mod events;
 pub mod import;
 pub mod kernels;
+pub mod methods;
 pub mod model;
 pub mod predict;
 pub mod profile;

@@ -21,6 +21,8 @@ pub enum Supplier {
     RemoteMemory,
     /// A cache of another package had it modified.
     RemoteCacheModified,
+    /// A cache of another package had it unmodified and sent it.
+    RemoteCacheClean,
 }
 
 /// How the address was translated.

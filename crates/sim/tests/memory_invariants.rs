@@ -24,12 +24,17 @@ fn machines() -> Vec<Model> {
         message_bytes: 8,
         latency_ns: 20.0,
         requests_in_flight: 8,
+        forwards_clean: false,
     };
     let mut two = tiny.clone();
     (two.sockets, two.link) = (2, Some(link));
     two.sources.push(machine::model::SourceNote { what: "link".into(), from: "chosen".into() });
     let mut four_victims = two.clone();
     four_victims.sockets = 4;
+    let mut two_forwarding = two.clone();
+    if let Some(link) = &mut two_forwarding.link {
+        link.forwards_clean = true;
+    }
     if let Some(l3) = &mut four_victims.l3 {
         l3.inclusion = Inclusion::Victim;
         l3.geometry.size = Bytes::kib(16);
@@ -42,7 +47,7 @@ fn machines() -> Vec<Model> {
     pairs.sources.push(machine::model::SourceNote { what: "l1d, l2".into(), from: "chosen".into() });
     let mut pairs_with_l3 = tiny.clone();
     (pairs_with_l3.cores_per_socket, pairs_with_l3.l2.shared_by_cores) = (4, 2);
-    vec![tiny, two, four_victims, pairs, pairs_with_l3]
+    vec![tiny, two, two_forwarding, four_victims, pairs, pairs_with_l3]
 }
 
 /// Few lines of a few pages, so that cores meet, and the edges of the address space.

@@ -239,6 +239,36 @@ fn non_temporal_stores_empty_the_caches() {
 }
 
 #[test]
+fn an_unmodified_line_comes_from_the_package_that_has_it_where_packages_forward() {
+    for (name, other, forwarded) in [("nehalem-ep-x5570", 4, true), (HASWELL, 12, false)] {
+        let model = model(name);
+        for kind in [RequestKind::Load, RequestKind::Fetch] {
+            let mut memory = system(&model, quiet());
+            // Touched first, so at home in package 0; then thrown out there by nothing but the other package's copy.
+            memory.map(BASE..BASE + (1 << 20), 0, PageSize::Huge);
+            let mut there = Driver::new(&model, other);
+            let (remote, response) = there.wait(&mut memory, RequestKind::Load, BASE);
+            assert_eq!(response.supplier, Supplier::RemoteMemory);
+            let mut here = Driver::new(&model, 0);
+            // A line beside it that nobody has: what memory takes, its pages known.
+            let (local, _) = here.wait(&mut memory, kind, BASE + 4096);
+            here.now = here.now.max(there.now);
+            let before = memory.memory_stats(0).reads;
+            let (cycles, response) = here.wait(&mut memory, kind, BASE);
+            let expected = if forwarded { Supplier::RemoteCacheClean } else { Supplier::LocalMemory };
+            assert_eq!(response.supplier, expected, "{name} {kind:?}");
+            assert!(cycles < remote, "{name}: {cycles} of a line {local} away at home, {remote} from afar");
+            assert_eq!(
+                memory.memory_stats(0).reads,
+                before + 1,
+                "memory is read beside the copy that answers"
+            );
+            assert_eq!(memory.audit(), Vec::<String>::new());
+        }
+    }
+}
+
+#[test]
 fn producer_and_consumer_pass_each_line_once_per_step() {
     let model = model(HASWELL);
     for options in [quiet(), MemoryOptions::default()] {

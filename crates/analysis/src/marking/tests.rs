@@ -1,7 +1,7 @@
 use events::{Catalogue as Events, CountedPlace, Signal};
 use machine::profile::Fingerprint;
 use record::count::{CountedEvent, CountedMetric, CountedRun, GroupMetrics, SCHEMA};
-use trust::{Basis, Flaw, Indicator, Judged, Purpose, Quantity, Trust, Validation};
+use trust::{Basis, Flaw, Indicator, Judged, Purpose, Quantity, Threshold, Trust, Validation};
 
 use super::*;
 
@@ -18,6 +18,10 @@ fn signal(name: &str) -> Signal {
 
 /// Of a machine with one event that is right and one that is not.
 fn catalogue() -> TrustCatalogue {
+    catalogue_with(Vec::new())
+}
+
+fn catalogue_with(thresholds: Vec<Threshold>) -> TrustCatalogue {
     let volume = |name: &str, quantity: Quantity, trust: Trust| {
         let (name, purpose) = (Indicator::event(name), Purpose::Volume(quantity));
         Judged::new(name, purpose, quantity.words(), "volume", trust)
@@ -40,7 +44,7 @@ fn catalogue() -> TrustCatalogue {
             volume(TRUSTED, Quantity::L1In, Trust::Trusted { error: 0.01 }),
             volume(BROKEN, Quantity::L2ServedRead, Trust::Broken { flaw, why, shown_by }),
         ],
-        thresholds: Vec::new(),
+        thresholds,
         unseen: None,
         unseen_with_relief: None,
         sweeps: Vec::new(),
@@ -64,15 +68,12 @@ fn counts() -> Counts {
     let metric = CountedMetric {
         name: "read".to_owned(),
         unit: "B".to_owned(),
-        about: String::new(),
         values: vec![5.0],
-        missing: Vec::new(),
         events: vec![BROKEN.to_owned()],
-        purposes: Vec::new(),
-        cut_off: Vec::new(),
-        trust: None,
+        ..CountedMetric::default()
     };
     Counts {
+        witnesses: Vec::new(),
         schema: SCHEMA.to_owned(),
         instrument: "perf_event".to_owned(),
         target: "x".to_owned(),
@@ -84,7 +85,11 @@ fn counts() -> Counts {
             counts: vec![count(0), count(1), count(2)],
             intervals: Vec::new(),
         }],
-        metrics: vec![GroupMetrics { group: "G".to_owned(), metrics: vec![metric] }],
+        metrics: vec![GroupMetrics {
+            group: "G".to_owned(),
+            metrics: vec![metric],
+            ..GroupMetrics::default()
+        }],
         packages: Vec::new(),
         remarks: Vec::new(),
         validation: None,
@@ -120,4 +125,33 @@ fn without_a_validation_nothing_is_withheld_and_the_reason_is_kept() {
     assert!(counts.runs[0].counts.iter().all(|count| count.value.estimate().is_some()));
     assert!(counts.events.iter().all(|event| event.trust.is_none()));
     assert_eq!(counts.validation, Some(Basis::Missing { reason: "nobody tried".to_owned() }));
+}
+
+#[test]
+fn busy_memory_is_harmless_as_long_as_loads_do_not_wait_longer() {
+    let threshold = Threshold {
+        indicator: Indicator::LoadMissRealLatency,
+        value: 250.0,
+        unit: "cycles".to_owned(),
+        means: "bandwidth".to_owned(),
+        how: "known work".to_owned(),
+    };
+    let said = |latency: f64, utilisation: Option<f64>, thresholds: Vec<Threshold>| {
+        let metric = |name: &str, value| CountedMetric {
+            name: name.to_owned(),
+            values: vec![value],
+            ..CountedMetric::default()
+        };
+        let mut counts = counts();
+        counts.metrics[0].metrics = vec![metric("load-miss real latency", latency)];
+        counts.metrics[0].metrics.extend(utilisation.map(|value| metric("memory utilisation", value)));
+        mark(&mut counts, &catalogue_with(thresholds), Broken::Withheld);
+        counts.remarks.join(" ")
+    };
+    let known = || vec![threshold.clone()];
+    assert!(said(120.0, Some(85.0), known()).contains("busy (85 % of its peak) without harm"));
+    assert!(said(310.0, Some(85.0), known()).contains("holds the program back"));
+    assert!(said(310.0, None, known()).contains("310 cycles; above 250"));
+    assert!(said(120.0, Some(10.0), known()).contains("does not hold the program back"));
+    assert_eq!(said(310.0, Some(85.0), Vec::new()), "", "no threshold of this machine, no verdict");
 }

@@ -2,9 +2,10 @@
 
 use events::{
     CountRefusal, Event, Instrument,
-    groups::{Chosen, MetricGroup},
+    groups::{Chosen, MetricGroup, ProfileFigures},
     names,
 };
+use machine::Profile;
 use record::count::{Counts, GroupMetrics, group_metrics};
 
 /// Events and the groups they serve.
@@ -61,14 +62,15 @@ impl Selection {
     }
 
     fn add_group(&mut self, instrument: &dyn Instrument, name: &str) -> Result<(), CountRefusal> {
-        let Some(group) = MetricGroup::named(name) else {
+        let has = |event: &str| instrument.resolve(event).is_ok();
+        let Some(group) = MetricGroup::fitting(name, &has) else {
             let known: Vec<&str> = MetricGroup::all().iter().map(|group| group.name.as_str()).collect();
             return Err(CountRefusal::UnknownEvent {
                 name: name.to_owned(),
                 hint: format!("no such group; there are {}", known.join(", ")),
             });
         };
-        let chosen = group.choose(&|event| instrument.resolve(event).is_ok());
+        let chosen = group.choose(&has);
         if chosen.events.is_empty() {
             return Err(CountRefusal::NotHere {
                 event: format!("group {}", group.name),
@@ -83,8 +85,11 @@ impl Selection {
         Ok(())
     }
 
-    /// The metrics of all groups over all repetitions.
-    pub fn metrics(&self, counts: &Counts) -> Vec<GroupMetrics> {
-        self.groups.iter().map(|wanted| group_metrics(&wanted.chosen, &wanted.inputs, &counts.runs)).collect()
+    /// The metrics of all groups over all repetitions; with the profile of the machine, with its own penalties too.
+    pub fn metrics(&self, counts: &Counts, profile: Option<&Profile>) -> Vec<GroupMetrics> {
+        let figure = |name: &str| profile?.figure(name);
+        let figures = profile.is_some().then_some(&figure as ProfileFigures<'_>);
+        let metrics = |wanted: &Wanted| group_metrics(&wanted.chosen, &wanted.inputs, &counts.runs, figures);
+        self.groups.iter().map(metrics).collect()
     }
 }

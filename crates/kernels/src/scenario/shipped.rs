@@ -22,9 +22,10 @@ macro_rules! shipped {
 }
 
 /// All of them.
-pub const ALL: [Shipped; 10] = shipped![
+pub const ALL: [Shipped; 11] = shipped![
     "bandwidth-compute",
     "latency-phases",
+    "load-store-phases",
     "imbalance",
     "producer-consumer",
     "false-sharing",

@@ -5,15 +5,18 @@ use std::{ffi::OsString, process::ExitCode, time::Duration};
 use analysis::marking::{Broken, mark, reason, withhold};
 use events::{CountRefusal, CountShare, Event, Instrument, Missing, Value};
 use host::count::{CountError, CountRequest, Fit, NativeTarget, Selection, Whom, count};
-use machine::{CpuSet, Source, Topology};
+use machine::{CpuSet, Source, Topology, profile::Fingerprint};
 use pmu::PerfEvents;
 use record::{count::Counts, run::Ending};
 use report::terminal::count::CountSum;
 
-use super::recording::seconds;
+use super::{
+    methods::{PurposeChoice, TopicChoice, group_for},
+    recording::{profile_of, seconds},
+};
 use crate::{
     failure::Failure,
-    forms::{Forms, Rows, Screen},
+    forms::{Forms, Page, Rows, Screen},
     output, progress,
     target::Target,
     trust,
@@ -29,6 +32,12 @@ pub struct CountArgs {
     /// Groups of events with their metrics, such as MEM; may be given several times
     #[arg(long = "group", short, value_name = "GROUP")]
     groups: Vec<String>,
+    /// Let memwall choose the group that answers a question best here, as 'memwall methods' would
+    #[arg(long, value_enum, value_name = "QUESTION")]
+    about: Option<TopicChoice>,
+    /// What the answer is for
+    #[arg(long, value_enum, requires = "about", default_value_t = PurposeChoice::Diagnose)]
+    purpose: PurposeChoice,
     /// Count a running process and its threads
     #[arg(long, short, value_name = "PID", conflicts_with_all = ["program", "all_cpus", "cpus", "cgroup"])]
     pid: Option<u32>,
@@ -67,6 +76,8 @@ pub struct CountArgs {
     #[command(flatten)]
     rows: Rows,
     #[command(flatten)]
+    page: Page,
+    #[command(flatten)]
     simulated: super::count_simulated::SimulatedCount,
     /// The program and its arguments; -- may stand before it
     #[arg(trailing_var_arg = true, value_name = "PROGRAM")]
@@ -80,6 +91,7 @@ Examples:
   memwall count -g MEM --per-socket -a --seconds 10    memory traffic of the machine for ten seconds
   memwall count -e mem:0x404040/8:w --pid 4242         writes to an address
   memwall count -g L2 --on sim:haswell-ep-e5-2680v3 --kernel load --size 8M
+  memwall count -g ACCOUNTING --on sim:nehalem-ep-x5570 --kernel chase --size 64M --html accounting.html
 
 What cannot be counted is shown as not counted, with the reason, never as 0. Beside each value stands the trust that its
 event earned in 'memwall validate'; values of broken ones are withheld. The table goes to stderr, JSON and CSV
@@ -89,8 +101,15 @@ Schema of --json: memwall.count/1.";
 
 /// Counts and prints.
 pub fn run(args: &CountArgs, machine: &Target) -> Result<ExitCode, Failure> {
+    let mut groups = args.groups.clone();
+    let mut choice = None;
+    if let Some(topic) = args.about {
+        let (group, remark) = group_for(machine, topic, args.purpose)?;
+        groups.push(group);
+        choice = Some(remark);
+    }
     match machine {
-        Target::Native => native(args),
+        Target::Native => native(args, &groups, choice),
         Target::Simulated(model) => {
             if !args.program.is_empty() || args.pid.is_some() || args.all_cpus || args.cgroup.is_some() {
                 return Err(Failure::Usage(
@@ -100,12 +119,13 @@ pub fn run(args: &CountArgs, machine: &Target) -> Result<ExitCode, Failure> {
             }
             let asked = super::count_simulated::SimulatedEvents {
                 events: &args.events,
-                groups: &args.groups,
+                groups: &groups,
                 share: share(args),
                 cpus: args.cpus.as_ref(),
                 several_passes: args.several_passes,
             };
             let mut counts = super::count_simulated::count(&args.simulated, &asked, model)?;
+            counts.remarks.extend(choice);
             mark(&mut counts, &trust::of(machine), broken(args));
             print(args, &counts)?;
             Ok(ending(&counts))
@@ -113,7 +133,7 @@ pub fn run(args: &CountArgs, machine: &Target) -> Result<ExitCode, Failure> {
     }
 }
 
-fn native(args: &CountArgs) -> Result<ExitCode, Failure> {
+fn native(args: &CountArgs, groups: &[String], choice: Option<String>) -> Result<ExitCode, Failure> {
     args.simulated.refuse_natively()?;
     let source = Source::live();
     let topology = Topology::read(&source);
@@ -124,8 +144,9 @@ fn native(args: &CountArgs) -> Result<ExitCode, Failure> {
     if args.runs > 1 && args.program.is_empty() {
         return Err(Failure::Usage("--runs repeats a program; give one".to_owned()));
     }
+    let profile = profile_of(&Fingerprint::read(&source));
     let instrument = PerfEvents::new(&pmu::Live, source);
-    let selection = selection(args, &instrument)?;
+    let selection = selection(args, groups, &instrument)?;
     let request = CountRequest {
         selection: &selection,
         runs: args.runs,
@@ -133,6 +154,7 @@ fn native(args: &CountArgs) -> Result<ExitCode, Failure> {
         share: share(args),
         interval: args.interval.map(Duration::from_millis),
         packages: topology.cpus.iter().filter_map(|cpu| Some((cpu.id, cpu.socket?))).collect(),
+        profile: profile.as_ref(),
     };
     let printing = args.forms.program_output(&args.program, Some(&args.rows));
     let bar = progress::counting(args.runs);
@@ -166,6 +188,7 @@ fn native(args: &CountArgs) -> Result<ExitCode, Failure> {
         _ => Failure::measurement(error),
     })?;
     drop(target);
+    counts.remarks.extend(choice);
     mark(&mut counts, &trusted, broken(args));
     print(args, &counts)?;
     Ok(ending(&counts))
@@ -182,9 +205,9 @@ fn ending(counts: &Counts) -> ExitCode {
 }
 
 /// Events and groups as asked for; what works everywhere if nothing was.
-fn selection(args: &CountArgs, instrument: &dyn Instrument) -> Result<Selection, Failure> {
-    let default = vec!["SOFTWARE".to_owned()];
-    let groups = if args.events.is_empty() && args.groups.is_empty() { &default } else { &args.groups };
+fn selection(args: &CountArgs, groups: &[String], instrument: &dyn Instrument) -> Result<Selection, Failure> {
+    let default = ["SOFTWARE".to_owned()];
+    let groups = if args.events.is_empty() && groups.is_empty() { &default[..] } else { groups };
     Selection::new(instrument, &args.events, groups).map_err(refused)
 }
 
@@ -241,6 +264,10 @@ fn print(args: &CountArgs, counts: &Counts) -> Result<(), Failure> {
         (_, true) => CountSum::PerPackage,
         _ => CountSum::Whole,
     };
+    let page_only = args.page.give(|| report::html::count(counts))? && args.page.is_printed();
+    if page_only {
+        return Ok(());
+    }
     let screen = match (args.rows.give(|| report::terminal::count::csv(counts))?, args.program.is_empty()) {
         (true, _) => Screen::None,
         (false, true) => Screen::Out,

@@ -6,7 +6,7 @@ use host::{
     simulated::Simulated,
 };
 use kernels::Job;
-use machine::{Bytes, CpuSet, Width, model::Model};
+use machine::{Bytes, CpuSet, Width, model::Model, profile::Fingerprint};
 use record::count::Counts;
 use sim::pmu::{Flaws, SimulatedPmu};
 
@@ -102,6 +102,7 @@ pub fn count(
     let groups = if asked.events.is_empty() && asked.groups.is_empty() { &default[..] } else { asked.groups };
     let selection = Selection::new(&pmu, asked.events, groups).map_err(super::count::refused)?;
     let topology = model.topology();
+    let profile = super::recording::profile_of(&Fingerprint::of_model(model));
     let fit = match (options.multiplex, asked.several_passes) {
         (_, true) => Fit::SeveralPasses,
         (true, false) => Fit::TakeTurns,
@@ -115,6 +116,7 @@ pub fn count(
         share: asked.share,
         interval: None,
         packages: topology.cpus.iter().filter_map(|cpu| Some((cpu.id, cpu.socket?))).collect(),
+        profile: profile.as_ref(),
     };
     let catalogue = super::catalogue(None)?;
     let mut host = Simulated::with_kernels(model, catalogue.clone(), 1).counted_by(&pmu);

@@ -10,6 +10,7 @@ pub mod doctor;
 pub mod events;
 pub mod import;
 pub mod kernels;
+pub mod methods;
 pub mod models;
 pub mod predict;
 mod probing;

@@ -1,5 +1,6 @@
 //! Counted events, as people read them.
 
+mod accounting;
 mod csv;
 mod values;
 
@@ -79,7 +80,7 @@ fn metrics(group: &GroupMetrics, columns: usize) -> String {
         let (value, unit) = values::scaled(mean, &metric.unit);
         table.row(vec![
             metric.name.clone().into(),
-            number(value),
+            accounting::bounded(number(value), metric.bound),
             unit.into(),
             trust::cell(metric.trust.as_ref()),
             metric.about.clone().into(),
@@ -97,5 +98,5 @@ fn metrics(group: &GroupMetrics, columns: usize) -> String {
             metric.missing.iter().for_each(|reason| lacking.add(&metric.name, reason));
         }
     }
-    table.render(columns).text + &lacking.text(columns)
+    table.render(columns).text + &lacking.text(columns) + &accounting::text(group, columns)
 }

@@ -76,6 +76,19 @@ impl<P: CoreObserver> CoreThread<P> {
         ready.max(self.retired()).max(self.stores.drain(port))
     }
 
+    /// A load that could start at `ready` meets older stores of unknown address; gives when it starts.
+    #[inline(never)]
+    pub(super) fn wait_for_addresses<const WATCHED: bool>(&mut self, instruction: u64, ready: u64) -> u64 {
+        if self.hoisting.goes_ahead(instruction, ready) {
+            return ready;
+        }
+        self.statistics.loads_blocked_address += 1;
+        if WATCHED && let Some(probe) = &mut self.probe {
+            probe.pulse(CoreSignal::LoadsBlockedAddress, ready, 1);
+        }
+        ready.max(self.stores.addressed())
+    }
+
     #[inline]
     fn load<M: MemoryPort, const WATCHED: bool>(
         &mut self,
@@ -88,9 +101,13 @@ impl<P: CoreObserver> CoreThread<P> {
     ) -> u64 {
         self.stores.send_until(at, port);
         let mut forwarded = false;
-        let answer = match self.stores.find(place, at) {
+        let found = self.stores.find(place, at);
+        if self.hoisting.guesses() {
+            self.hoisting.learn(found.addressed());
+        }
+        let answer = match found {
             ForwardedStore::Nothing => self.read::<M, WATCHED>(op, place, at, hardware, port),
-            ForwardedStore::Forward { ready: data, value } => {
+            ForwardedStore::Forward { ready: data, value, .. } => {
                 self.statistics.loads_forwarded += 1;
                 forwarded = true;
                 let complete = match self.limits.memory_renaming {
@@ -100,7 +117,7 @@ impl<P: CoreObserver> CoreThread<P> {
                 };
                 AccessAnswer { complete, supplier: Supplier::L1, translation: Translation::L1 }
             }
-            ForwardedStore::Blocked(store) => {
+            ForwardedStore::Blocked { number: store, .. } => {
                 self.statistics.loads_blocked += 1;
                 if WATCHED && let Some(probe) = &mut self.probe {
                     probe.pulse(CoreSignal::LoadsBlocked, at, 1);

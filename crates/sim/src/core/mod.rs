@@ -5,9 +5,10 @@
 //! µop can start before an older one), buffers by the time at which their oldest entry becomes free.
 //!
 //! What is simplified, on purpose:
-//! - Memory disambiguation is perfect: a load never waits for the unknown address of an older store it does not
-//!   overlap, and is never repeated because it guessed wrongly.
-//! - µops of a mispredicted path are dispatched and counted; they occupy no port and touch no memory.
+//! - A load is never repeated because it went past a store that it needed. Where a model names no confidence, loads know
+//!   beforehand which stores they need, and never wait for the address of another.
+//! - µops of a mispredicted path take ports and touch no memory; what lies behind a call or a return there is taken to be like
+//!   the code before the branch, and a division keeps its port alone.
 //! - Targets of direct branches are always known (no branch target buffer to miss).
 //! - All fences order loads and stores alike; a flush of a line is executed and moves nothing.
 //! - An operation whose repeat time is above one cycle, and an access wider than its port, keep the port; a division
@@ -20,6 +21,7 @@ mod capacity;
 mod clock;
 mod fetch;
 pub(crate) mod hardware;
+mod hoisting;
 mod operation;
 mod pace;
 mod path;
@@ -30,6 +32,7 @@ mod stores;
 pub(crate) mod table;
 pub(crate) mod thread;
 pub mod timeline;
+mod wrong_path;
 
 pub use clock::CoreClock;
 pub use statistics::Statistics;

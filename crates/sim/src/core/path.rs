@@ -2,12 +2,7 @@
 
 use code::Flow;
 
-use super::{
-    hardware::Hardware,
-    stores::StorePort,
-    table::{BlockTable, UopTable},
-    thread::CoreThread,
-};
+use super::{hardware::Hardware, stores::StorePort, table::UopTable, thread::CoreThread};
 use crate::{
     access::{MemoryPort, RequestKind},
     signal::{CoreObserver, CoreSignal},
@@ -20,6 +15,18 @@ pub(super) struct Expected {
     target: Option<u64>,
     learns: bool,
     times: BranchTimes,
+    /// The block it ends.
+    block: usize,
+}
+
+/// Where a wrong guess leads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WrongPath {
+    /// None if the front end knew no target and goes on anywhere.
+    pub address: Option<u64>,
+    /// The block before the branch: stands for code that is not known.
+    pub around: usize,
+    pub times: BranchTimes,
 }
 
 /// When a branch was dispatched, and when it was resolved.
@@ -39,6 +46,7 @@ impl<P: CoreObserver> CoreThread<P> {
         port: &mut StorePort<'_, M>,
     ) -> (u64, bool) {
         let mut start = self.front_free.max(self.front_started);
+        self.pages_missed = 0;
         if self.uop_cache.touch(index, table) {
             self.statistics.blocks_from_uop_cache += 1;
             return (start, false);
@@ -49,6 +57,7 @@ impl<P: CoreObserver> CoreThread<P> {
         for address in (block.address & !(page - 1)..block.end_address).step_by(page as usize) {
             if !hardware.itlb.touch(address) {
                 self.statistics.itlb_misses += 1;
+                self.pages_missed += 1;
                 start = port.translate_code(address, start);
             }
         }
@@ -66,19 +75,15 @@ impl<P: CoreObserver> CoreThread<P> {
     }
 
     /// Predicts where the block leads.
-    pub(super) fn leave(
-        &mut self,
-        block: &BlockTable,
-        taken: bool,
-        times: BranchTimes,
-        hardware: &mut Hardware,
-    ) {
+    pub(super) fn leave(&mut self, index: usize, taken: bool, table: &UopTable, hardware: &mut Hardware) {
+        let (block, times) = (&table.blocks[index], self.branch_times());
         let branch = block.branch_address;
-        let expect = |target, learns| Some(Expected { branch, target, learns, times });
+        let expect = |target, learns| Some(Expected { branch, target, learns, times, block: index });
         match block.flow {
             Flow::Conditional => {
                 if !hardware.predictor.conditional(branch, taken, &mut self.history) {
-                    self.mispredict(times, true);
+                    let address = if taken { Some(block.end_address) } else { block.target };
+                    self.mispredict(WrongPath { address, around: index, times }, true, table, hardware);
                 }
             }
             Flow::Call => self.history.call(block.end_address),
@@ -94,18 +99,20 @@ impl<P: CoreObserver> CoreThread<P> {
 
     /// Holds the target of the branch before against where control went. Without a prediction nothing is held
     /// against it: a return to a caller that was never seen.
-    pub(super) fn check_target(&mut self, address: u64, hardware: &mut Hardware) {
+    pub(super) fn check_target(&mut self, address: u64, table: &UopTable, hardware: &mut Hardware) {
         let Some(expected) = self.expected.take() else { return };
         if expected.learns {
             hardware.predictor.learn_target(expected.branch, address);
         }
         if expected.target.map_or(expected.learns, |target| target != address) {
-            self.mispredict(expected.times, false);
+            let Expected { target, times, block, .. } = expected;
+            self.mispredict(WrongPath { address: target, around: block, times }, false, table, hardware);
         }
     }
 
     /// Fills the window with the wrong path until the branch is resolved, then begins anew.
-    fn mispredict(&mut self, times: BranchTimes, conditional: bool) {
+    fn mispredict(&mut self, path: WrongPath, conditional: bool, table: &UopTable, hardware: &mut Hardware) {
+        let times = path.times;
         let width = self.limits.dispatch_width;
         let room = self.window.free_at(times.resolved);
         let wrong = (width * times.resolved.saturating_sub(times.dispatched)).min(room);
@@ -118,6 +125,10 @@ impl<P: CoreObserver> CoreThread<P> {
             probe.pulse(CoreSignal::MispredictsConditional, times.resolved, conditional.into());
             probe.wrong_path(times.dispatched + 1, wrong, width);
             probe.span(CoreSignal::Recovery, times.resolved, times.resolved + self.limits.mispredict_penalty);
+        }
+        match self.probe {
+            None => self.go_astray::<false>(path, wrong, table, hardware),
+            Some(_) => self.go_astray::<true>(path, wrong, table, hardware),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a core did, counted where it happens. What counters can see is in [`crate::signal`].
 
 /// Kinds of supplier, see [`crate::access::Supplier`].
-pub const SUPPLIERS: usize = 9;
+pub const SUPPLIERS: usize = 10;
 
 /// Counts of one hardware thread, and the activity of its core.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,6 +16,8 @@ pub struct Statistics {
     pub slots_retired: u64,
     /// µops started on a port, unfused, right path.
     pub uops_executed: u64,
+    /// µops of wrong paths that started on a port, unfused.
+    pub uops_wrong_path: u64,
     /// Retired µops, unfused; those that need no port included.
     pub uops_retired: u64,
     /// Retired instructions.
@@ -36,6 +38,8 @@ pub struct Statistics {
     pub loads_forwarded: u64,
     /// Loads that had to wait until an overlapping store had drained.
     pub loads_blocked: u64,
+    /// Loads that waited for the addresses of older stores.
+    pub loads_blocked_address: u64,
     /// Loads by who had the line, in the order of [`crate::access::Supplier`]; of a split load the slower part.
     pub loads_by_supplier: [u64; SUPPLIERS],
     /// Cycles of all loads together from start to data.

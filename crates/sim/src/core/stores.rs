@@ -23,6 +23,8 @@ struct BufferedStore {
     bytes: u64,
     instruction: u64,
     non_temporal: bool,
+    /// Its address is known.
+    addressed: u64,
     /// Address and data are there.
     ready: u64,
     /// The register that is stored is known.
@@ -58,9 +60,26 @@ pub(crate) enum ForwardedStore {
         ready: u64,
         /// The register they come from is known from this cycle on.
         value: u64,
+        /// When its address was known.
+        addressed: u64,
     },
-    /// It holds some of them: the load waits until the store of this number has drained.
-    Blocked(u64),
+    /// It holds some of them: the load waits until the store has drained.
+    Blocked {
+        /// The store's.
+        number: u64,
+        /// When its address was known.
+        addressed: u64,
+    },
+}
+
+impl ForwardedStore {
+    /// When the address of the store that overlaps was known.
+    pub fn addressed(self) -> Option<u64> {
+        match self {
+            Self::Nothing => None,
+            Self::Forward { addressed, .. } | Self::Blocked { addressed, .. } => Some(addressed),
+        }
+    }
 }
 
 /// Where requests go.
@@ -130,6 +149,8 @@ pub(crate) struct StoreBuffer {
     /// When the next store to be sent retired: what all requests are compared with.
     due: u64,
     last_commit: u64,
+    /// When the addresses of all stores so far are known.
+    addressed: u64,
     /// Lines that other cores had taken when commits were last looked at.
     taken: u64,
     /// Number, plus one, of the last store of each bucket.
@@ -145,6 +166,7 @@ impl StoreBuffer {
             bytes: 0,
             instruction: 0,
             non_temporal: false,
+            addressed: 0,
             ready: 0,
             value: 0,
             retired: 0,
@@ -160,6 +182,7 @@ impl StoreBuffer {
             unsent: 0,
             due: UNKNOWN,
             last_commit: 0,
+            addressed: 0,
             taken: 0,
             buckets: Box::new([0; BUCKETS]),
             line_shift,
@@ -178,6 +201,12 @@ impl StoreBuffer {
         (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - BUCKETS.ilog2())) as usize
     }
 
+    /// When the addresses of all stores so far are known.
+    #[inline]
+    pub fn addressed(&self) -> u64 {
+        self.addressed
+    }
+
     /// When there is room for one more store.
     #[inline]
     pub fn room_at<M: MemoryPort>(&mut self, port: &mut StorePort<'_, M>) -> u64 {
@@ -191,6 +220,7 @@ impl StoreBuffer {
     pub fn begin(&mut self, place: AccessPlace, non_temporal: bool, ready: u64) {
         let AccessPlace { address, bytes, instruction, crosses } = place;
         let number = self.next;
+        self.addressed = self.addressed.max(ready);
         self.next += 1;
         self.oldest = self.next.saturating_sub(self.entries);
         let first = self.bucket(address);
@@ -202,6 +232,7 @@ impl StoreBuffer {
             bytes,
             instruction,
             non_temporal,
+            addressed: ready,
             ready,
             value: 0,
             retired,
@@ -340,8 +371,12 @@ impl StoreBuffer {
             if store.address < address + bytes && address < end {
                 let whole = store.address <= address && address + bytes <= end;
                 return match whole {
-                    true => ForwardedStore::Forward { ready: store.ready, value: store.value },
-                    false => ForwardedStore::Blocked(number),
+                    true => ForwardedStore::Forward {
+                        ready: store.ready,
+                        value: store.value,
+                        addressed: store.addressed,
+                    },
+                    false => ForwardedStore::Blocked { number, addressed: store.addressed },
                 };
             }
             link = store.before[usize::from(self.bucket(store.address) != bucket)];

@@ -1,5 +1,7 @@
 //! Blocks made ready for one core model: what is the same in every execution is worked out once.
 
+use std::collections::HashMap;
+
 use code::{Block, Flow, Instruction, Reg, Uop, UopClass};
 use machine::model::{FrontEnd, Model};
 
@@ -75,6 +77,8 @@ pub(crate) struct BlockTable {
     pub address: u64,
     pub end_address: u64,
     pub branch_address: u64,
+    /// Where its branch leads, if the code says so.
+    pub target: Option<u64>,
     pub flow: Flow,
     /// Cycles the decoders need for it.
     pub decode_cycles: u64,
@@ -90,17 +94,28 @@ pub(crate) struct UopTable {
     /// What retires with each µop that ends a slot; only looked at by a probe.
     pub retirements: Vec<Retirement>,
     pub blocks: Vec<BlockTable>,
+    /// Blocks by the address they begin at.
+    by_address: HashMap<u64, usize>,
 }
 
 impl UopTable {
     pub fn new(blocks: &[Block], model: &Model) -> Result<Self, CoreError> {
         let units = Units::new(&model.core)?;
-        let mut table =
-            Self { ops: Vec::new(), retirements: Vec::new(), blocks: Vec::with_capacity(blocks.len()) };
+        let mut table = Self {
+            ops: Vec::new(),
+            retirements: Vec::new(),
+            blocks: Vec::with_capacity(blocks.len()),
+            by_address: blocks.iter().enumerate().map(|(index, block)| (block.address(), index)).collect(),
+        };
         for block in blocks {
             table.add(block, model, &units)?;
         }
         Ok(table)
+    }
+
+    /// The block that begins at an address.
+    pub fn at(&self, address: u64) -> Option<usize> {
+        self.by_address.get(&address).copied()
     }
 
     fn add(&mut self, block: &Block, model: &Model, units: &Units) -> Result<(), CoreError> {
@@ -143,6 +158,7 @@ impl UopTable {
             ops,
             address: block.address(),
             end_address: block.end_address(),
+            target: block.target(),
             branch_address: block.instructions().last().map_or(0, Instruction::address),
             flow: block.flow(),
             decode_cycles: u64::from(decoder.cycle) + 1,

@@ -7,6 +7,7 @@ use super::{
     capacity::Capacity,
     fetch::UopCache,
     hardware::{CoreLimits, Hardware},
+    hoisting::Hoisting,
     operation::OperationKind,
     pace::CorePace,
     path::{BranchTimes, Expected},
@@ -26,7 +27,7 @@ pub(crate) struct CoreThread<P> {
     /// 0 or 1 in its core.
     index: usize,
     pub(super) limits: CoreLimits,
-    registers: [u64; REGISTERS],
+    pub(super) registers: [u64; REGISTERS],
     dispatch: CorePace,
     retirement: CorePace,
     pub(super) window: Capacity,
@@ -43,6 +44,10 @@ pub(crate) struct CoreThread<P> {
     pub(super) expected: Option<Expected>,
     /// Of the block being executed.
     branch: BranchTimes,
+    /// Pages of it that were not in the instruction TLB.
+    pub(super) pages_missed: u64,
+    /// Which loads may go past stores whose address is not known.
+    pub(super) hoisting: Hoisting,
     pub(super) uop_cache: UopCache,
     pub(super) statistics: Statistics,
     /// Watches it during a run, if anything is counted.
@@ -70,6 +75,8 @@ impl<P: CoreObserver> CoreThread<P> {
             history: History::default(),
             expected: None,
             branch: BranchTimes::default(),
+            pages_missed: 0,
+            hoisting: Hoisting::new(model.core.load_confidence),
             uop_cache: UopCache::new(&model.front_end, sharing),
             statistics: Statistics::default(),
             probe: None,
@@ -196,7 +203,7 @@ impl<P: CoreObserver> CoreThread<P> {
         let clock = hardware.clock;
         let mut port = self.port(&clock, hardware.number, memory);
         self.stores.follow_lines(self.dispatch.cycle, &mut port);
-        self.check_target(block.address, hardware);
+        self.check_target(block.address, table, hardware);
         let (start, decoded) = self.fetch(execution.block, table, hardware, &mut port);
         let (mut dispatched, mut done) = (0, 0);
         self.branch = BranchTimes::default();
@@ -226,11 +233,13 @@ impl<P: CoreObserver> CoreThread<P> {
                 if WATCHED && let Some(probe) = &mut self.probe {
                     let retirement = &table.retirements[block.ops.start + position];
                     probe.retire(self.retirement.cycle, retirement, block.address);
+                    let missed = std::mem::take(&mut self.pages_missed);
+                    probe.pulse(CoreSignal::CodeWalksRetired, self.retirement.cycle, missed);
                 }
             }
         }
         self.count(block);
-        self.leave(block, execution.taken, self.branch, hardware);
+        self.leave(execution.block, execution.taken, table, hardware);
         self.stores.send_until(self.dispatch.cycle, &mut port);
         self.scheduler.follow(self.dispatch.cycle);
         if WATCHED && let Some(probe) = &mut self.probe {
@@ -261,6 +270,9 @@ impl<P: CoreObserver> CoreThread<P> {
         }
         if matches!(op.kind, OperationKind::Load | OperationKind::Prefetch) {
             ready = ready.max(self.barrier);
+            if self.stores.addressed() > ready && self.hoisting.guesses() && op.kind == OperationKind::Load {
+                ready = self.wait_for_addresses::<WATCHED>(block.address + u64::from(op.offset), ready);
+            }
             if op.locked {
                 ready = self.alone(ready, port);
             }
@@ -317,11 +329,16 @@ impl<P: CoreObserver> CoreThread<P> {
 
     /// A µop of the slot just dispatched starts on its port.
     #[inline]
-    fn started<const WATCHED: bool>(&mut self, at: u64) {
+    pub(super) fn started<const WATCHED: bool>(&mut self, at: u64) {
         self.scheduler.start(at);
         if WATCHED && let Some(probe) = &mut self.probe {
             probe.start(self.dispatch.cycle, at);
         }
+    }
+
+    /// Of the block executed last.
+    pub(super) fn branch_times(&self) -> BranchTimes {
+        self.branch
     }
 
     /// When the slot that is being executed was dispatched.

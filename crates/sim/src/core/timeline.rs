@@ -98,6 +98,11 @@ impl CoreTimeline {
         if from >= self.end || self.take(ports, from) { from } else { self.reserve_later(ports, from + 1) }
     }
 
+    /// The same before `until`; none if no port of the mask is free by then.
+    pub fn reserve_before(&mut self, ports: u16, from: u64, until: u64) -> Option<u64> {
+        (from..until.min(self.end)).find(|&at| self.take(ports, at))
+    }
+
     #[inline(never)]
     fn reserve_later(&mut self, ports: u16, from: u64) -> u64 {
         if from >= self.end || self.take(ports, from) {

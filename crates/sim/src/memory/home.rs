@@ -52,6 +52,18 @@ pub(super) struct FromHome {
     pub supplier: Supplier,
 }
 
+/// What other packages had of a line.
+struct OthersFound {
+    /// Some keep a copy.
+    shared: bool,
+    /// When all have answered.
+    confirmed: u64,
+    /// Who had it modified, and the moment from which it can be sent for.
+    owner: Option<(usize, u64)>,
+    /// The same of the first that had it unmodified.
+    clean: Option<(usize, u64)>,
+}
+
 impl MemorySystem {
     /// Asks the home of a line, for package `socket`, which has no copy. With `store`, others lose theirs.
     pub(super) fn ask_home(
@@ -104,12 +116,17 @@ impl MemorySystem {
         let local = home == socket;
         let asks = if local { BoxSignal::HomeReadsLocal } else { BoxSignal::HomeReadsRemote };
         self.tell_home(home, asks, asked);
-        let (shared, confirmed, owner) = self.ask_others(socket, line, asked, store);
+        let OthersFound { shared, confirmed, owner, clean } = self.ask_others(socket, line, asked, store);
         let snooped = confirmed > asked || owner.is_some();
         let said = if snooped { BoxSignal::DirectorySnoops } else { BoxSignal::DirectoryNoSnoops };
         self.tell_home(home, said, asked);
         let from = match owner {
             Some((owner, looked)) => self.fetch_from_cache(socket, owner, line, looked, store),
+            None if let Some((holder, looked)) = clean.filter(|_| self.forwards_clean) => {
+                // Memory is read at the same time; what it gives comes too late to be used.
+                self.read_home(home, line, asked, prefetch);
+                self.forward_clean(socket, holder, line, looked, store)
+            }
             None => {
                 let read = self.read_home(home, line, asked, prefetch);
                 self.sockets[home].memory.stats.reads_remote += u64::from(home != socket);
@@ -124,18 +141,11 @@ impl MemorySystem {
         FromHome { at: from.at.max(confirmed), shared: shared || from.shared, ..from }
     }
 
-    /// Snoops the other packages that have copies: whether some keep one, when all have answered, and who had it
-    /// modified, with the moment from which it can be sent for.
-    fn ask_others(
-        &mut self,
-        socket: usize,
-        line: u64,
-        asked: u64,
-        store: bool,
-    ) -> (bool, u64, Option<(usize, u64)>) {
+    /// Snoops the other packages that have copies.
+    fn ask_others(&mut self, socket: usize, line: u64, asked: u64, store: bool) -> OthersFound {
         let home = pages::home(line);
         let keep = if store { Keep::Nothing } else { Keep::Shared };
-        let (mut shared, mut confirmed, mut owner) = (false, asked, None);
+        let mut others_found = OthersFound { shared: false, confirmed: asked, owner: None, clean: None };
         let mut others = self.visits.may_hold(line) & !(1 << socket);
         while others != 0 {
             let other = others.trailing_zeros() as usize;
@@ -143,15 +153,32 @@ impl MemorySystem {
             let (found, looked) = self.snoop_package(other, line, keep, Some(asked));
             match found {
                 OwnerFound::Nothing => continue,
-                OwnerFound::Modified => owner = Some((other, looked)),
+                OwnerFound::Modified => others_found.owner = Some((other, looked)),
                 OwnerFound::Clean => {
+                    others_found.clean.get_or_insert((other, looked));
                     let told = self.send(home, other, line, Load::Message, asked);
-                    confirmed = confirmed.max(self.send(other, socket, line, Load::Message, told));
+                    let answered = self.send(other, socket, line, Load::Message, told);
+                    others_found.confirmed = others_found.confirmed.max(answered);
                 }
             }
-            shared |= !store;
+            others_found.shared |= !store;
         }
-        (shared, confirmed, owner)
+        others_found
+    }
+
+    /// An unmodified line comes from another package's caches.
+    fn forward_clean(
+        &mut self,
+        socket: usize,
+        holder: usize,
+        line: u64,
+        asked: u64,
+        store: bool,
+    ) -> FromHome {
+        let told = self.send(pages::home(line), holder, line, Load::Message, asked);
+        let looked_up = self.sockets[holder].l3.as_ref().map_or(0, |l3| l3.latency_fs);
+        let at = self.send(holder, socket, line, Load::Line, told + looked_up);
+        FromHome { at, shared: !store, modified: false, supplier: Supplier::RemoteCacheClean }
     }
 
     /// A modified line comes from another package's caches; if it is only read, memory gets it too.
@@ -178,7 +205,7 @@ impl MemorySystem {
     pub(super) fn own_everywhere(&mut self, socket: usize, line: u64, at: u64) -> u64 {
         let home = pages::home(line);
         let asked = self.send(socket, home, line, Load::Message, at);
-        let (_, confirmed, _) = self.ask_others(socket, line, asked, true);
+        let confirmed = self.ask_others(socket, line, asked, true).confirmed;
         // The home's answer, where nobody else had to be asked.
         if confirmed == asked { self.send(home, socket, line, Load::Message, asked) } else { confirmed }
     }

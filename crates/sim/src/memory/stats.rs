@@ -29,7 +29,7 @@ pub struct LevelStats {
 }
 
 /// Who supplied, counted per [`crate::access::Supplier`] in its order.
-pub type SupplierCounts = [u64; 9];
+pub type SupplierCounts = [u64; 10];
 
 /// One core. Of an L2 that two cores share, each has its own part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

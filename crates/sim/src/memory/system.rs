@@ -145,6 +145,8 @@ pub struct MemorySystem {
     pub(super) pages: PageMap,
     /// Packages have snoop filters: their shared caches do not hold everything.
     pub(super) filtered: bool,
+    /// Unmodified lines come from the package that has them.
+    pub(super) forwards_clean: bool,
     pub(super) any_small: bool,
     pub(super) any_huge: bool,
     pub(super) uncore_fs: u64,
@@ -182,6 +184,7 @@ impl MemorySystem {
             l2_streamer: model.prefetch.l2_streamer.is_some(),
         };
         let mut system = Self {
+            forwards_clean: model.link.as_ref().is_some_and(|link| link.forwards_clean),
             filtered: sockets.iter().any(|socket| socket.filter.is_some()),
             l1: model.l1d,
             l2: model.l2,

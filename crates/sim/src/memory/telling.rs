@@ -91,7 +91,10 @@ impl MemorySystem {
         self.watcher.note(core, S::L3References, left.at);
         if matches!(
             answer,
-            OffcoreAnswer::LocalMemory | OffcoreAnswer::RemoteMemory | OffcoreAnswer::RemoteModified
+            OffcoreAnswer::LocalMemory
+                | OffcoreAnswer::RemoteMemory
+                | OffcoreAnswer::RemoteModified
+                | OffcoreAnswer::RemoteClean
         ) {
             self.watcher.note(core, S::L3Misses, left.at);
         }
@@ -152,10 +155,10 @@ impl MemorySystem {
         let (signal, pending) = match supplier {
             Supplier::LocalMemory => (BoxSignal::ReadMissesLocal, BoxSignal::ReadMissesLocalPending),
             Supplier::RemoteMemory => (BoxSignal::ReadMissesRemote, BoxSignal::ReadMissesRemotePending),
-            Supplier::RemoteCacheModified if pages::home(line) == socket => {
+            Supplier::RemoteCacheModified | Supplier::RemoteCacheClean if pages::home(line) == socket => {
                 (BoxSignal::ReadMissesLocal, BoxSignal::ReadMissesLocalPending)
             }
-            Supplier::RemoteCacheModified => {
+            Supplier::RemoteCacheModified | Supplier::RemoteCacheClean => {
                 (BoxSignal::ReadMissesRemote, BoxSignal::ReadMissesRemotePending)
             }
             _ => return,

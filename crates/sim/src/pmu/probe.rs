@@ -244,6 +244,10 @@ impl CoreObserver for Probe {
         self.pulse(CoreSignal::SlotsIssued, from + whole, slots % width.max(1));
     }
 
+    fn abandon(&mut self, dispatched: u64, until: u64) {
+        self.span(CoreSignal::SchedulerEntries, dispatched, until);
+    }
+
     #[inline]
     fn start(&mut self, dispatched: u64, at: u64) {
         self.pulse(CoreSignal::UopsExecuted, at, 1);
@@ -283,6 +287,7 @@ impl CoreObserver for Probe {
         use CoreSignal as S;
         let r = retirement;
         self.pulse(S::SlotsRetired, cycle, 1);
+        let jump = r.branches > 0 && !r.call && !r.returns;
         for (signal, times) in [
             (S::Instructions, r.instructions),
             (S::InstructionsOther, r.others),
@@ -293,8 +298,12 @@ impl CoreObserver for Probe {
             (S::Branches, r.branches),
             (S::BranchesConditional, u8::from(r.conditional)),
             (S::BranchesCall, u8::from(r.call)),
+            (S::BranchesCallDirect, u8::from(r.call && !r.indirect)),
+            (S::BranchesCallIndirect, u8::from(r.call && r.indirect)),
             (S::BranchesReturn, u8::from(r.returns)),
-            (S::BranchesIndirect, u8::from(r.indirect)),
+            (S::BranchesIndirect, u8::from(r.indirect && !r.call)),
+            (S::BranchesJump, u8::from(jump)),
+            (S::SlotsFused, r.fused()),
             (S::Divides, r.divides),
             (S::AvxLoads, r.avx_loads),
             (S::AvxStores, r.avx_stores),

@@ -61,12 +61,21 @@ signals! {
         /// µops that start on a port.
         UopsExecuted = "uops_executed",
         SlotsRetired = "slots_retired",
+        /// What fusion saved of them: µops, or instructions, that retired in the slot of another.
+        SlotsFused = "slots_fused",
         UopsRetired = "uops_retired",
         Branches = "branches",
         BranchesConditional = "branches_conditional",
         BranchesCall = "branches_call",
+        BranchesCallDirect = "branches_call_direct",
+        BranchesCallIndirect = "branches_call_indirect",
         BranchesReturn = "branches_return",
+        /// Indirect jumps; calls are apart.
         BranchesIndirect = "branches_indirect",
+        /// All that are neither calls nor returns.
+        BranchesJump = "branches_jump",
+        /// Executed on a wrong path; none of them is a call or a return.
+        BranchesWrongPath = "branches_wrong_path",
         BranchesTaken = "branches_taken",
         Mispredicts = "mispredicts",
         MispredictsConditional = "mispredicts_conditional",
@@ -79,6 +88,8 @@ signals! {
         StoresSplit = "stores_split",
         /// Loads that an older store overlaps without holding all of them.
         LoadsBlocked = "loads_blocked",
+        /// Loads that waited until the addresses of all older stores were known.
+        LoadsBlockedAddress = "loads_blocked_address",
         LoadsWalked = "loads_walked",
         StoresWalked = "stores_walked",
         Divides = "divides",
@@ -105,6 +116,7 @@ signals! {
         LoadLocalMemory = "load_local_memory",
         LoadRemoteMemory = "load_remote_memory",
         LoadRemoteModified = "load_remote_modified",
+        LoadRemoteClean = "load_remote_clean",
         /// Loads from dispatch to data: those that wait for their address too.
         LoadsPending = "loads_pending",
         /// Loads that missed the L1, from when that is known to their data.
@@ -129,6 +141,8 @@ signals! {
         /// µops between dispatch and start.
         SchedulerEntries = "scheduler_entries",
         CodeWalks = "code_walks",
+        /// Retired instructions whose page was not in the instruction TLB when they were fetched.
+        CodeWalksRetired = "code_walks_retired",
         LoadWalks = "load_walks",
         LoadWalkPending = "load_walk_pending",
         LoadSecondLevelTlb = "load_second_level_tlb",
@@ -195,6 +209,8 @@ pub enum OffcoreAnswer {
     RemoteMemory,
     /// A cache of another package had it modified.
     RemoteModified,
+    /// A cache of another package had it unmodified and sent it.
+    RemoteClean,
     /// Nothing came back but that it was taken on.
     NoData,
 }
@@ -213,13 +229,14 @@ impl OffcoreRequest {
 
 impl OffcoreAnswer {
     /// All, with their names in data files.
-    pub const NAMES: [(Self, &'static str); 7] = [
+    pub const NAMES: [(Self, &'static str); 8] = [
         (Self::L3, "l3"),
         (Self::OtherCoreClean, "other_core_clean"),
         (Self::OtherCoreModified, "other_core_modified"),
         (Self::LocalMemory, "local_memory"),
         (Self::RemoteMemory, "remote_memory"),
         (Self::RemoteModified, "remote_modified"),
+        (Self::RemoteClean, "remote_clean"),
         (Self::NoData, "no_data"),
     ];
 
@@ -232,6 +249,7 @@ impl OffcoreAnswer {
             Supplier::LocalMemory => Self::LocalMemory,
             Supplier::RemoteMemory => Self::RemoteMemory,
             Supplier::RemoteCacheModified => Self::RemoteModified,
+            Supplier::RemoteCacheClean => Self::RemoteClean,
         }
     }
 }
@@ -348,7 +366,7 @@ impl BoxSignal {
 }
 
 /// Retired loads by supplier.
-pub(crate) const LOADS_BY_SUPPLIER: [CoreSignal; 9] = [
+pub(crate) const LOADS_BY_SUPPLIER: [CoreSignal; 10] = [
     CoreSignal::LoadL1,
     CoreSignal::LoadFillBuffer,
     CoreSignal::LoadL2,
@@ -358,6 +376,7 @@ pub(crate) const LOADS_BY_SUPPLIER: [CoreSignal; 9] = [
     CoreSignal::LoadLocalMemory,
     CoreSignal::LoadRemoteMemory,
     CoreSignal::LoadRemoteModified,
+    CoreSignal::LoadRemoteClean,
 ];
 
 #[cfg(test)]

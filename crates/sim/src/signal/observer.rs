@@ -20,6 +20,9 @@ pub(crate) trait CoreObserver {
     /// A µop starts on a port.
     fn start(&mut self, dispatched: u64, at: u64);
 
+    /// A µop of a wrong path waited and never started.
+    fn abandon(&mut self, dispatched: u64, until: u64);
+
     /// A load has been given its times.
     fn load(&mut self, load: &WatchedLoad);
 

@@ -28,6 +28,11 @@ pub(crate) struct Retirement {
 }
 
 impl Retirement {
+    /// µops beyond the first of its slot, and an instruction fused with a branch.
+    pub fn fused(&self) -> u8 {
+        self.uops.saturating_sub(1) + self.instructions.saturating_sub(1)
+    }
+
     /// Adds what retires in the same slot.
     pub fn join(&mut self, other: &Self) {
         self.instructions += other.instructions;

@@ -152,6 +152,7 @@ fn core(core: &CoreModel) -> Vec<String> {
         memory_renaming,
         blocked_forward_penalty,
         line_split_penalty,
+        load_confidence,
     } = core;
     let fuses = |fused: bool, what: &str| format!("{what} {}", if fused { "fused" } else { "not fused" });
     vec![
@@ -168,6 +169,10 @@ fn core(core: &CoreModel) -> Vec<String> {
         },
         format!("blocked forwarding +{}", cycles(*blocked_forward_penalty)),
         format!("split line +{}", cycles(*line_split_penalty)),
+        match load_confidence {
+            0 => "loads know which stores they need".to_owned(),
+            times => format!("loads go past stores of unknown address after {times} times without harm"),
+        },
     ]
 }
 
@@ -315,7 +320,15 @@ fn memory(memory: &MemoryModel) -> Vec<String> {
 }
 
 fn links(link: &LinkModel) -> Vec<String> {
-    let LinkModel { links, bytes_per_s, line_bytes, message_bytes, latency_ns, requests_in_flight } = link;
+    let LinkModel {
+        links,
+        bytes_per_s,
+        line_bytes,
+        message_bytes,
+        latency_ns,
+        requests_in_flight,
+        forwards_clean,
+    } = link;
     vec![
         format!("{} between two sockets", counted(*links as usize, "link")),
         format!("{} each way", rate(*bytes_per_s)),
@@ -323,5 +336,9 @@ fn links(link: &LinkModel) -> Vec<String> {
         format!("a message {message_bytes}"),
         format!("one way {latency_ns} ns"),
         format!("{requests_in_flight} requests in flight per socket"),
+        match forwards_clean {
+            true => "unmodified lines come from the package that has them".to_owned(),
+            false => "unmodified lines come from memory".to_owned(),
+        },
     ]
 }

@@ -107,9 +107,13 @@ fn of_entry(catalogue: &Catalogue, entry: &Entry, model: &Model, flaws: Flaws) -
         return Err("the simulated PMU counts one hardware thread at a time; leave out any=1".into());
     }
     if let Some(means) = general().meaning.get(&entry.meaning) {
-        return of_means(means, entry, model).ok_or_else(nothing);
+        let recipe = of_means(means, entry, model).ok_or_else(nothing)?;
+        return never_happens(&recipe, model).map_or(Ok(recipe), |why| Err(why.to_owned()));
     }
     if let Some(terms) = offcore(&entry.meaning) {
+        if let Some(why) = never_counts(&terms, model) {
+            return Err(why.to_owned());
+        }
         return Ok(Recipe::Core { terms, shape: shape_of(&entry.encoding), seen_percent: 100 });
     }
     if catalogue.name == REFERENCE {
@@ -121,6 +125,38 @@ fn of_entry(catalogue: &Catalogue, entry: &Entry, model: &Model, flaws: Flaws) -
     let other = reference.meaning(&entry.meaning).find(same).ok_or_else(nothing)?;
     let meaning = SignalMeaning::named(REFERENCE).ok_or_else(nothing)?;
     meaning.recipe(&other.encoding, model, flaws)
+}
+
+/// Why what an event counts cannot happen on a model.
+fn never_happens(recipe: &Recipe, model: &Model) -> Option<&'static str> {
+    match recipe {
+        Recipe::Core { terms, .. } => never_counts(terms, model),
+        Recipe::Boxes { .. } => None,
+    }
+}
+
+/// Why none of the signals can be there: a mechanism that the model does not have.
+fn never_counts(terms: &[Term<Number>], model: &Model) -> Option<&'static str> {
+    let only = |fits: &dyn Fn(Number) -> bool| terms.iter().all(|term| fits(term.signal));
+    let remote = |signal: Number| {
+        signal == CoreSignal::LoadRemoteClean.into()
+            || OffcoreRequest::NAMES
+                .iter()
+                .any(|(request, _)| signal == Number::offcore(*request, OffcoreAnswer::RemoteClean))
+    };
+    let forwards = model.link.as_ref().is_some_and(|link| link.forwards_clean);
+    if !forwards && only(&remote) {
+        return Some(
+            "unmodified copies of other packages do not supply in this simulated machine, memory does",
+        );
+    }
+    let address = |signal: Number| signal == CoreSignal::LoadsBlockedAddress.into();
+    if model.core.load_confidence == 0 && only(&address) {
+        return Some(
+            "memory disambiguation of this simulated core is perfect: no load waits for a store it does not overlap",
+        );
+    }
+    None
 }
 
 fn of_means(means: &Means, entry: &Entry, model: &Model) -> Option<Recipe> {

@@ -1,0 +1,106 @@
+//! Figures of a profile by name, for formulas that want a machine's own penalties and rates.
+
+use crate::{
+    Profile,
+    profile::{Estimate, LevelName},
+};
+
+impl Profile {
+    /// A figure by name: a latency in cycles ([`Profile::figure_cycles`]), or the most that all cores together moved in bytes
+    /// per second: `l2_peak`, `l3_peak`, `memory_peak`, the fastest of loading, storing and copying.
+    pub fn figure(&self, name: &str) -> Option<f64> {
+        let level = match name {
+            "l2_peak" => LevelName::Cache(2),
+            "l3_peak" => LevelName::Cache(3),
+            "memory_peak" => {
+                let local = |name: &LevelName| matches!(name, LevelName::Memory { local: true, .. });
+                self.levels.iter().map(|level| &level.name).find(|name| local(name))?.clone()
+            }
+            _ => return self.figure_cycles(name),
+        };
+        let rates = self.levels.iter().find(|known| known.name == level)?.all_cores;
+        let measured = [rates.load, rates.store, rates.copy].into_iter().flatten();
+        measured.map(|rate| rate.value).reduce(f64::max)
+    }
+
+    /// A figure in core cycles: `l1_cycles`, `l2_cycles`, `l3_cycles`, `memory_cycles`, `remote_memory_cycles` are latencies
+    /// from load to use, `walk_cycles` what a page walk adds, `core_to_core_cycles` a line handed over by another core. None
+    /// if it was not measured, or no clock can be believed.
+    pub fn figure_cycles(&self, name: &str) -> Option<f64> {
+        let clock = self.clock.as_ref().filter(|clock| clock.agrees())?;
+        let latency = |wanted: &dyn Fn(&LevelName) -> bool| {
+            let level = self.levels.iter().find(|level| wanted(&level.name))?;
+            level.latency_ns.as_ref().map(|estimate| estimate.value)
+        };
+        let cache = |number: u32| latency(&|name| *name == LevelName::Cache(number));
+        let memory = |wanted: bool| {
+            latency(&|name| matches!(name, LevelName::Memory { local, .. } if *local == wanted))
+        };
+        let nearest = |estimates: &mut dyn Iterator<Item = &Estimate>| {
+            estimates.map(|estimate| estimate.value).reduce(f64::min)
+        };
+        let ns = match name {
+            "l1_cycles" => cache(1),
+            "l2_cycles" => cache(2),
+            "l3_cycles" => cache(3),
+            "memory_cycles" => memory(true),
+            "remote_memory_cycles" => memory(false),
+            "walk_cycles" => self.tlb.as_ref()?.walk_penalty_ns,
+            "core_to_core_cycles" => nearest(&mut self.core_to_core.iter().map(|pair| &pair.latency_ns)),
+            _ => None,
+        }?;
+        Some(ns * clock.add_hz / 1e9)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::{Bandwidths, Clock, CoreToCore, ProfileLevel, Tlb};
+
+    fn estimate(value: f64) -> Estimate {
+        Estimate { value, low: value, high: value, samples: 6 }
+    }
+
+    fn level(name: LevelName, latency_ns: Option<f64>) -> ProfileLevel {
+        ProfileLevel {
+            name,
+            claimed: None,
+            shared_by: None,
+            usable: None,
+            unseen: None,
+            measured_with: None,
+            latency_ns: latency_ns.map(estimate),
+            one_core: Bandwidths::default(),
+            all_cores: Bandwidths::default(),
+        }
+    }
+
+    #[test]
+    fn figures_are_in_cycles_of_a_clock_that_can_be_believed() {
+        let mut profile = Profile::unmeasured();
+        profile.levels = vec![
+            level(LevelName::Cache(1), Some(2.0)),
+            level(LevelName::Cache(2), None),
+            level(LevelName::Memory { node: 1, local: false }, Some(150.0)),
+            level(LevelName::Memory { node: 0, local: true }, Some(100.0)),
+        ];
+        profile.tlb = Some(Tlb { curve: Vec::new(), reach_pages: Vec::new(), walk_penalty_ns: Some(10.0) });
+        let pair = |to, ns| CoreToCore { from: 0, to, latency_ns: estimate(ns) };
+        profile.core_to_core = vec![pair(1, 60.0), pair(2, 30.0)];
+        assert_eq!(profile.figure_cycles("l1_cycles"), None, "no clock");
+        profile.clock = Some(Clock { add_hz: 2e9, mul_hz: 2e9, tsc_hz: None });
+        let figures = ["l1_cycles", "l2_cycles", "memory_cycles", "remote_memory_cycles", "walk_cycles"];
+        let found = figures.map(|name| profile.figure_cycles(name));
+        assert_eq!(found, [Some(4.0), None, Some(200.0), Some(300.0), Some(20.0)]);
+        assert_eq!(profile.figure_cycles("core_to_core_cycles"), Some(60.0), "the nearest core");
+        assert_eq!(profile.figure_cycles("anything"), None);
+        assert_eq!(profile.figure("l1_cycles"), Some(4.0));
+        assert_eq!(profile.figure("memory_peak"), None, "no rate was measured");
+        profile.levels[3].all_cores =
+            Bandwidths { load: Some(estimate(5e9)), store: None, copy: Some(estimate(7e9)) };
+        assert_eq!((profile.figure("memory_peak"), profile.figure("l3_peak")), (Some(7e9), None));
+        profile.clock = Some(Clock { add_hz: 2e9, mul_hz: 3e9, tsc_hz: None });
+        assert_eq!(profile.figure_cycles("l1_cycles"), None, "two clocks that contradict each other");
+    }
+}

@@ -1,0 +1,471 @@
+//! What groups say over counted repetitions.
+
+use events::{
+    BoundedValue, ValueBound,
+    groups::{Chosen, FormulaInputs, Metric, MetricBar, MetricValue, ProfileFigures, ReferenceBands},
+};
+use serde::{Deserialize, Serialize};
+use trust::Standing;
+
+use super::{CountedRun, Total, total};
+
+/// Parts may differ from their whole by this share of it without a word (kruse2011 ch. 4: the error is typically below 3 %).
+const APART: f64 = 0.03;
+/// Below this share of the whole its parts leave something unexplained.
+const EXPLAINED: f64 = 0.8;
+/// An impact from this share of the cycles on gets its advice.
+const WORTH_ADVICE: f64 = 0.1;
+
+/// What a group says.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GroupMetrics {
+    /// Its name.
+    pub group: String,
+    /// Its metrics.
+    pub metrics: Vec<CountedMetric>,
+    /// The paper and section it is from.
+    #[serde(default)]
+    pub source: Option<String>,
+    /// Wholes and their parts.
+    #[serde(default)]
+    pub bars: Vec<CountedBar>,
+    /// Numbers of the paper, beside those measured on this machine.
+    #[serde(default)]
+    pub constants: Vec<CountedConstant>,
+    /// What could stall the program and was not counted, in words.
+    #[serde(default)]
+    pub uncounted: Vec<String>,
+    /// What does not add up, in plain sentences.
+    #[serde(default)]
+    pub remarks: Vec<String>,
+}
+
+/// One metric over all repetitions.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CountedMetric {
+    /// Its name.
+    pub name: String,
+    /// Its unit; `1` for a plain ratio.
+    pub unit: String,
+    /// What it tells.
+    pub about: String,
+    /// One per repetition that has it.
+    pub values: Vec<f64>,
+    /// Why repetitions lack it, each reason once.
+    pub missing: Vec<String>,
+    /// The events behind it.
+    pub events: Vec<String>,
+    /// What each of these is taken for, by the key of a purpose; none if it is taken for whatever it is best at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub purposes: Vec<Option<String>>,
+    /// What was cut off from each value because events contradict each other, in its unit; below 0 what was added.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cut_off: Vec<f64>,
+    /// How far it can be believed here; none if nobody tried. Of a broken metric no value is kept.
+    pub trust: Option<Standing>,
+    /// On which side of the truth the values lie, where a part is missing.
+    #[serde(default)]
+    pub bound: ValueBound,
+    /// The parts that are missing.
+    #[serde(default)]
+    pub without: Vec<String>,
+    /// With the penalties measured on this machine instead of the paper's; empty where that changes nothing.
+    #[serde(default)]
+    pub measured: Vec<f64>,
+    /// As the paper prints it, where it slips.
+    #[serde(default)]
+    pub printed: Option<PrintedMetric>,
+    /// What to do about it, where it is large enough.
+    #[serde(default)]
+    pub advice: Option<String>,
+    /// Low, medium or high.
+    #[serde(default)]
+    pub level: Option<MetricLevel>,
+}
+
+/// A metric by the formula that a paper prints.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PrintedMetric {
+    /// The formula, in the names of the group's inputs.
+    pub formula: String,
+    /// One per repetition that has it.
+    pub values: Vec<f64>,
+    /// What is wrong with it.
+    pub note: String,
+}
+
+/// Where a metric lies between low and high.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MetricLevel {
+    /// 0 low, 1 medium, 2 high.
+    pub level: u8,
+    /// Medium from here on.
+    pub medium: f64,
+    /// High from here on.
+    pub high: f64,
+    /// What that means.
+    pub means: String,
+    /// Where the limits come from.
+    pub source: String,
+}
+
+/// A whole and its parts, means over repetitions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CountedBar {
+    /// What is divided.
+    pub title: String,
+    /// The whole, if it was counted.
+    pub whole: Option<f64>,
+    /// Its unit, and that of the parts.
+    pub unit: String,
+    /// The parts that have a value.
+    pub parts: Vec<BarPart>,
+    /// The parts that have none.
+    pub missing: Vec<String>,
+}
+
+/// A part of a whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BarPart {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: f64,
+    /// With the penalties measured on this machine, where that is another.
+    pub measured: Option<f64>,
+}
+
+/// A number of a paper beside the machine's own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CountedConstant {
+    /// Its name in formulas.
+    pub name: String,
+    /// What the paper has; none of a figure that every machine has its own of.
+    pub value: Option<f64>,
+    /// Where it is from.
+    pub source: String,
+    /// What was measured on this machine.
+    pub measured: Option<f64>,
+}
+
+impl CountedBar {
+    /// All parts together.
+    pub fn sum(&self) -> f64 {
+        self.parts.iter().map(|part| part.value).sum()
+    }
+
+    /// What shares are of: the whole, or the parts together where they are more or it is not known.
+    pub fn base(&self) -> f64 {
+        self.whole.map_or_else(|| self.sum(), |whole| whole.max(self.sum()))
+    }
+}
+
+/// The metrics of a group over repetitions; `inputs` names the event of each of its inputs by index. A repetition whose
+/// duration is not known, 0, has no rates. `profile` gives figures of the machine by name, if it was calibrated.
+pub fn group_metrics(
+    chosen: &Chosen<'_>,
+    inputs: &[(&str, usize)],
+    runs: &[CountedRun],
+    profile: Option<ProfileFigures<'_>>,
+) -> GroupMetrics {
+    let mut metrics: Vec<CountedMetric> = chosen.metrics.iter().map(|metric| begin(chosen, metric)).collect();
+    let mut cycles = Vec::new();
+    for run in runs {
+        let count = |input: &str| {
+            let (_, event) = inputs.iter().find(|(name, _)| *name == input)?;
+            match total(&run.counts, *event, |_| true)? {
+                Total::Counted { estimate, .. } => Some(estimate),
+                Total::Missing { .. } => None,
+            }
+        };
+        let seconds = (run.elapsed_ns > 0).then_some(run.elapsed_ns as f64 / 1e9);
+        cycles.extend(count("cycles"));
+        let given = FormulaInputs { count: &count, seconds, program_cycles: None, profile };
+        for (metric, value) in metrics.iter_mut().zip(chosen.evaluate(&given)) {
+            add(metric, value);
+        }
+    }
+    metrics
+        .iter_mut()
+        .filter(|one| one.cut_off.iter().all(|cut| *cut == 0.0))
+        .for_each(|one| one.cut_off.clear());
+    let mut group = GroupMetrics {
+        group: chosen.group.name.clone(),
+        source: chosen.group.source.clone(),
+        uncounted: chosen.group.uncounted.clone(),
+        constants: constants(chosen, profile),
+        ..GroupMetrics::default()
+    };
+    let cycles = mean(&cycles);
+    for (counted, metric) in metrics.iter_mut().zip(&chosen.metrics) {
+        judge(counted, metric, cycles, &mut group.remarks);
+    }
+    group.bars = chosen.group.bars.iter().map(|wanted| bar(wanted, chosen, &metrics)).collect();
+    group.metrics = metrics;
+    let remarks: Vec<String> = group.bars.iter().filter_map(|bar| adds_up(bar, &group)).collect();
+    group.remarks.extend(remarks);
+    group
+}
+
+fn begin(chosen: &Chosen<'_>, metric: &Metric) -> CountedMetric {
+    let inputs: Vec<&str> =
+        chosen.inputs_of(metric).into_iter().filter(|input| chosen.event(input).is_some()).collect();
+    let purposes: Vec<_> = inputs.iter().map(|input| chosen.purpose(input).map(str::to_owned)).collect();
+    CountedMetric {
+        name: metric.name.clone(),
+        unit: metric.unit.clone(),
+        about: metric.about.clone(),
+        events: inputs.iter().filter_map(|input| chosen.event(input)).map(str::to_owned).collect(),
+        purposes: if purposes.iter().any(Option::is_some) { purposes } else { Vec::new() },
+        printed: metric.printed.as_ref().map(|printed| PrintedMetric {
+            formula: printed.formula.text().to_owned(),
+            values: Vec::new(),
+            note: printed.note.clone(),
+        }),
+        ..CountedMetric::default()
+    }
+}
+
+fn add(metric: &mut CountedMetric, found: MetricValue<'_>) {
+    let value = found.value.map_err(|reason| reason.to_string());
+    match value.and_then(|value| as_share(value, &metric.unit)) {
+        Ok(BoundedValue { value, bound, without }) => {
+            metric.values.push(value);
+            metric.cut_off.push(found.cut_off);
+            metric.bound = metric.bound.and(bound);
+            for name in without {
+                if !metric.without.contains(&name) {
+                    metric.without.push(name);
+                }
+            }
+        }
+        Err(reason) => {
+            if !metric.missing.contains(&reason) {
+                metric.missing.push(reason);
+            }
+        }
+    }
+    metric.measured.extend(found.measured.map(|measured| measured.value));
+    if let (Some(printed), Some(Ok(value))) = (&mut metric.printed, found.printed) {
+        printed.values.push(value.value);
+    }
+}
+
+/// How far above its whole a share may come out by the way events are counted, in percent: less is printed as the whole.
+const ROUNDED: f64 = 0.5;
+
+/// What claims to be a share of something must be one: more than all of it, or less than nothing, is no value.
+fn as_share(found: BoundedValue, unit: &str) -> Result<BoundedValue, String> {
+    let Some(whole) = unit.strip_prefix("% of ") else { return Ok(found) };
+    match found.value {
+        value if value > 100.0 + ROUNDED => Err(format!(
+            "{value:.0} % is no share of {whole}: its events count more than that, or something else besides"
+        )),
+        value if value < -ROUNDED => Err(format!(
+            "{value:.0} % is no share of {whole}: what is taken off is more than what it is taken from"
+        )),
+        value => Ok(BoundedValue { value: value.clamp(0.0, 100.0), ..found }),
+    }
+}
+
+/// Advice, level and checks of a metric that has a value.
+fn judge(counted: &mut CountedMetric, metric: &Metric, cycles: Option<f64>, remarks: &mut Vec<String>) {
+    let Some(value) = mean(&counted.values) else { return };
+    counted.level = metric.reference.as_ref().map(|bands| level(bands, value));
+    let matters = match (&counted.level, metric.unit.as_str()) {
+        (Some(level), _) => level.level > 0,
+        (None, "cycles") => cycles.is_some_and(|cycles| value >= WORTH_ADVICE * cycles),
+        (None, "% of cycles") => value >= 100.0 * WORTH_ADVICE,
+        _ => false,
+    };
+    counted.advice = metric.advice.clone().filter(|_| matters);
+    if let Some(check) = metric.check
+        && (value - check.is).abs() > check.within
+    {
+        remarks.push(format!(
+            "{}: {value:.1} {} instead of {} ± {}: the parts do not make up the whole.",
+            metric.name, metric.unit, check.is, check.within
+        ));
+    }
+}
+
+fn level(bands: &ReferenceBands, value: f64) -> MetricLevel {
+    let level = u8::from(value >= bands.medium) + u8::from(value >= bands.high);
+    MetricLevel {
+        level,
+        medium: bands.medium,
+        high: bands.high,
+        means: bands.means[usize::from(level)].clone(),
+        source: bands.source.clone(),
+    }
+}
+
+fn constants(chosen: &Chosen<'_>, profile: Option<ProfileFigures<'_>>) -> Vec<CountedConstant> {
+    let constants = chosen.group.constants.iter();
+    constants
+        .map(|constant| CountedConstant {
+            name: constant.name.clone(),
+            value: constant.value,
+            source: constant.source.clone(),
+            measured: profile
+                .zip(constant.measured.as_ref())
+                .and_then(|(profile, formula)| formula.value(profile).ok()),
+        })
+        .collect()
+}
+
+fn bar(wanted: &MetricBar, chosen: &Chosen<'_>, metrics: &[CountedMetric]) -> CountedBar {
+    let keyed = |key: &String| {
+        let place = chosen.metrics.iter().position(|metric| metric.key.as_ref() == Some(key))?;
+        metrics.get(place)
+    };
+    let whole = wanted.of.as_ref().and_then(keyed);
+    let mut bar = CountedBar {
+        title: wanted.title.clone(),
+        whole: whole.and_then(|metric| mean(&metric.values)),
+        unit: whole.map_or_else(String::new, |metric| metric.unit.clone()),
+        parts: Vec::new(),
+        missing: Vec::new(),
+    };
+    for metric in wanted.parts.iter().filter_map(keyed) {
+        match mean(&metric.values) {
+            Some(value) => bar.parts.push(BarPart {
+                name: metric.name.clone(),
+                value: value.max(0.0),
+                measured: mean(&metric.measured),
+            }),
+            None => bar.missing.push(metric.name.clone()),
+        }
+    }
+    bar
+}
+
+/// A sentence where the parts of a bar are more, or far less, than their whole.
+fn adds_up(bar: &CountedBar, group: &GroupMetrics) -> Option<String> {
+    let whole = bar.whole.filter(|whole| *whole > 0.0 && !bar.parts.is_empty())?;
+    let share = bar.sum() / whole;
+    if share > 1.0 + APART {
+        return Some(format!(
+            "The parts of '{}' come to {share:.2} times the whole: they overlap, and none of them is a share of time.",
+            bar.title
+        ));
+    }
+    (share < EXPLAINED && !group.uncounted.is_empty() && bar.title.contains("stalled")).then(|| {
+        format!(
+            "The parts of '{}' explain {:.0} % of it. What cannot be counted: {}.",
+            bar.title,
+            100.0 * share,
+            group.uncounted.join("; ")
+        )
+    })
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use events::{Count, CountedPlace, MetricGroup, Value};
+
+    use super::*;
+
+    const FILE: &str = r#"
+[[group]]
+name = "G"
+about = "x"
+source = "a paper"
+uncounted = ["the moon"]
+inputs = { cycles = ["cycles"], stalled = ["stalls"], near = ["near"], far = ["far"] }
+constants = { far_cycles = { value = 10, source = "a paper", measured = "memory_cycles" } }
+[[group.metric]]
+name = "stalled"
+key = "stalled_cycles"
+formula = "stalled"
+unit = "cycles"
+about = "y"
+[[group.metric]]
+name = "near impact"
+key = "near_impact"
+formula = "near"
+unit = "cycles"
+about = "y"
+[[group.metric]]
+name = "far impact"
+key = "far_impact"
+formula = "far * far_cycles"
+printed = "far"
+note = "in counts"
+unit = "cycles"
+about = "y"
+advice = "move closer"
+[[group.metric]]
+name = "both"
+formula = "100 * sum(near_impact, far_impact) / stalled"
+unit = "% of stalls"
+about = "y"
+check = { is = 100, within = 3 }
+reference = { medium = 50, high = 90, means = ["a", "b", "c"], source = "here" }
+[[group.bar]]
+title = "stalled cycles"
+of = "stalled_cycles"
+parts = ["near_impact", "far_impact"]
+"#;
+
+    fn of(counts: [Option<u64>; 4], profile: Option<ProfileFigures<'_>>) -> GroupMetrics {
+        let groups = MetricGroup::parse(FILE, "g.toml").expect("a group");
+        let chosen = groups[0].choose(&|_| true);
+        let inputs = [("cycles", 0), ("stalled", 1), ("near", 2), ("far", 3)];
+        let counted = |(event, raw): (usize, Option<u64>)| {
+            let value = raw.map(|raw| Value::Counted { raw, enabled_ns: 1, running_ns: 1 })?;
+            Some(Count { event, place: CountedPlace::Target, value })
+        };
+        let run = CountedRun {
+            elapsed_ns: 5,
+            ending: None,
+            usage: None,
+            counts: counts.into_iter().enumerate().filter_map(counted).collect(),
+            intervals: Vec::new(),
+        };
+        group_metrics(&chosen, &inputs, &[run], profile)
+    }
+
+    #[test]
+    fn parts_wholes_and_what_does_not_add_up() {
+        let group = of([Some(1000), Some(400), Some(100), Some(30)], None);
+        let [_, near, far, both] = &group.metrics[..] else { panic!("four") };
+        assert_eq!((far.values[0], far.advice.as_deref()), (300.0, Some("move closer")));
+        assert_eq!(far.printed.as_ref().map(|printed| printed.values[0]), Some(30.0));
+        assert_eq!((near.advice.clone(), near.bound), (None, ValueBound::Exact));
+        assert_eq!(both.level.as_ref().map(|level| (level.level, level.means.as_str())), Some((2, "c")));
+        assert_eq!(both.events, ["near", "far", "stalls"]);
+        assert_eq!(group.remarks, [""; 0]);
+        assert_eq!((group.bars[0].whole, group.bars[0].sum()), (Some(400.0), 400.0));
+        // More than the whole.
+        let group = of([Some(1000), Some(400), Some(100), Some(60)], None);
+        // No share: it says so, and by how much.
+        let both = &group.metrics[3];
+        assert!(
+            both.values.is_empty() && both.missing[0].contains("175 % is no share of stalls"),
+            "{both:?}"
+        );
+        assert!(group.remarks.len() == 1 && group.remarks[0].contains("1.75 times the whole"));
+        // Less, and what is not counted is named.
+        let group = of([Some(1000), Some(400), Some(100), Some(0)], None);
+        assert!(group.remarks[1].contains("explain 25 % of it. What cannot be counted: the moon."));
+    }
+
+    #[test]
+    fn a_missing_part_and_a_measured_penalty() {
+        let group = of([Some(1000), Some(400), Some(380), None], None);
+        let [_, _, far, both] = &group.metrics[..] else { panic!("four") };
+        assert_eq!(far.missing, ["far is missing"]);
+        assert_eq!((both.values[0], both.bound), (95.0, ValueBound::AtLeast));
+        assert_eq!(both.without, ["far"]);
+        assert_eq!(group.bars[0].missing, ["far impact"]);
+        let group = of([Some(1000), Some(400), Some(100), Some(30)], Some(&|_| Some(12.0)));
+        assert_eq!(group.metrics[2].measured, [360.0]);
+        assert_eq!(group.constants[0].measured, Some(12.0));
+        assert_eq!(group.metrics[1].measured, [0.0; 0]);
+    }
+}
