@@ -163,9 +163,9 @@ pub struct Errors {
     pub worst: f64,
     /// Over how many observations.
     pub observations: usize,
-    /// Of how many different kernels; 0 in files of versions that did not say.
-    #[serde(default)]
-    pub kernels: usize,
+    /// Of how many different kernels; none in files of versions that did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernels: Option<usize>,
 }
 
 impl Errors {
@@ -185,7 +185,7 @@ impl Errors {
             mean: errors.iter().sum::<f64>() / errors.len() as f64,
             worst: *errors.iter().max_by(by_size)?,
             observations: errors.len(),
-            kernels: names.len(),
+            kernels: Some(names.len()),
         })
     }
 }

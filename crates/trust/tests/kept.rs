@@ -25,7 +25,19 @@ fn a_validation_of_before_is_read_and_written_as_it_was() {
     assert_eq!((&latency.name, &latency.tried_for), (&Indicator::LoadMissRealLatency, &Purpose::Latency));
     assert!(validation.indicators.iter().all(|one| one.signals.is_empty()));
     let again: Value = serde_json::to_value(&validation).unwrap();
-    assert_eq!(again, serde_json::from_str::<Value>(KEPT).unwrap());
+    assert_eq!(again, without_single_answers(serde_json::from_str(KEPT).unwrap()));
+}
+
+/// What versions of before said of stores from one experiment each was often wrong: it is not believed, and not written again.
+fn without_single_answers(mut file: Value) -> Value {
+    let indicators = file["indicators"].as_array_mut().unwrap();
+    let mut dropped = 0;
+    for one in indicators.iter_mut().filter_map(Value::as_object_mut) {
+        dropped +=
+            usize::from(one.remove("sees_out").is_some()) + usize::from(one.remove("sees_owned").is_some());
+    }
+    assert!(dropped > 0);
+    file
 }
 
 #[test]
@@ -34,5 +46,5 @@ fn what_another_version_tried_it_for_is_kept_in_its_words() {
     file["indicators"][0]["quantity"] = json!("l9_in");
     let validation: Validation = serde_json::from_value(file.clone()).unwrap();
     assert_eq!(validation.indicators[0].tried_for, Purpose::Foreign("l9_in".to_owned()));
-    assert_eq!(serde_json::to_value(&validation).unwrap(), file);
+    assert_eq!(serde_json::to_value(&validation).unwrap(), without_single_answers(file));
 }

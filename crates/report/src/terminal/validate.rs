@@ -188,9 +188,9 @@ fn line(one: &Judged) -> String {
 /// On how much its error stands.
 fn tried(one: &Judged) -> String {
     match &one.errors {
-        Some(errors) if errors.kernels > 0 => {
-            let (runs, kernels) = (counted(errors.observations, "run"), counted(errors.kernels, "kernel"));
-            format!("; the worst of {runs} of {kernels} was off by {}", bound(one, errors.worst.abs()))
+        Some(::trust::Errors { observations, kernels: Some(kernels), worst, .. }) => {
+            let (runs, kernels) = (counted(*observations, "run"), counted(*kernels, "kernel"));
+            format!("; the worst of {runs} of {kernels} was off by {}", bound(one, worst.abs()))
         }
         _ => String::new(),
     }

@@ -36,8 +36,8 @@ fn text(value: Option<String>) -> CellValue {
 fn overview(regions: &[RegionFinding]) -> DataTable {
     let columns = [
         ("region", ColumnKind::Text),
-        ("user time", ColumnKind::Share),
-        ("memory", ColumnKind::Share),
+        ("user time, %", ColumnKind::Share),
+        ("memory, %", ColumnKind::Share),
         ("from", ColumnKind::Share),
         ("to", ColumnKind::Share),
         ("waits at", ColumnKind::Text),
@@ -46,7 +46,7 @@ fn overview(regions: &[RegionFinding]) -> DataTable {
         ("visits", ColumnKind::Count),
         ("time", ColumnKind::Nanos),
         ("threads", ColumnKind::Count),
-        ("imbalance", ColumnKind::Share),
+        ("imbalance, %", ColumnKind::Share),
     ];
     let rows = regions.iter().map(|region| -> Vec<CellValue> {
         let waiting = region.waiting.as_ref();

@@ -29,10 +29,11 @@ fn verdict(one: &Judged, columns: usize) -> String {
         out += &wrap("  ", &stores(seen), columns);
     }
     if let Some(errors) = &one.errors {
+        let kernels =
+            errors.kernels.map_or_else(String::new, |kernels| format!(" of {}", counted(kernels, "kernel")));
         let text = format!(
-            "Errors over {} of {}: smallest {}, mean {}, worst {}.",
+            "Errors over {}{kernels}: smallest {}, mean {}, worst {}.",
             counted(errors.observations, "run"),
-            counted(errors.kernels, "kernel"),
             signed(errors.least),
             signed(errors.mean),
             signed(errors.worst)
