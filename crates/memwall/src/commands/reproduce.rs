@@ -36,7 +36,7 @@ pub struct ReproduceArgs {
     /// One of its tables, figures or sections; --list names them
     #[arg(value_name = "ITEM", requires = "paper")]
     item: Option<String>,
-    /// Only the quick set, a few minutes [default]
+    /// Only the quick set, a few minutes, unless --full asks for all
     #[arg(long, conflicts_with = "full")]
     quick: bool,
     /// All experiments, up to two hours; goes on where it was interrupted
