@@ -186,6 +186,12 @@ impl ProgramThread {
         text.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('R'))
     }
 
+    /// Nothing is left of it but its number.
+    fn has_ended(&self) -> bool {
+        let text = self.read("stat");
+        text.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
+    }
+
     fn is_our_child(&self) -> bool {
         let text = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
         status(&text, "PPid", 10) == Some(u64::from(std::process::id()))
@@ -197,7 +203,12 @@ impl ProgramThread {
         if !self.is_running() {
             return Err(ReliefBarrier::NotThere.into());
         }
-        let mut held = HeldThread { tracee: Tracee::seize(self.tid).map_err(denied)?, signal: 0 };
+        // One that has just ended is refused in the same words as one that is not ours.
+        let tracee = Tracee::seize(self.tid).map_err(|error| match self.has_ended() {
+            true => ReliefBarrier::Ended.into(),
+            false => denied(error),
+        })?;
+        let mut held = HeldThread { tracee, signal: 0 };
         held.tracee.interrupt().map_err(refusal)?;
         match held.tracee.wait(LONGEST_STOP).map_err(refusal)? {
             Stop::Signal(signal) => {
@@ -377,6 +388,23 @@ mod tests {
             stop.store(true, Ordering::Relaxed);
             assert!(!is_alone, "a thread of ours runs, and this one does");
         });
+    }
+
+    #[test]
+    fn one_that_has_just_ended_is_no_refusal() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = child.id().cast_signed();
+        let thread = ProgramThread { pid, tid: pid };
+        let began = Instant::now();
+        while !thread.has_ended() && began.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // Nobody has waited for it yet: it is there, and cannot be traced.
+        assert!(Tracee::seize(pid).is_err() && thread.has_ended());
+        child.wait().unwrap();
+        assert!(thread.has_ended());
+        let own = std::process::id().cast_signed();
+        assert!(!ProgramThread { pid: own, tid: own }.has_ended());
     }
 
     #[test]
