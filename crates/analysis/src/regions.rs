@@ -85,12 +85,14 @@ pub(crate) fn regions(run: &Run, profile: Option<&Profile>, options: &TimerOptio
     of_samples.iter().flatten().for_each(|region| samples[region.index()] += 1);
     let mut order: Vec<usize> = (0..list.len()).collect();
     order.sort_by_key(|index| std::cmp::Reverse(samples[*index]));
-    let frame = (!list.is_empty()).then(|| frame(run));
+    let mut inner = (!list.is_empty()).then(|| frame(run));
     let found = order.into_iter().enumerate().map(|(rank, index)| {
         let region = RegionId(u32::try_from(index).unwrap_or(u32::MAX));
         let is_read = rank < MOST_READ && samples[index] >= Verdict::FEWEST_SAMPLES;
-        let inner = frame.as_ref().filter(|_| is_read).map(|frame| within(run, frame, region));
-        let waiting = inner.and_then(|inner| waiting(&inner, profile, options));
+        let waiting = inner.as_mut().filter(|_| is_read).and_then(|inner| {
+            fill(inner, run, region);
+            waiting(inner, profile, options)
+        });
         finding(run, region, samples[index], waiting)
     });
     found.collect()
@@ -183,8 +185,8 @@ fn frame(run: &Run) -> Run {
     }
 }
 
-/// The samples of one region alone.
-fn within(run: &Run, frame: &Run, region: RegionId) -> Run {
+/// Puts the samples of one region in place of those of another: all else stays, and there may be much of it.
+fn fill(inner: &mut Run, run: &Run, region: RegionId) {
     let chosen = |samples: &Samples, of: &[Option<RegionId>]| {
         let mut found = Samples::default();
         for (index, _) in of.iter().enumerate().filter(|(_, inside)| **inside == Some(region)) {
@@ -196,10 +198,8 @@ fn within(run: &Run, frame: &Run, region: RegionId) -> Run {
         }
         found
     };
-    let mut inner = frame.clone();
     inner.samples = chosen(&run.samples, &run.regions.of_samples);
     inner.bursts = chosen(&run.bursts, &run.regions.of_bursts);
-    inner
 }
 
 #[cfg(test)]

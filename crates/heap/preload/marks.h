@@ -5,10 +5,8 @@
 enum { NAME_BYTES = CALLERS * sizeof(uint64_t) };
 
 static __attribute__((noinline)) void mark(enum kind kind, const char *name, const void *code, uint64_t number) {
-    if (inside || atomic_load_explicit(&ring, memory_order_relaxed) == NULL) return;
     int error = errno;
-    inside = true;
-    atomic_fetch_add(&self->writers, 1);
+    if (!enter()) return;
     struct region *to = atomic_load(&ring);
     if (to != NULL) {
         know_self();
@@ -21,9 +19,7 @@ static __attribute__((noinline)) void mark(enum kind kind, const char *name, con
             finish_note(note, (uint64_t)kind << (SIZE_BITS + DISTANCE_BITS) | number);
         }
     }
-    atomic_fetch_sub(&self->writers, 1);
-    inside = false;
-    errno = error;
+    leave(error);
 }
 
 SHOWN void memwall_region_begin(const char *name) { mark(REGION_BEGAN, name, NULL, 0); }

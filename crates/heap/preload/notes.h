@@ -279,12 +279,24 @@ static void fill_note(struct region *to, uint64_t control, const void *address, 
     finish_note(note, control);
 }
 
-static __attribute__((noinline, cold)) void write_note(enum kind kind, unsigned distance_log2, const void *address,
-                                                       size_t size, void *caller, uintptr_t frame) {
-    if (inside || atomic_load_explicit(&ring, memory_order_relaxed) == NULL) return;
-    int error = errno;
+/* Whether this thread may write now; if so, everything up to leave() happens inside. */
+static inline bool enter(void) {
+    if (inside || atomic_load_explicit(&ring, memory_order_relaxed) == NULL) return false;
     inside = true;
     atomic_fetch_add(&self->writers, 1);
+    return true;
+}
+
+static inline void leave(int error) {
+    atomic_fetch_sub(&self->writers, 1);
+    inside = false;
+    errno = error;
+}
+
+static __attribute__((noinline, cold)) void write_note(enum kind kind, unsigned distance_log2, const void *address,
+                                                       size_t size, void *caller, uintptr_t frame) {
+    int error = errno;
+    if (!enter()) return;
     struct region *to = atomic_load(&ring);
     if (to != NULL) {
         know_self();
@@ -292,9 +304,7 @@ static __attribute__((noinline, cold)) void write_note(enum kind kind, unsigned 
         uint64_t control = (uint64_t)kind << (SIZE_BITS + DISTANCE_BITS) | (uint64_t)distance_log2 << SIZE_BITS | bytes;
         fill_note(to, control, address, caller, frame);
     }
-    atomic_fetch_sub(&self->writers, 1);
-    inside = false;
-    errno = error;
+    leave(error);
 }
 
 /* Takes our memory out of the process, as if the library were not there: nothing is written down any more. */

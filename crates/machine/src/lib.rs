@@ -27,6 +27,7 @@ pub mod store;
 pub mod throttle;
 pub mod topology;
 pub mod units;
+pub mod value_lines;
 
 pub use cpus::CpuSet;
 pub use data_file::DataFileError;

@@ -2,16 +2,11 @@
 
 use std::{
     collections::HashMap,
-    fs, io,
-    io::Write as _,
+    io,
     path::{Path, PathBuf},
 };
 
-use machine::{
-    private,
-    regular::{self, LARGEST_RESULT},
-    store::Store,
-};
+use machine::{store::Store, value_lines};
 use serde::{Deserialize, Serialize};
 
 use crate::{SIMULATOR, measure::SetupReading};
@@ -53,31 +48,21 @@ impl ReadingFile {
 
     /// All readings that can be understood; a line that was cut short is left out.
     pub fn readings(&self) -> HashMap<String, SetupReading> {
-        let text = regular::read_text(&self.path(), LARGEST_RESULT).unwrap_or_default();
-        let lines = text.lines().filter_map(|line| serde_json::from_str::<KeptReading>(line).ok());
-        lines.map(|kept| (kept.key, kept.reading)).collect()
+        let lines = value_lines::read::<KeptReading>(&self.path());
+        lines.into_iter().map(|kept| (kept.key, kept.reading)).collect()
     }
 
     /// Adds one.
     pub fn append(&self, key: &str, reading: &SetupReading) -> Result<(), KeepReadingError> {
         let path = self.path();
-        let wrong = |source: io::Error| KeepReadingError { path: path.clone(), source };
-        private::create_folders(&self.directory).map_err(wrong)?;
         let kept = KeptReading { key: key.to_owned(), reading: reading.clone() };
-        let line = serde_json::to_string(&kept).map_err(|error| wrong(error.into()))?;
-        // The line before may have been cut short.
-        let line = format!("\n{line}\n");
-        private::append_to_file(&path).and_then(|mut file| file.write_all(line.as_bytes())).map_err(wrong)
+        value_lines::append(&path, &kept).map_err(|source| KeepReadingError { path, source })
     }
 
     /// Forgets all.
     pub fn forget(&self) -> Result<(), KeepReadingError> {
-        match fs::remove_file(self.path()) {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => {
-                Err(KeepReadingError { path: self.path(), source })
-            }
-            _ => Ok(()),
-        }
+        let path = self.path();
+        value_lines::forget(&path).map_err(|source| KeepReadingError { path, source })
     }
 }
 
@@ -86,17 +71,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_kept_comes_back_and_a_cut_line_does_not() {
+    fn what_was_kept_comes_back_until_it_is_forgotten() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = ReadingFile::beside(&Store::at(folder.path().join("profiles")));
         let mut reading = SetupReading::default();
         reading.values.insert("time".to_owned(), 0.1 + 0.2);
         file.append("a", &reading).expect("kept");
-        fs::OpenOptions::new()
-            .append(true)
-            .open(file.path())
-            .and_then(|mut open| open.write_all(b"{\"key\":\"b\",\"rea"))
-            .expect("written");
         file.append("c", &reading).expect("kept");
         let kept = file.readings();
         assert_eq!((kept.len(), kept.get("a"), kept.get("c")), (2, Some(&reading), Some(&reading)));

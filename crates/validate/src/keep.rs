@@ -10,9 +10,10 @@ use machine::{
     private,
     regular::{self, LARGEST_RESULT},
     store::Store,
+    value_lines,
 };
 use record::validate::Observation;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::Serialize;
 use trust::{SCHEMA, UnseenCase, Validation};
 
 /// Why something could not be kept or read.
@@ -112,7 +113,7 @@ impl Files {
 
     /// Observations of an unfinished validation. A line cut short by a crash is left out.
     pub fn observations(&self) -> Vec<Observation> {
-        self.lines("observations")
+        value_lines::read(&self.path("observations"))
     }
 
     /// Adds one random kernel to those that were tried.
@@ -122,32 +123,18 @@ impl Files {
 
     /// Random kernels that were tried on this machine, in all validations. A line cut short by a crash is left out.
     pub fn cases(&self) -> Vec<UnseenCase> {
-        self.lines("unseen")
+        value_lines::read(&self.path("unseen"))
     }
 
     fn append_line(&self, ending: &str, value: &impl Serialize) -> Result<(), KeepError> {
         let path = self.path(ending);
-        let unwritable = |source: io::Error| KeepError::Unwritable { path: path.clone(), source };
-        private::create_folders(&self.directory).map_err(unwritable)?;
-        let mut line = serde_json::to_vec(value).map_err(|error| unwritable(error.into()))?;
-        line.push(b'\n');
-        private::append_to_file(&path).and_then(|mut file| file.write_all(&line)).map_err(unwritable)
-    }
-
-    fn lines<T: DeserializeOwned>(&self, ending: &str) -> Vec<T> {
-        let text = regular::read_text(&self.path(ending), LARGEST_RESULT).unwrap_or_default();
-        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+        value_lines::append(&path, value).map_err(|source| KeepError::Unwritable { path, source })
     }
 
     /// Forgets the observations: the validation is complete, or starts anew. Random kernels stay.
     pub fn forget(&self) -> Result<(), KeepError> {
         let path = self.path("observations");
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(KeepError::Unwritable { path, source: error })
-            }
-            _ => Ok(()),
-        }
+        value_lines::forget(&path).map_err(|source| KeepError::Unwritable { path, source })
     }
 }
 

@@ -30,8 +30,13 @@ fn countable(bench: &dyn Bench) -> Vec<Candidate> {
     all
 }
 
-/// Names of those that are broken for what they claim.
-fn accused(model: &Model, seed: u64, conditions: Conditions) -> Vec<String> {
+/// What these kernels show of every candidate.
+fn observed(
+    model: &Model,
+    seed: u64,
+    conditions: Conditions,
+    streaming: &[&str],
+) -> (Vec<Candidate>, Vec<Observation>) {
     let pmu = SimulatedPmu::new(model, Flaws::Off).unwrap();
     let kernels = kernels::KernelCatalogue::builtin().unwrap();
     let mut bench = SimulatedBench::new(model, pmu, kernels, seed, conditions);
@@ -39,9 +44,15 @@ fn accused(model: &Model, seed: u64, conditions: Conditions) -> Vec<String> {
     let mut events: Vec<String> = candidates.iter().flat_map(|one| one.events.clone()).collect();
     events.sort();
     events.dedup();
-    let plan = plan(bench.machine(), &["load", "copy"]);
+    let plan = plan(bench.machine(), streaming);
     let observe = |one| bench.observe(one, &events, &AtomicBool::new(false)).unwrap();
-    let observations: Vec<Observation> = plan.iter().map(observe).collect();
+    let observations = plan.iter().map(observe).collect();
+    (candidates, observations)
+}
+
+/// Names of those that are broken for what they claim.
+fn accused(model: &Model, seed: u64, conditions: Conditions) -> Vec<String> {
+    let (candidates, observations) = observed(model, seed, conditions, &["load", "copy"]);
     let broken = candidates
         .iter()
         .filter(|one| matches!(volume::judge(one, &observations, &known()).trust, Trust::Broken { .. }));
@@ -74,16 +85,7 @@ const SHARES: [f64; 3] = [0.01, 0.05, 0.2];
 
 /// Verdicts under traffic of others, and lines per second that one core draws from memory.
 fn verdicts(model: &Model, seed: u64, conditions: Conditions) -> (Vec<(String, Trust)>, f64) {
-    let pmu = SimulatedPmu::new(model, Flaws::Off).unwrap();
-    let kernels = kernels::KernelCatalogue::builtin().unwrap();
-    let mut bench = SimulatedBench::new(model, pmu, kernels, seed, conditions);
-    let candidates = countable(&bench);
-    let mut events: Vec<String> = candidates.iter().flat_map(|one| one.events.clone()).collect();
-    events.sort();
-    events.dedup();
-    let plan = plan(bench.machine(), &["load", "store", "copy"]);
-    let observe = |one| bench.observe(one, &events, &AtomicBool::new(false)).unwrap();
-    let observations: Vec<Observation> = plan.iter().map(observe).collect();
+    let (candidates, observations) = observed(model, seed, conditions, &["load", "store", "copy"]);
     let load = observations.iter().filter(|one| {
         let experiment = &one.experiment;
         (experiment.kernel.as_str(), experiment.place, experiment.cores) == ("load", KernelPlace::Memory, 1)
