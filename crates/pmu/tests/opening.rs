@@ -68,7 +68,7 @@ fn rings_shrink_until_the_kernel_locks_them() {
     assert_eq!((failure.trouble.step, kernel.open_events()), (NextStep::Map, 0));
     assert_eq!(
         failure.to_string(),
-        "cannot sample the clock of child 7 on CPUs 0: EPERM; ask for smaller rings or fewer CPUs"
+        "cannot sample the clock of the program on CPUs 0: EPERM; ask for smaller rings or fewer CPUs"
     );
 }
 

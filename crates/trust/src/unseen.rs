@@ -128,7 +128,8 @@ impl UnseenCase {
         self.found.is_some_and(|[_, low, high]| high - low <= Self::NARROW + 0.005)
     }
 
-    fn is_in(&self, part: TrustPart) -> bool {
+    /// Whether it does this, or has its data there.
+    pub fn is_in(&self, part: TrustPart) -> bool {
         match part {
             TrustPart::Class(class) => self.classes.contains(&class),
             TrustPart::Level(level) => self.level == level,

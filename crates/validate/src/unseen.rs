@@ -17,7 +17,7 @@ use machine::{
     Bytes, Isa, Topology,
     profile::{LevelName, Profile},
 };
-use trust::{AccessClass, KernelPlace, UnseenCase};
+use trust::{AccessClass, KernelPlace, TrustPart, UnseenCase};
 
 use crate::Observer;
 
@@ -28,6 +28,12 @@ pub const REPORTED: Range<u64> = 1_000_000..u64::MAX;
 
 /// Kernels in a row that may fail before it is given up.
 const MOST_FAILURES: usize = 3;
+
+/// Kernels of every class and level that are wanted before more of what is common: trust is earned for each apart, and what is
+/// rare would stay untried over many validations.
+const WANTED_EACH: usize = 6;
+/// Seeds that are looked at for one with something wanted.
+const LOOKED_AT: u64 = 48;
 
 /// What the analysis says of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -100,6 +106,8 @@ pub struct UnseenRequest {
     pub number: u64,
     /// The first seed.
     pub first_seed: u64,
+    /// Cases that were tried before by the same rules: kernels with what few of them had are preferred. None: seed after seed.
+    pub before: Option<Vec<UnseenCase>>,
     /// Which validation this is: seconds since 1970.
     pub run: u64,
     /// What the analysis is made of.
@@ -136,17 +144,18 @@ pub fn try_kernels(
 ) -> UnseenOutcome {
     let mut outcome = UnseenOutcome { done: true, ..UnseenOutcome::default() };
     let (isa, mut failures) = (Isa::native(), 0);
+    let mut seed = request.first_seed;
     for number in 0..request.number {
         if interrupt.load(Ordering::Relaxed) {
             outcome.done = false;
             outcome.missing = Some("interrupted; those that were tried count".to_owned());
             break;
         }
-        let seed = request.first_seed + number;
+        let drawn = draw(seed, request, &outcome.cases, &isa);
+        seed = drawn.as_ref().map_or(seed, |kernel| kernel.seed);
         let what = if request.with_relief { "random kernel, relieved," } else { "random kernel" };
         observer.progress(&format!("{what} {seed}"), number as f64 / request.number.max(1) as f64);
-        let tried = RandomKernel::draw(seed, &isa).map_err(|error| error.to_string());
-        match tried.and_then(|kernel| Ok((trial.try_kernel(&kernel)?, kernel))) {
+        match drawn.and_then(|kernel| Ok((trial.try_kernel(&kernel)?, kernel))) {
             Ok((found, kernel)) => {
                 let case = case(request, &kernel, &found);
                 observer.keep_case(&case);
@@ -161,8 +170,35 @@ pub fn try_kernels(
         if failures == MOST_FAILURES {
             break;
         }
+        seed += 1;
     }
     outcome
+}
+
+/// The next kernel from a seed on that has what fewest had; the very next once all have enough. What the answers were plays
+/// no part.
+fn draw(seed: u64, request: &UnseenRequest, tried: &[UnseenCase], isa: &Isa) -> Result<RandomKernel, String> {
+    let kernel = |seed| RandomKernel::draw(seed, isa).map_err(|error| error.to_string());
+    let Some(before) = &request.before else { return kernel(seed) };
+    let own =
+        before.iter().filter(|case| case.rules == request.rules && case.with_relief == request.with_relief);
+    let own: Vec<&UnseenCase> = own.chain(tried).filter(|case| case.is_steady()).collect();
+    let number = |part: TrustPart| own.iter().filter(|case| case.is_in(part)).count();
+    let mut wanted: Vec<(usize, TrustPart)> = TrustPart::all().map(|part| (number(part), part)).collect();
+    wanted.retain(|(number, _)| *number < WANTED_EACH);
+    wanted.sort_unstable();
+    let ahead =
+        (seed..seed + LOOKED_AT).take_while(|_| !wanted.is_empty()).filter_map(|seed| kernel(seed).ok());
+    let preferred = ahead.min_by_key(|kernel| {
+        let level = request.caches.level(kernel.footprint());
+        let classes = classes(kernel.kernel.description());
+        let has = |(_, part): &(usize, TrustPart)| match part {
+            TrustPart::Class(class) => classes.contains(class),
+            TrustPart::Level(place) => *place == level,
+        };
+        wanted.iter().position(has).unwrap_or(wanted.len())
+    });
+    preferred.map_or_else(|| kernel(seed), Ok)
 }
 
 fn case(request: &UnseenRequest, kernel: &RandomKernel, found: &TrialOutcome) -> UnseenCase {

@@ -64,7 +64,7 @@ pub struct ValidateArgs {
     /// Random kernels to sample: 24 with --quick, else 160
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=100_000))]
     random_kernels: Option<u64>,
-    /// Random kernels to sample and relieve, some seven seconds each: 24, or none with --quick
+    /// Random kernels to sample and relieve, some seven seconds each: 36, or none with --quick
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=100_000))]
     relieved_kernels: Option<u64>,
     /// Be the random kernel of this seed, for another memwall to record
@@ -117,6 +117,8 @@ Schema of --json: memwall.validate/1.";
 const FEW: u64 = 24;
 /// And of a whole one, in some minutes.
 const MANY: u64 = 160;
+/// Those that are relieved as well: enough for three answers of every class and level.
+const RELIEVED: u64 = 36;
 
 /// Validates, keeps and prints; or explains what was kept.
 pub fn run(args: &ValidateArgs, machine: &Target) -> Result<(), Failure> {
@@ -152,7 +154,7 @@ pub fn run(args: &ValidateArgs, machine: &Target) -> Result<(), Failure> {
         runs: args.runs,
         all_events: args.all_events,
         random_kernels: args.random_kernels.unwrap_or(if args.quick { FEW } else { MANY }),
-        relieved_kernels: args.relieved_kernels.unwrap_or(if args.quick { 0 } else { FEW }),
+        relieved_kernels: args.relieved_kernels.unwrap_or(if args.quick { 0 } else { RELIEVED }),
         now: if simulated.is_some() { 0 } else { trust::now() },
         simulated,
         fingerprint,
@@ -266,7 +268,7 @@ fn develop(
         .ok_or_else(|| Failure::Measurement("the sizes of the caches are not known here".to_owned()))?;
     let (first_seed, number) = (seeds.start, seeds.end - seeds.start);
     let (rules, with_relief) = (analysis::RULES.to_owned(), args.develop_relief);
-    let request = UnseenRequest { number, first_seed, run: 0, rules, caches, with_relief };
+    let request = UnseenRequest { number, first_seed, before: None, run: 0, rules, caches, with_relief };
     let (keep, analyse) = (args.develop_keep.as_deref(), |run: &Run| analysed(run, profile.as_ref()));
     let mut sampled = LiveTrial { cpu, analyse: &analyse, keep };
     let mut relieved = RelievedTrial {

@@ -70,7 +70,8 @@ pub(super) fn whom(scope: &Scope) -> String {
     match scope {
         Scope::ThisThread => "this thread".into(),
         Scope::Thread(tid) => format!("thread {tid}"),
-        Scope::Child(pid) | Scope::Process(pid) => format!("process {pid}"),
+        Scope::Child(_) => "the program".into(),
+        Scope::Process(pid) => format!("process {pid}"),
         Scope::Cpus(cpus) => format!("CPUs {cpus}"),
         Scope::Cgroup(path, _) => format!("control group {path}"),
     }

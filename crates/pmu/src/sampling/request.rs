@@ -156,7 +156,7 @@ impl SamplerRequest {
         let whom = match &self.scope {
             Scope::ThisThread => "this thread".to_owned(),
             Scope::Thread(tid) => format!("thread {tid}"),
-            Scope::Child(pid) => format!("child {pid}"),
+            Scope::Child(_) => "the program".to_owned(),
             Scope::Process(pid) => format!("process {pid}"),
             Scope::Cpus(_) => "everything".to_owned(),
             Scope::Cgroup(path, _) => format!("control group {path}"),

@@ -114,7 +114,8 @@ pub fn validate(
         for (trial, name, number, with_relief) in ways.into_iter().filter(|(.., number, _)| *number > 0) {
             let first_seed = unseen::next_seed(&all);
             let rules = rules.to_owned();
-            let drawn = UnseenRequest { number, first_seed, run: request.now, rules, caches, with_relief };
+            let (run, before) = (request.now, Some(all.clone()));
+            let drawn = UnseenRequest { number, first_seed, before, run, rules, caches, with_relief };
             let tried = unseen::try_kernels(trial, &drawn, observer, interrupt);
             validation.steps.push(ValidationStep {
                 done: tried.done,

@@ -47,7 +47,8 @@ impl Observer for Keeper {
 const CACHES: CacheSizes = CacheSizes { bytes: [Bytes::kib(32), Bytes::mib(1), Bytes::mib(16)] };
 
 fn request(first_seed: u64, number: u64) -> UnseenRequest {
-    UnseenRequest { number, first_seed, run: 7, rules: "r".to_owned(), caches: CACHES, with_relief: false }
+    let rules = "r".to_owned();
+    UnseenRequest { number, first_seed, before: None, run: 7, rules, caches: CACHES, with_relief: false }
 }
 
 #[test]
@@ -62,6 +63,25 @@ fn a_class_that_is_misjudged_is_told_apart_from_the_others() {
     assert!(stores.standing() == trust::PartStanding::Broken && stores.kernels > 5, "{stores:?}");
     let chases = found.part(TrustPart::Class(AccessClass::Chases));
     assert!(chases.standing() == trust::PartStanding::Good && chases.within < Some(ErrorSummary::CLOSE));
+}
+
+#[test]
+fn what_is_rare_is_tried_as_often_as_trust_needs_it() {
+    let fewest = |before: Option<Vec<UnseenCase>>, first_seed| {
+        let request = UnseenRequest { before, ..request(first_seed, 44) };
+        let mut trial = Scripted { tried: Vec::new(), refuses: false };
+        let tried = try_kernels(&mut trial, &request, &mut Keeper::default(), &AtomicBool::new(false));
+        assert!(trial.tried.is_sorted_by(|one, next| one < next));
+        let of = |part| tried.cases.iter().filter(|case| case.is_in(part)).count();
+        (TrustPart::all().map(of).min(), trial.tried)
+    };
+    let (plain, seeds) = fewest(None, 5000);
+    assert_eq!((plain < Some(3), seeds), (true, (5000..5044).collect()));
+    let (wanted, _) = fewest(Some(Vec::new()), 5000);
+    assert!(wanted >= Some(WANTED_EACH), "{wanted:?}");
+    // Once there are enough of each, seed follows seed again.
+    let enough: Vec<UnseenCase> = (0..400).map(case_of).collect();
+    assert_eq!(fewest(Some(enough), 5000).1, (5000..5044).collect::<Vec<u64>>());
 }
 
 #[test]
