@@ -1,5 +1,6 @@
 use std::{collections::BTreeSet, sync::Arc};
 
+use machine::profile::{Bandwidths, Estimate, ProfileLevel};
 use trust::{ErrorSummary, OutOfSample, TrustPart};
 
 use super::*;
@@ -126,32 +127,27 @@ fn classes_follow_from_what_a_kernel_does() {
 /// A guest claims 32 MiB and gives 13.
 #[test]
 fn what_was_measured_of_a_cache_counts_and_not_what_it_claims() {
-    let estimate = |mib: u64| {
-        let bytes = (mib << 20) as f64;
-        serde_json::json!({ "value": bytes, "low": bytes, "high": bytes })
-    };
-    let level = |level: u32, usable: serde_json::Value| {
-        serde_json::json!({
-            "name": LevelName::Cache(level), "claimed": 32u64 << 20, "shared_by": 1, "usable": usable,
-            "measured_with": null, "latency_ns": null, "one_core": {}, "all_cores": {}
-        })
+    let level = |level: u32, mib: u64| {
+        let value = (mib << 20) as f64;
+        ProfileLevel {
+            name: LevelName::Cache(level),
+            claimed: Some(Bytes::mib(32)),
+            shared_by: None,
+            usable: Some(Estimate { value, low: value, high: value, samples: 1 }),
+            unseen: None,
+            measured_with: None,
+            latency_ns: None,
+            one_core: Bandwidths::default(),
+            all_cores: Bandwidths::default(),
+        }
     };
     let topology = Topology::read(&machine::Source::live());
     let cpu = topology.usable_cpus().iter().next().unwrap();
-    let claimed = CacheSizes::of(None, &topology, cpu);
-    let profile = |levels: &[serde_json::Value]| -> Profile {
-        serde_json::from_value(serde_json::json!({
-            "schema": "memwall.profile/1", "fingerprint": machine::profile::Fingerprint::of_model(&machine::model::Model::builtin("tiny").unwrap()),
-            "measured_at": 1, "memwall": "0", "extent": { "quick": true, "complete": true }, "seed": 1, "cpus": "0",
-            "clock": null, "overheads": null, "levels": levels, "latency_curve": [], "tlb": null, "loaded_latency": [],
-            "core_to_core": []
-        }))
-        .unwrap()
-    };
-    let measured = profile(&[level(1, estimate(1)), level(2, estimate(2)), level(3, estimate(13))]);
+    let measured = Profile { levels: vec![level(1, 1), level(2, 2), level(3, 13)], ..Profile::unmeasured() };
     let sizes = CacheSizes::of(Some(&measured), &topology, cpu).unwrap();
     assert_eq!(sizes.bytes, [1, 2, 13].map(Bytes::mib));
     assert_eq!(sizes.level(Bytes::mib(20)), KernelPlace::Memory);
     // Where nothing was measured, the claim is all there is.
-    assert_eq!(CacheSizes::of(Some(&profile(&[])), &topology, cpu), claimed);
+    let claimed = CacheSizes::of(None, &topology, cpu);
+    assert_eq!(CacheSizes::of(Some(&Profile::unmeasured()), &topology, cpu), claimed);
 }

@@ -46,6 +46,10 @@ fn every_kernel_that_exists_to_break_an_event_is_run() {
         for kernel in ["ddot-halves", "sdot", "split-load", "counter"] {
             assert!(all.iter().any(|one| one.kernel == kernel), "{kernel}, quick: {quick}");
         }
+        for width in everything().widths {
+            let single = all.iter().any(|one| one.kernel == "sdot" && one.width == Some(width));
+            assert!(single, "single precision, {}", width.name());
+        }
         let counters: Vec<usize> =
             all.iter().filter(|one| one.kernel == "counter").map(|one| one.cores).collect();
         assert!(counters.contains(&1) && counters.contains(&2), "alone and with another: {counters:?}");
