@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 
 pub mod condition;
+pub mod doubled;
 pub mod here;
 pub mod keep;
 pub mod measure;

@@ -111,7 +111,8 @@ pub struct PaperRow {
     /// What is taken of the setups of a family.
     #[serde(default)]
     pub across: Summary,
-    /// For `separates`: setups whose value of this is at least nine tenths of the highest are saturated.
+    /// For `separates`: what setups draw. They are saturated where that is at least nine tenths of the highest and each thread is slower
+    /// for it than alone.
     #[serde(default)]
     pub by: Option<String>,
     /// Of both numbers.

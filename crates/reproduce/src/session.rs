@@ -302,7 +302,7 @@ impl<'a> Session<'a> {
                 Err(absent) => return Err(absent),
             }
             if let Some(by) = &row.by {
-                beside.push(of(by, Summary::Mean)?);
+                beside.push(self.drawn(paper, &setups, setup, by)?);
             }
         }
         let value = match row.across {
@@ -310,6 +310,23 @@ impl<'a> Session<'a> {
             across => values::summary(across, &found),
         };
         value.ok_or_else(|| "too few setups".to_owned())
+    }
+
+    /// What a setup of a family draws, and how much slower its threads are than the same setup's on one core.
+    fn drawn(
+        &self,
+        paper: &PublishedPaper,
+        family: &[(Vec<String>, PaperSetup)],
+        setup: &PaperSetup,
+        by: &str,
+    ) -> Result<values::Drawn, String> {
+        let of = |setup: &PaperSetup| self.over_seeds(paper, Some(setup), by, Summary::Mean);
+        let drawn = of(setup)?;
+        let alone = |one: &&PaperSetup| **one == PaperSetup { cores: 1, ..setup.clone() };
+        let alone = family.iter().map(|(_, one)| one).find(alone).filter(|_| setup.cores > 1);
+        let alone = alone.map(of).transpose()?;
+        let slowdown = alone.map(|alone| alone * f64::from(setup.cores) / drawn);
+        Ok(values::Drawn { by: drawn, slowdown })
     }
 
     fn row(

@@ -67,13 +67,40 @@ pub fn summary(summary: Summary, values: &[f64]) -> Option<f64> {
     })
 }
 
-/// Of pairs of one at nine tenths of the highest `by` or above and one below, how many `values` put in the right order,
-/// percent; equal ones count half.
-pub fn separation(values: &[f64], by: &[f64]) -> Option<f64> {
-    let highest = by.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+/// How much of a resource a setup draws, and how much slower each of its threads is than alone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Drawn {
+    /// By all threads together.
+    pub by: f64,
+    /// Time over that of the same work on one core; none of what runs alone, or where nobody ran it alone.
+    pub slowdown: Option<f64>,
+}
+
+impl Drawn {
+    /// Whether the resource is what limits it, of which `highest` is the most that any setup draws; none in between.
+    ///
+    /// Bandwidth alone does not tell: a prefetcher may draw all there is while nobody waits (helm2019 §6.3, of Fig. 9). The bounds
+    /// are those of `memwall validate`.
+    fn saturated(&self, highest: f64) -> Option<bool> {
+        let share = self.by / highest;
+        if share >= 0.9 && self.slowdown.is_some_and(|slower| slower >= 1.1) {
+            return Some(true);
+        }
+        let unharmed = self.slowdown.is_some_and(|slower| slower <= 1.05);
+        (share <= 0.7 || unharmed).then_some(false)
+    }
+}
+
+/// Of pairs of a saturated setup and one that is not, how many `values` put in the right order, percent; equal ones count half.
+pub fn separation(values: &[f64], drawn: &[Drawn]) -> Option<f64> {
+    let highest = drawn.iter().map(|one| one.by).fold(f64::NEG_INFINITY, f64::max);
+    let those = |wanted: bool| {
+        let pairs = values.iter().zip(drawn);
+        pairs.filter(move |(_, one)| one.saturated(highest) == Some(wanted)).map(|(value, _)| *value)
+    };
     let (mut right, mut pairs) = (0.0, 0.0);
-    for (high, _) in values.iter().zip(by).filter(|(_, by)| **by >= 0.9 * highest) {
-        for (low, _) in values.iter().zip(by).filter(|(_, by)| **by < 0.9 * highest) {
+    for high in those(true) {
+        for low in those(false) {
             pairs += 1.0;
             right += if high > low {
                 1.0
@@ -98,9 +125,21 @@ mod tests {
         assert_eq!(of(Summary::Variation, &[1.0]), None);
         assert_eq!(of(Summary::Worst, &[1.0, -3.0, 2.0]), Some(-3.0));
         assert!(of(Summary::Variation, &[99.0, 101.0]).is_some_and(|cv| (cv - 2f64.sqrt()).abs() < 1e-9));
-        assert_eq!(separation(&[1.0, 2.0, 3.0], &[10.0, 50.0, 100.0]), Some(100.0));
-        assert_eq!(separation(&[3.0, 2.0, 1.0], &[10.0, 95.0, 100.0]), Some(0.0));
-        assert_eq!(separation(&[1.0], &[1.0]), None);
+    }
+
+    #[test]
+    fn a_setup_is_saturated_where_much_is_drawn_and_somebody_is_slower_for_it() {
+        let drawn = |by, slowdown| Drawn { by, slowdown };
+        let all = [drawn(10.0, None), drawn(50.0, Some(1.3)), drawn(100.0, Some(2.0))];
+        assert_eq!(separation(&[1.0, 2.0, 3.0], &all), Some(100.0));
+        assert_eq!(separation(&[3.0, 2.0, 1.0], &all), Some(0.0));
+        // All is drawn and nobody waits: a low latency is right there.
+        let eased = [drawn(10.0, None), drawn(98.0, Some(1.02)), drawn(100.0, Some(2.0))];
+        assert_eq!(separation(&[1.0, 2.0, 3.0], &eased), Some(100.0));
+        // Neither: left out.
+        let between = [drawn(10.0, None), drawn(80.0, Some(1.3)), drawn(100.0, Some(2.0))];
+        assert_eq!(separation(&[1.0, 9.0, 3.0], &between), Some(100.0));
+        assert_eq!(separation(&[1.0], &[drawn(1.0, None)]), None);
     }
 
     #[test]

@@ -427,3 +427,20 @@ fn counting_changes_nothing() {
     let counts = open.read().expect("counts");
     assert!(counts.iter().any(|count| count.value.exact().is_some_and(|value| value > 0)));
 }
+
+/// molka2017 §4.2, Fig. 6b: reads for ownership are no reads to LLC_LOOKUP, and prefetches on behalf of stores ask to own too.
+#[test]
+fn prefetches_for_stores_ask_to_own_and_are_no_reads_of_the_last_cache() {
+    let model = Model::builtin("haswell-ep-e5-2680v3").expect("a model");
+    let names = ["UNC_C_LLC_LOOKUP.DATA_READ", "UNC_C_LLC_LOOKUP.ANY"];
+    for (kernel, bytes) in [("store", 2048 * KIB), ("load", 2048 * KIB)] {
+        let mut rig = Rig::new(&model, huge(), Work::new(kernel, bytes));
+        let counts = count(&model, &mut rig, &names);
+        let [reads, any] = [0, 1].map(|at| counts[names[at]] as f64 / (bytes / 64) as f64);
+        assert!(any > 0.9, "{kernel}: {any}");
+        match kernel {
+            "store" => assert!(reads < 0.05, "{reads} of {any} per line stored to"),
+            _ => assert!(reads > 0.9, "{reads} of {any} per line read"),
+        }
+    }
+}

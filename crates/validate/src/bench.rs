@@ -47,6 +47,9 @@ pub enum ObserveError {
     },
 }
 
+/// Latencies of sampled loads in cycles, or why loads cannot be sampled here.
+pub type SampledLoads = Result<Vec<f64>, String>;
+
 /// Runs experiments.
 pub trait Bench {
     /// What counts.
@@ -62,13 +65,12 @@ pub trait Bench {
     ) -> Result<Observation, ObserveError>;
     /// What is programmed for an event, once it was seen to open; otherwise why it cannot be counted here.
     fn probe(&self, event: &str) -> Result<Signal, CountRefusal>;
-    /// Latencies of sampled loads that memory served and whose translation was at hand, in cycles; none if loads
-    /// cannot be sampled.
+    /// Latencies of sampled loads that memory served and whose translation was at hand.
     fn sampled_latency(
         &mut self,
         experiment: &Experiment,
         interrupt: &AtomicBool,
-    ) -> Result<Option<Vec<f64>>, ObserveError>;
+    ) -> Result<SampledLoads, ObserveError>;
     /// Another like it that may run at the same time; none if the two would disturb each other.
     fn twin(&self) -> Option<Box<dyn Bench + Send + '_>> {
         None

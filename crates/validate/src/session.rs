@@ -60,9 +60,10 @@ impl Queue<'_> {
     fn make(&self, bench: &mut dyn Bench, task: usize) -> Outcome {
         let Task { experiment, sampled } = self.tasks[task];
         let mut observation = bench.observe(experiment, self.events, self.interrupt)?;
-        if sampled && let Some(samples) = bench.sampled_latency(experiment, self.interrupt)? {
-            let middle =
-                judge::median(&samples).ok_or_else(|| "no load was sampled that memory served".to_owned());
+        if sampled {
+            let samples = bench.sampled_latency(experiment, self.interrupt)?;
+            let none = || "no load was sampled that memory served, its translation at hand".to_owned();
+            let middle = samples.and_then(|samples| judge::median(&samples).ok_or_else(none));
             observation.counts.push((SAMPLED.to_owned(), middle));
         }
         Ok(observation)

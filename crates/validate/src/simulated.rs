@@ -23,7 +23,7 @@ use host::{
 };
 
 use crate::{
-    bench::{Bench, Machine, ObserveError},
+    bench::{Bench, Machine, ObserveError, SampledLoads},
     roles::Role,
 };
 
@@ -159,8 +159,11 @@ impl Bench for SimulatedBench<'_> {
         &mut self,
         experiment: &Experiment,
         interrupt: &AtomicBool,
-    ) -> Result<Option<Vec<f64>>, ObserveError> {
-        let Ok(event) = self.pmu.resolve("mem-loads") else { return Ok(None) };
+    ) -> Result<SampledLoads, ObserveError> {
+        let event = match self.pmu.resolve("mem-loads") {
+            Ok(event) => event,
+            Err(refusal) => return Ok(Err(refusal.to_string())),
+        };
         let failed = |reason: String| ObserveError::Failed { experiment: experiment.label(), reason };
         let job = self.job(experiment)?;
         let cpus = job.cpus.iter().copied().collect();
@@ -178,7 +181,7 @@ impl Bench for SimulatedBench<'_> {
             .iter()
             .filter_map(|(_, sample)| sample.load)
             .filter(|load| from_memory(load.supplier) && load.translation == Translation::L1);
-        Ok(Some(kept.map(|load| load.latency_cycles as f64).collect()))
+        Ok(Ok(kept.map(|load| load.latency_cycles as f64).collect()))
     }
 }
 

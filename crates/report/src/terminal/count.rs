@@ -100,3 +100,29 @@ fn metrics(group: &GroupMetrics, columns: usize) -> String {
     }
     table.render(columns).text + &lacking.text(columns) + &accounting::text(group, columns)
 }
+
+#[cfg(test)]
+mod tests {
+    use record::count::CountedMetric;
+
+    use super::*;
+
+    /// Events that contradict each other are cut to what can be; from 2 points on that is said.
+    #[test]
+    fn what_was_cut_off_is_said_above_two_points() {
+        let metric = |name: &str, cut_off: f64| CountedMetric {
+            name: name.to_owned(),
+            unit: "%".to_owned(),
+            values: vec![40.0],
+            cut_off: vec![0.0, cut_off],
+            ..CountedMetric::default()
+        };
+        let metrics = vec![metric("productive", 1.9), metric("latency bound", 2.6), metric("other", -7.0)];
+        let group = GroupMetrics { group: "STALLS".to_owned(), metrics, ..GroupMetrics::default() };
+        let text = anstream::adapter::strip_str(&super::metrics(&group, 160)).to_string();
+        let said =
+            |name: &str| text.lines().filter(|line| line.contains(name)).any(|line| line.contains("cut off"));
+        assert_eq!(["productive", "latency bound", "other"].map(said), [false, true, true], "{text}");
+        assert!(text.contains("3 points more") && text.contains("7 points less"), "{text}");
+    }
+}

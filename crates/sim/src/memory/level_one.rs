@@ -84,7 +84,7 @@ impl MemorySystem {
         if origin == LineOrigin::Load {
             self.watcher.note_span(core, CoreSignal::FillBuffers.into(), accepted, below.ready);
         }
-        self.train_level_two(core, line, &below);
+        self.train_level_two(core, line, origin, &below);
         let mut ready = below.ready;
         if origin == LineOrigin::Store {
             // It went through the cache once to ask; it goes again to write.
@@ -112,7 +112,7 @@ impl MemorySystem {
         let below = self.level_two(core, line, at, LineOrigin::L1Prefetch, false);
         let until = self.fill_level_one(core, line, below.state | PREFETCHED, below.ready);
         self.cores[core].fill_buffers.hold(buffer, until);
-        self.train_level_two(core, line, &below);
+        self.train_level_two(core, line, LineOrigin::L1Prefetch, &below);
     }
 
     /// Gives a line in the L1 its new state, or puts it in if somebody took it away on the way.

@@ -31,7 +31,7 @@ impl MemorySystem {
     /// Instruction bytes that the core's own cache has not.
     pub(super) fn instructions(&mut self, core: usize, line: u64, at: u64) -> Served {
         let below = self.level_two(core, line, at, LineOrigin::Fetch, false);
-        self.train_level_two(core, line, &below);
+        self.train_level_two(core, line, LineOrigin::Fetch, &below);
         Served { ready: below.ready, accepted: at, supplier: below.supplier }
     }
 
@@ -125,7 +125,9 @@ impl MemorySystem {
         match origin {
             LineOrigin::Store => stats.offcore_rfos += 1,
             LineOrigin::Fetch => stats.offcore_fetches += 1,
-            LineOrigin::L1Prefetch | LineOrigin::L2Prefetch => stats.offcore_prefetches += 1,
+            LineOrigin::L1Prefetch | LineOrigin::L2Prefetch | LineOrigin::L2PrefetchToOwn => {
+                stats.offcore_prefetches += 1;
+            }
             LineOrigin::Load | LineOrigin::Walk | LineOrigin::SoftwarePrefetch => stats.offcore_reads += 1,
         }
         let below = self.uncore(number, line, left, origin, here || above);
@@ -153,6 +155,7 @@ impl MemorySystem {
         core: usize,
         line: u64,
         at: u64,
+        origin: LineOrigin,
         l3_only_above: usize,
     ) -> bool {
         let number = self.cores[core].cluster;
@@ -160,7 +163,7 @@ impl MemorySystem {
         let here = cluster.l2.find(line).map(|slot| cluster.l2.entry(slot).state());
         let l1 = &self.cores[core].l1;
         if let Some(state) = here.or_else(|| l1.find(line).map(|slot| l1.entry(slot).state())) {
-            self.tell_lookup(core, LineOrigin::L2Prefetch, Some(state), at);
+            self.tell_lookup(core, origin, Some(state), at);
             return true;
         }
         let (entry, held) = cluster.queue.look(at);
@@ -169,24 +172,23 @@ impl MemorySystem {
             return false;
         };
         if self.sockets[cluster.socket].l3.is_some() && held >= l3_only_above {
-            let done = self.prefetch_shared(number, line, at);
+            let done = self.prefetch_shared(number, line, at, origin.owns());
             let stats = &mut self.cores[core].stats;
             stats.offcore_prefetches += 1;
             stats.offcore_prefetches_l3_only += 1;
             stats.superqueue_held_fs += done - at;
             self.clusters[number].queue.hold_for(entry, done, line);
-            self.tell_lookup(core, LineOrigin::L2Prefetch, None, at);
+            self.tell_lookup(core, origin, None, at);
             self.tell_sent(core, OffcoreRequest::PrefetchL3, at, done);
             return true;
         }
         let stats = &mut self.cores[core].stats;
         stats.offcore_prefetches += 1;
         stats.l2.prefetch_fills += 1;
-        let below = self.uncore(number, line, at, LineOrigin::L2Prefetch, false);
+        let below = self.uncore(number, line, at, origin, false);
         let free = self.fill_level_two(core, line, below.state | PREFETCHED, below.ready);
         self.clusters[number].queue.hold_for(entry, free, line);
         self.cores[core].stats.superqueue_held_fs += free - at;
-        let origin = LineOrigin::L2Prefetch;
         self.tell_lookup(core, origin, None, at);
         self.tell_left(core, LeavingLine { origin, at, ready: below.ready, free, supplier: below.supplier });
         true

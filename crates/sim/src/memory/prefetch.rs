@@ -6,7 +6,7 @@ use machine::model::Streamer;
 use super::{
     level_one::Below,
     pages::SMALL_LINES,
-    system::{MemorySystem, Served},
+    system::{LineOrigin, MemorySystem, Served},
 };
 use crate::access::{MemoryRequest, Supplier};
 
@@ -276,8 +276,11 @@ impl MemorySystem {
         }
     }
 
-    /// After a request of an L1 at its L2: the prefetchers of the L2.
-    pub(super) fn train_level_two(&mut self, core: usize, line: u64, below: &Below) {
+    /// After a request of an L1 at its L2: the prefetchers of the L2. What they ask for on behalf of a store is to be owned, as the
+    /// store will want it (Haswell counts such prefetches apart: L2_RQSTS.RFO_PF, PF_L2_RFO, opcode PrefRFO).
+    pub(super) fn train_level_two(&mut self, core: usize, line: u64, cause: LineOrigin, below: &Below) {
+        let origin =
+            if cause == LineOrigin::Store { LineOrigin::L2PrefetchToOwn } else { LineOrigin::L2Prefetch };
         let at = below.answered;
         let switches = self.cores[core].switches;
         if switches.l2_streamer {
@@ -287,7 +290,7 @@ impl MemorySystem {
                 let mut next = plan.next;
                 for _ in 0..plan.count {
                     // What is dropped now is tried again with the next access.
-                    if !self.prefetch_level_two(core, first + next as u64, at, plan.l3_only_above) {
+                    if !self.prefetch_level_two(core, first + next as u64, at, origin, plan.l3_only_above) {
                         break;
                     }
                     next += plan.direction;
@@ -296,7 +299,7 @@ impl MemorySystem {
             }
         }
         if below.missed && switches.l2_adjacent {
-            self.prefetch_level_two(core, line ^ 1, at, usize::MAX);
+            self.prefetch_level_two(core, line ^ 1, at, origin, usize::MAX);
         }
     }
 }

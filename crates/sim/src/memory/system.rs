@@ -42,12 +42,19 @@ pub(super) enum LineOrigin {
     SoftwarePrefetch,
     L1Prefetch,
     L2Prefetch,
+    /// On behalf of stores: the line is to be owned when it comes.
+    L2PrefetchToOwn,
 }
 
 impl LineOrigin {
     /// Whether a prefetcher made it up.
     pub fn is_prefetch(self) -> bool {
-        matches!(self, Self::L1Prefetch | Self::L2Prefetch)
+        matches!(self, Self::L1Prefetch | Self::L2Prefetch | Self::L2PrefetchToOwn)
+    }
+
+    /// Whether others lose their copies.
+    pub fn owns(self) -> bool {
+        matches!(self, Self::Store | Self::L2PrefetchToOwn)
     }
 }
 

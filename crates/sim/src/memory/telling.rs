@@ -30,7 +30,7 @@ fn request(origin: LineOrigin) -> OffcoreRequest {
     match origin {
         LineOrigin::Store => OffcoreRequest::Rfo,
         LineOrigin::Fetch => OffcoreRequest::Fetch,
-        LineOrigin::L2Prefetch => OffcoreRequest::Prefetch,
+        LineOrigin::L2Prefetch | LineOrigin::L2PrefetchToOwn => OffcoreRequest::Prefetch,
         LineOrigin::Load | LineOrigin::Walk | LineOrigin::SoftwarePrefetch | LineOrigin::L1Prefetch => {
             OffcoreRequest::Read
         }

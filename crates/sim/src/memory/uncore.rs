@@ -63,10 +63,12 @@ impl MemorySystem {
         let Cluster { socket, bit, spans: Spans { there, back, .. }, .. } = self.clusters[number];
         self.disturb(socket, at);
         let package = &mut self.sockets[socket];
-        let store = origin == LineOrigin::Store;
+        let store = origin.owns();
         match origin {
             LineOrigin::Store => package.stats.rfos += 1,
-            LineOrigin::L1Prefetch | LineOrigin::L2Prefetch => package.stats.prefetches += 1,
+            LineOrigin::L1Prefetch | LineOrigin::L2Prefetch | LineOrigin::L2PrefetchToOwn => {
+                package.stats.prefetches += 1;
+            }
             _ => package.stats.reads += 1,
         }
         let (located, start) = match &mut package.l3 {
@@ -265,7 +267,7 @@ impl MemorySystem {
 
     /// A prefetch into the shared cache only, which leaves the L2 at `at`; returns when the L2 hears that the slice has
     /// taken it on. No data will come, so there is nothing else to wait for.
-    pub(super) fn prefetch_shared(&mut self, number: usize, line: u64, at: u64) -> u64 {
+    pub(super) fn prefetch_shared(&mut self, number: usize, line: u64, at: u64, owns: bool) -> u64 {
         let Cluster { socket, bit, spans: Spans { there, back, .. }, .. } = self.clusters[number];
         self.disturb(socket, at);
         let package = &mut self.sockets[socket];
@@ -274,7 +276,8 @@ impl MemorySystem {
         let start = l3.serve(located, at + there);
         package.stats.prefetches += 1;
         if self.watcher.is_active() {
-            self.watcher.count(Unit::Slice, socket, located.slice, BoxSignal::LookupPrefetches, start);
+            let signal = if owns { BoxSignal::LookupOwningPrefetches } else { BoxSignal::LookupPrefetches };
+            self.watcher.count(Unit::Slice, socket, located.slice, signal, start);
         }
         let held = package.filter.as_ref().map_or(0, |filter| filter.get(line).by);
         if held != 0 || l3.find(located).is_some() {
@@ -282,8 +285,9 @@ impl MemorySystem {
             return start + back;
         }
         let asked =
-            UncoreRequest { socket, bit, line, located, start, store: false, prefetch: true, holds: false };
-        self.tell_slice(socket, line, BoxSignal::PrefetchMisses, start);
+            UncoreRequest { socket, bit, line, located, start, store: owns, prefetch: true, holds: false };
+        let signal = if owns { BoxSignal::OwningPrefetchMisses } else { BoxSignal::PrefetchMisses };
+        self.tell_slice(socket, line, signal, start);
         let missed = self.miss_shared(&asked);
         let from = missed.from;
         let flags =

@@ -327,6 +327,7 @@ signals! {
         LookupReads = "lookup_reads",
         LookupRfos = "lookup_rfos",
         LookupPrefetches = "lookup_prefetches",
+        LookupOwningPrefetches = "lookup_owning_prefetches",
         LookupWriteBacks = "lookup_write_backs",
         LookupSnoops = "lookup_snoops",
         VictimsModified = "victims_modified",
@@ -335,6 +336,7 @@ signals! {
         ReadMissesLocal = "read_misses_local",
         ReadMissesRemote = "read_misses_remote",
         PrefetchMisses = "prefetch_misses",
+        OwningPrefetchMisses = "owning_prefetch_misses",
         /// Reads that missed, summed over the ticks they were under way.
         ReadMissesLocalPending = "read_misses_local_pending",
         ReadMissesRemotePending = "read_misses_remote_pending",

@@ -181,13 +181,28 @@ pub fn thresholds(
 pub fn judge(formula: &Formula, observations: &[Observation], known: &JudgingKernels) -> Judged {
     let (on, off) =
         (readings(formula, observations, known, true), readings(formula, observations, known, false));
+    let trust = match never(formula, observations).filter(|_| on.is_empty()) {
+        Some(missing) => Trust::Untested { missing },
+        None => verdict(&on),
+    };
     Judged {
         events: formula.above.iter().chain(&formula.below).cloned().collect(),
         without_prefetch: (!off.is_empty()).then(|| Box::new(verdict(&off))),
         remarks: remarks(observations, known, &on, &off),
         evidence: on.iter().chain(&off).map(Reading::evidence).collect(),
-        ..Judged::new(formula.name.clone(), Purpose::Latency, PURPOSE, "latency", verdict(&on))
+        ..Judged::new(formula.name.clone(), Purpose::Latency, PURPOSE, "latency", trust)
     }
+}
+
+/// Why one of its events has no value.
+fn never(formula: &Formula, observations: &[Observation]) -> Option<String> {
+    let events = || formula.above.iter().chain(&formula.below);
+    let refusal = |one: &Observation| {
+        let missing =
+            one.counts.iter().find(|(name, value)| value.is_err() && events().any(|event| event == name))?;
+        missing.1.as_ref().err().cloned()
+    };
+    observations.iter().find_map(refusal)
 }
 
 fn remarks(

@@ -11,7 +11,7 @@ use events::{
 };
 use kernels::{Job, KernelCatalogue};
 use machine::{CpuSet, Isa, Source, Topology, Width, topology::CacheKind};
-use pmu::PerfEvents;
+use pmu::{LinuxKernel, PerfEvents};
 use record::validate::{Counted, Experiment, Observation};
 
 use host::{
@@ -21,8 +21,11 @@ use host::{
 };
 
 use crate::{
-    bench::{Bench, Machine, ObserveError},
-    native::prefetchers::PrefetchControl,
+    bench::{Bench, Machine, ObserveError, SampledLoads},
+    native::{
+        loads::LoadMeter,
+        prefetchers::{PrefetchControl, PrefetchersOff},
+    },
     simulated::sum,
     unseen::CacheSizes,
 };
@@ -31,8 +34,9 @@ use crate::{
 const INTEL: &str = "GenuineIntel";
 
 /// This machine under perf_event.
-pub struct NativeBench {
-    instrument: PerfEvents<'static>,
+pub struct NativeBench<'k> {
+    kernel: &'k dyn LinuxKernel,
+    instrument: PerfEvents<'k>,
     host: Native,
     machine: Machine,
     cpus: Vec<u32>,
@@ -43,9 +47,10 @@ pub struct NativeBench {
     clock_hz: Option<f64>,
 }
 
-impl NativeBench {
-    /// `caches` are as large as they were measured to be, where they were. None if nobody knows how large they are.
+impl<'k> NativeBench<'k> {
+    /// On a machine whose files lie under `source`, asking `kernel`. `caches` are as large as they were measured to be, where they were. None if nobody knows how large they are.
     pub fn new(
+        kernel: &'k dyn LinuxKernel,
         source: Source,
         topology: &Topology,
         kernels: KernelCatalogue,
@@ -82,8 +87,8 @@ impl NativeBench {
             widths: Width::ALL.into_iter().filter(|&width| isa.supports(width)).collect(),
         };
         let host = Native::with_kernels(&source, kernels, 1);
-        let instrument = PerfEvents::new(&pmu::Live, source);
-        Some(Self { instrument, host, machine, cpus: beside, siblings, prefetchers, clock_hz })
+        let instrument = PerfEvents::new(kernel, source);
+        Some(Self { kernel, instrument, host, machine, cpus: beside, siblings, prefetchers, clock_hz })
     }
 
     fn job(&self, experiment: &Experiment) -> Result<Job, String> {
@@ -122,6 +127,26 @@ impl NativeBench {
         }
     }
 
+    /// Switches prefetchers off while an experiment wants them off.
+    fn prefetchers_of(&self, experiment: &Experiment) -> Result<Option<PrefetchersOff>, String> {
+        match (experiment.prefetch, &self.prefetchers) {
+            (true, _) => Ok(None),
+            (false, Some(control)) => control.off().map(Some).map_err(|error| error.to_string()),
+            (false, None) => Err("prefetchers cannot be switched here".to_owned()),
+        }
+    }
+
+    fn sampled(&mut self, experiment: &Experiment, interrupt: &AtomicBool) -> Result<SampledLoads, String> {
+        let job = self.job(experiment)?;
+        let _off = self.prefetchers_of(experiment)?;
+        let cpus = job.cpus.iter().copied().collect();
+        let mut meter = LoadMeter::new(self.kernel, self.instrument.pmus(), cpus);
+        let part = MeteredPart::Steady(Conditions::default());
+        let run = self.host.run_metered(&job, part, &mut meter, interrupt);
+        run.map_err(|error| error.source.to_string())?;
+        Ok(meter.taken())
+    }
+
     fn observed(
         &mut self,
         experiment: &Experiment,
@@ -129,11 +154,7 @@ impl NativeBench {
         interrupt: &AtomicBool,
     ) -> Result<Observation, String> {
         let job = self.job(experiment)?;
-        let _off = match (experiment.prefetch, &self.prefetchers) {
-            (true, _) => None,
-            (false, Some(control)) => Some(control.off().map_err(|error| error.to_string())?),
-            (false, None) => return Err("prefetchers cannot be switched here".to_owned()),
-        };
+        let _off = self.prefetchers_of(experiment)?;
         let resolved: Result<Vec<Event>, _> =
             names.iter().map(|name| self.instrument.resolve(name)).collect();
         let events = resolved.map_err(|refusal| refusal.to_string())?;
@@ -159,7 +180,7 @@ impl NativeBench {
 
 /// Counts one set of events after the other, each while the work runs once more.
 struct SetBySet<'a> {
-    instrument: &'a PerfEvents<'static>,
+    instrument: &'a PerfEvents<'a>,
     events: &'a [Event],
     sets: Vec<(Scope, Vec<usize>)>,
     at: usize,
@@ -200,7 +221,7 @@ impl Meter for SetBySet<'_> {
     }
 }
 
-impl Bench for NativeBench {
+impl Bench for NativeBench<'_> {
     fn name(&self) -> String {
         self.instrument.name()
     }
@@ -230,9 +251,18 @@ impl Bench for NativeBench {
             .map_err(|reason| ObserveError::Failed { experiment: experiment.label(), reason })
     }
 
-    fn sampled_latency(&mut self, _: &Experiment, _: &AtomicBool) -> Result<Option<Vec<f64>>, ObserveError> {
-        // Loads are not sampled natively by this step: the indicator stays untested.
-        Ok(None)
+    fn sampled_latency(
+        &mut self,
+        experiment: &Experiment,
+        interrupt: &AtomicBool,
+    ) -> Result<SampledLoads, ObserveError> {
+        let sampled = self
+            .sampled(experiment, interrupt)
+            .map_err(|reason| ObserveError::Failed { experiment: experiment.label(), reason })?;
+        if interrupt.load(Ordering::Relaxed) {
+            return Err(ObserveError::Interrupted);
+        }
+        Ok(sampled)
     }
 }
 
@@ -250,7 +280,7 @@ mod tests {
         let measured = [16, 100, 1000].map(Bytes::kib);
         let caches = |_: u32| Some(CacheSizes { bytes: measured });
         let kernels = KernelCatalogue::builtin().expect("kernels");
-        let bench = NativeBench::new(source, &topology, kernels, &caches, None).expect("a CPU");
+        let bench = NativeBench::new(&pmu::Live, source, &topology, kernels, &caches, None).expect("a CPU");
         let machine = bench.machine();
         assert_eq!((machine.l1, machine.l2), (measured[0], measured[1]));
         assert!(machine.l3.is_none_or(|l3| l3 == measured[2]));
@@ -264,7 +294,8 @@ mod tests {
         let topology = Topology::read(&source);
         let kernels = KernelCatalogue::builtin().expect("kernels");
         let caches = |cpu: u32| CacheSizes::of(None, &topology, cpu);
-        let mut bench = NativeBench::new(source, &topology, kernels, &caches, Some(1e9)).expect("a CPU");
+        let mut bench =
+            NativeBench::new(&pmu::Live, source, &topology, kernels, &caches, Some(1e9)).expect("a CPU");
         if let Err(why) = bench.probe("task-clock") {
             prerequisites::skip(prerequisites::PERF_EVENT, why);
             return;

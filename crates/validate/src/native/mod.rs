@@ -2,6 +2,7 @@
 //! events, breakpoints and the clock's samples.
 
 mod hardware;
+mod loads;
 mod prefetchers;
 mod software;
 mod timer;
@@ -82,8 +83,8 @@ pub fn validate(
     let nothing = Catalogue::without_events();
     let catalogue = described.unwrap_or(&nothing);
     let caches = |cpu| CacheSizes::of(profile, &topology, cpu);
-    let mut bench =
-        NativeBench::new(source, &topology, kernels, &caches, clock_hz).ok_or(NativeError::NoCaches)?;
+    let mut bench = NativeBench::new(&pmu::Live, source, &topology, kernels, &caches, clock_hz)
+        .ok_or(NativeError::NoCaches)?;
     let mut validation = super::validate(&mut bench, catalogue, known, request, observer, interrupt);
     if described.is_none() {
         let missing = "no event file describes this CPU";

@@ -1,5 +1,6 @@
 use std::{collections::BTreeSet, sync::Arc};
 
+use machine::profile::{Bandwidths, Estimate, ProfileLevel};
 use trust::{ErrorSummary, OutOfSample, TrustPart};
 
 use super::*;
@@ -141,4 +142,32 @@ fn classes_follow_from_what_a_kernel_does() {
     assert_eq!(of("chase"), [Chases]);
     assert_eq!(of("branch-on-data"), [Loads, Branches]);
     assert_eq!(of("random-uni"), [Chains, Gathers]);
+}
+
+/// A guest claims 32 MiB and gives 13.
+#[test]
+fn what_was_measured_of_a_cache_counts_and_not_what_it_claims() {
+    let level = |level: u32, mib: u64| {
+        let value = (mib << 20) as f64;
+        ProfileLevel {
+            name: LevelName::Cache(level),
+            claimed: Some(Bytes::mib(32)),
+            shared_by: None,
+            usable: Some(Estimate { value, low: value, high: value, samples: 1 }),
+            unseen: None,
+            measured_with: None,
+            latency_ns: None,
+            one_core: Bandwidths::default(),
+            all_cores: Bandwidths::default(),
+        }
+    };
+    let topology = Topology::read(&machine::Source::live());
+    let cpu = topology.usable_cpus().iter().next().unwrap();
+    let measured = Profile { levels: vec![level(1, 1), level(2, 2), level(3, 13)], ..Profile::unmeasured() };
+    let sizes = CacheSizes::of(Some(&measured), &topology, cpu).unwrap();
+    assert_eq!(sizes.bytes, [1, 2, 13].map(Bytes::mib));
+    assert_eq!(sizes.level(Bytes::mib(20)), KernelPlace::Memory);
+    // Where nothing was measured, the claim is all there is.
+    let claimed = CacheSizes::of(None, &topology, cpu);
+    assert_eq!(CacheSizes::of(Some(&Profile::unmeasured()), &topology, cpu), claimed);
 }

@@ -248,7 +248,7 @@ fn file() -> std::path::PathBuf {
     std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/validate/observations/haswell-quarter.jsonl")
 }
 
-fn stored() -> Vec<Observation> {
+pub fn stored() -> Vec<Observation> {
     let text = std::fs::read_to_string(file()).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

@@ -64,6 +64,35 @@ fn what_the_papers_found_on_haswell_is_found_on_its_model() {
     }
     shares_are_those_of_time(&validation);
     errors_are_those_shown(&validation);
+    overlap_is_told_level_by_level(&validation);
+}
+
+/// molka2017 §3.1, step 4: what an indicator of a level counts of deeper ones, and the one that is left when it is taken off.
+fn overlap_is_told_level_by_level(validation: &Validation) {
+    let row = |level: KernelPlace| {
+        let fits = |one: &&trust::Best| {
+            (one.level, one.remote, one.cores, one.direction.as_str()) == (level, false, 1, "read")
+        };
+        validation.best.iter().find(fits).unwrap()
+    };
+    for (level, deeper) in [
+        (KernelPlace::L2, &[KernelPlace::L3, KernelPlace::Memory][..]),
+        (KernelPlace::L3, &[KernelPlace::Memory][..]),
+    ] {
+        let best = row(level);
+        for other in deeper {
+            let found = best.overlap.iter().find(|one| (one.level, one.remote) == (*other, false));
+            let found = found.unwrap_or_else(|| panic!("{level:?}: {:?}", best.overlap));
+            assert!((found.per_line - 1.0).abs() < 0.1, "{level:?} of {other:?}: {found:?}");
+        }
+        let nearer = |one: &&trust::LevelOverlap| level == KernelPlace::L3 && one.level == KernelPlace::L2;
+        assert_eq!(best.overlap.iter().find(nearer), None);
+        let alone = best.alone.as_ref().unwrap_or_else(|| panic!("{level:?} alone"));
+        assert!(matches!(alone.trust, Trust::Trusted { .. }), "{alone:?}");
+        let judged = validation.of(&alone.indicator).next().unwrap();
+        let served = matches!(judged.tried_for, Purpose::Volume(Quantity::L2Served | Quantity::L3Served));
+        assert!(served, "{judged:?}");
+    }
 }
 
 /// molka2017 §4.3, Fig. 10: where cycles go, for the kernels of the paper.

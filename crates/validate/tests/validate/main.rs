@@ -10,6 +10,7 @@ mod noise;
 mod pairs;
 mod papers;
 mod planned;
+mod quoted;
 mod session;
 
 use host::simulated::{Conditions, Interruptions};

@@ -19,9 +19,8 @@ fn listed(machine: &Machine, extent: Extent) -> String {
     out
 }
 
-#[test]
-fn a_machine_with_everything_is_tried_with_everything() {
-    let machine = Machine {
+fn everything() -> Machine {
+    Machine {
         l1: Bytes::kib(32),
         l2: Bytes::kib(256),
         l3: Some(Bytes::kib(30 << 10)),
@@ -31,7 +30,41 @@ fn a_machine_with_everything_is_tried_with_everything() {
         remote: true,
         prefetch_switch: true,
         widths: vec![Width::Scalar, Width::Sse, Width::Avx2],
-    };
+    }
+}
+
+/// Kernels that exist to break an event: arithmetic on loads in halves and in single precision, loads across lines, a line that two
+/// threads write, two threads of one core.
+#[test]
+fn every_kernel_that_exists_to_break_an_event_is_run() {
+    for quick in [true, false] {
+        let extent = Extent { quick, runs: 2 };
+        let all: Vec<_> = Step::ALL
+            .into_iter()
+            .flat_map(|step| experiments(step, &everything(), extent, &known()))
+            .collect();
+        for kernel in ["ddot-halves", "sdot", "split-load", "counter"] {
+            assert!(all.iter().any(|one| one.kernel == kernel), "{kernel}, quick: {quick}");
+        }
+        for width in everything().widths {
+            let single = all.iter().any(|one| one.kernel == "sdot" && one.width == Some(width));
+            assert!(single, "single precision, {}", width.name());
+        }
+        let counters: Vec<usize> =
+            all.iter().filter(|one| one.kernel == "counter").map(|one| one.cores).collect();
+        assert!(counters.contains(&1) && counters.contains(&2), "alone and with another: {counters:?}");
+        let split = all.iter().filter(|one| one.kernel == "split-load").count();
+        assert_eq!(split, everything().places().len(), "at every level");
+        for kernel in ["load", "store"] {
+            let two = all.iter().filter(|one| one.siblings && one.kernel == kernel).count();
+            assert_eq!(two, everything().places().len(), "{kernel} on two threads of a core");
+        }
+    }
+}
+
+#[test]
+fn a_machine_with_everything_is_tried_with_everything() {
+    let machine = everything();
     insta::assert_snapshot!(listed(&machine, Extent { quick: false, runs: 2 }));
 }
 

@@ -66,7 +66,7 @@ impl Bench for Alone<'_> {
         &mut self,
         experiment: &record::validate::Experiment,
         interrupt: &AtomicBool,
-    ) -> Result<Option<Vec<f64>>, validate::bench::ObserveError> {
+    ) -> Result<validate::bench::SampledLoads, validate::bench::ObserveError> {
         self.0.sampled_latency(experiment, interrupt)
     }
 }
