@@ -17,7 +17,7 @@ use record::{ids::ThreadId, run::Run};
 
 use crate::{
     findings::{Findings, ObjectFinding, ObjectId, ObjectSharing, ObjectUse, Objects, SharedLine, TimeShare},
-    statistics,
+    patterns, statistics,
     timer::{Ranks, Tally},
 };
 use flagged::FlaggedTally;
@@ -125,13 +125,9 @@ pub fn advice(findings: &Findings, objects: &Objects) -> Vec<String> {
         }
         let object = line.object.and_then(|index| objects.objects.get(index));
         let within = object.map(|object| format!(" ({})", object.name)).unwrap_or_default();
-        format!(
-            "Threads use different bytes of the line at {:#x}{within} in {}, one of them writing: give each its own line.",
-            line.address,
-            names.join(" and ")
-        )
+        patterns::on_lines(line.address, &within, &names.join(" and "))
     };
-    objects.shared_lines.iter().filter(is_worth).take(3).map(sentence).collect()
+    objects.shared_lines.iter().filter(is_worth).take(3).filter_map(sentence).collect()
 }
 
 /// Bytes of the only block that an object stands for; none if it stands for more, or for some of many.

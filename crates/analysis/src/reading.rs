@@ -8,10 +8,12 @@ use crate::{
     import::ImportFindings,
     listing::{self, AnnotatedFunction},
     objects,
+    patterns::{self, PatternFinding},
     regions::{self, RegionFinding},
     runtimes,
     surroundings::ProgramSurroundings,
     timer::{self, SplitTally, Tally, TimerOptions, origin::RunOrigin},
+    work::{self, WorkFindings},
 };
 
 /// All that is made of a recording.
@@ -22,6 +24,10 @@ pub struct Reading {
     pub objects: Objects,
     /// What it says about the regions that the program marked.
     pub regions: Vec<RegionFinding>,
+    /// How threads share the work.
+    pub work: WorkFindings,
+    /// Known diseases beside it, those it has first.
+    pub patterns: Vec<PatternFinding>,
     /// What went on around the program.
     pub surroundings: ProgramSurroundings,
     /// Where it was imported from, if it was.
@@ -34,7 +40,7 @@ pub struct Reading {
 }
 
 /// Parts of a sample by activity, as small as pages need them.
-type SampleActivities = [f32; ThreadActivity::ALL.len()];
+pub(crate) type SampleActivities = [f32; ThreadActivity::ALL.len()];
 
 /// A sample, or the part of one that is blamed on one instruction.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,11 +69,13 @@ impl Reading {
         findings.remarks.splice(0..0, runtimes::note(run, &findings));
         let small = |(instruction, parts): (usize, SplitTally)| (instruction, parts.map(|part| part as f32));
         let parts_of = |place| tally.parts_by_instruction(place, &ranks).into_iter().map(small).collect();
-        let parts = (0..run.places.len()).map(|place| parts_of(PlaceId::of(place))).collect();
+        let parts: Vec<_> = (0..run.places.len()).map(|place| parts_of(PlaceId::of(place))).collect();
         let surroundings = ProgramSurroundings::of(&run.probes, profile);
         let import = ImportFindings::of(run);
         let regions = regions::regions(run, profile, options);
-        Self { findings, objects, regions, surroundings, import, assigned, parts, tally }
+        let work = work::work(run, &findings, &objects, &parts);
+        let patterns = patterns::judge(&patterns::from_run(&findings, &objects, &work, profile));
+        Self { findings, objects, regions, work, patterns, surroundings, import, assigned, parts, tally }
     }
 
     /// The samples of the same run one by one, in terms of the findings.

@@ -70,6 +70,7 @@ enum Command {
     /// What can be measured here, and how to unlock the rest
     Doctor(commands::doctor::Doctor),
     Methods(commands::methods::MethodsArgs),
+    Patterns(commands::patterns::PatternsArgs),
     Setup(commands::setup::SetupArgs),
     /// A program without a command before it.
     #[command(external_subcommand)]
@@ -115,6 +116,7 @@ fn run(cli: &Cli) -> Result<ExitCode, failure::Failure> {
         Command::Setup(args) => machine.none().and_then(|()| commands::setup::run(args)),
         Command::Doctor(options) => commands::doctor::run(options, &machine.target()?),
         Command::Methods(args) => commands::methods::run(args, &machine.target()?),
+        Command::Patterns(args) => commands::patterns::run(args, &machine.target()?),
         // `typed::parse` has made it a run.
         Command::Program(_) => {
             Err(failure::Failure::Usage("write 'memwall run' before the program".to_owned()))

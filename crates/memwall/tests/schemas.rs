@@ -12,10 +12,15 @@ use schema_files::{file_of, folder, hold_outline, is_writing, whole};
 use serde_json::Value;
 
 /// Commands and the schema of what they print, in this order.
-const COMMANDS: [(&str, &str); 18] = [
+const COMMANDS: [(&str, &str); 20] = [
     ("memwall.count/1", "--on sim:tiny count -g L2 --kernel load --size 64K --json"),
     ("memwall.count/1", "--on sim:tiny count -e INST_RETIRED.ANY --kernel load --size 64K --json"),
     ("memwall.count/1", "--on sim:core2-e5430 count -g ACCOUNTING --kernel load --size 64K --json"),
+    (
+        "memwall.count/1",
+        "--on sim:haswell-ep-e5-2695v3 count --patterns --scenario pattern-false-sharing --set passes=2 --json",
+    ),
+    ("memwall.patterns/1", "--on sim:tiny patterns --json"),
     ("memwall.methods/1", "--on sim:nehalem-ep-x5570 methods --json"),
     ("memwall.events/1", "--on sim:tiny events --json"),
     ("memwall.bench/1", "--on sim:tiny bench load --size 1K,4K --json"),

@@ -9,4 +9,4 @@ mod run;
 pub use events::{EventEntry, EventsDocument};
 pub use kernels::{KernelEntry, KernelsDocument};
 pub use machines::{DoctorDocument, ModelDocument, ModelsDocument, ProfileDocument, TopologyDocument};
-pub use run::{DemoDocument, RunDocument};
+pub use run::{CountDocument, DemoDocument, RunDocument};

@@ -10,6 +10,7 @@ pub mod import;
 pub mod kernels;
 pub mod methods;
 pub mod model;
+pub mod patterns;
 pub mod predict;
 pub mod profile;
 pub mod ranks;

@@ -1,7 +1,10 @@
 //! What to try next.
 
 use super::origin::RunOrigin;
-use crate::findings::{Findings, HeldBack, InstructionFinding, Nature, Pattern, ThreadActivity};
+use crate::{
+    findings::{Findings, HeldBack, InstructionFinding, Nature, Pattern, ThreadActivity},
+    patterns,
+};
 
 /// Advice is given on waits from this share of user time on.
 const WORTH: f64 = 0.15;
@@ -24,7 +27,7 @@ pub(crate) fn advice(findings: &Findings, on_data: Vec<String>, origin: RunOrigi
         !on_data.is_empty() && hottest.is_some_and(|access| access.pattern == Pattern::OnePlace)
     };
     let on_code = waits.iter().filter(|&&(activity, _)| !is_said(activity));
-    let on_code: Vec<String> = on_code.map(|&(activity, _)| on(activity, findings, origin)).collect();
+    let on_code: Vec<String> = on_code.filter_map(|&(activity, _)| on(activity, findings, origin)).collect();
     let mut advice: Vec<String> = on_data.into_iter().chain(on_code).collect();
     if findings.verdict.held_back == HeldBack::No && advice.is_empty() {
         advice.push("Memory is not what holds it back; look at the instructions it executes.".to_owned());
@@ -33,71 +36,24 @@ pub(crate) fn advice(findings: &Findings, on_data: Vec<String>, origin: RunOrigi
     advice
 }
 
-fn on(activity: ThreadActivity, findings: &Findings, origin: RunOrigin) -> String {
+/// The sentence of the pattern files for this kind of waiting.
+fn on(activity: ThreadActivity, findings: &Findings, origin: RunOrigin) -> Option<String> {
     let hottest = hottest(activity, findings);
     let place = hottest.map_or(String::new(), |found| format!(" in {}", place(findings, found)));
-    match activity {
-        ThreadActivity::Loads => on_loads(findings, hottest, &place, origin),
-        ThreadActivity::Stores => format!(
-            "Stores wait{place}: write each line once and whole, or past the caches if it is not read again soon."
-        ),
-        ThreadActivity::Atomics => format!(
-            "Atomics, fences or spinning take the time{place}: share less, keep counters per thread and add them up later."
-        ),
-        ThreadActivity::Divides => {
-            format!(
-                "Divisions or square roots take the time{place}: multiply by a reciprocal, or hoist them out of the loop."
-            )
-        }
-        ThreadActivity::Chains => format!(
-            "Each result waits for the one before{place}: break the chain, for example with several accumulators."
-        ),
-        ThreadActivity::FirstCache => format!(
-            "Each load or atomic waits for the one before{place}, though the data is in the first cache: break the chain, or \
-             use fewer atomic operations."
-        ),
-        _ => format!(
-            "The core guesses wrongly where to go next, or jumps much{place}: sort the data, compute without branches, or inline."
-        ),
-    }
+    let walk = hottest.and_then(|found| found.access).map(|access| access.pattern);
+    let access = match (walk, findings.verdict.nature.value()) {
+        _ if activity != ThreadActivity::Loads => None,
+        (Some(Pattern::PointerChasing | Pattern::Strided), _) => walk,
+        (_, Some(Nature::Bandwidth | Nature::Streams)) => Some(Pattern::Streaming),
+        _ => walk,
+    };
+    patterns::remedy(activity, access, &place, origin.more_samples())
 }
 
 /// The instruction with most waiting of a kind.
 fn hottest(activity: ThreadActivity, findings: &Findings) -> Option<&InstructionFinding> {
     let waiting = findings.instructions.iter().filter(|found| found.activity == activity);
     waiting.max_by(|a, b| a.waiting_samples.total_cmp(&b.waiting_samples))
-}
-
-fn on_loads(
-    findings: &Findings,
-    hottest: Option<&InstructionFinding>,
-    place: &str,
-    origin: RunOrigin,
-) -> String {
-    match (
-        hottest.and_then(|found| found.access).map(|access| access.pattern),
-        findings.verdict.nature.value(),
-    ) {
-        (Some(Pattern::PointerChasing), _) => format!(
-            "One load waits for another{place}: lay nodes out in the order they are visited, or follow several chains at once."
-        ),
-        (Some(Pattern::Strided), _) => format!(
-            "It uses a part of each line it loads{place}: change the order of the loops or of the data."
-        ),
-        (Some(Pattern::Streaming), _) | (_, Some(Nature::Bandwidth | Nature::Streams)) => format!(
-            "It streams more than the caches hold{place}: work in blocks that fit, fuse passes over the same data, use smaller types."
-        ),
-        (Some(Pattern::OnePlace), _) => format!(
-            "It waits for one line again and again{place}: another thread probably writes to it; move their data apart."
-        ),
-        (Some(Pattern::Random), _) => format!(
-            "It loads from all over memory{place}: make the data smaller, sort the accesses, prefetch, or use huge pages."
-        ),
-        _ => format!(
-            "Loads wait, most of all{place}, but too few samples tell how it walks through memory: {}.",
-            origin.more_samples()
-        ),
-    }
 }
 
 fn place(findings: &Findings, found: &InstructionFinding) -> String {

@@ -22,7 +22,7 @@ macro_rules! shipped {
 }
 
 /// All of them.
-pub const ALL: [Shipped; 11] = shipped![
+pub const ALL: [Shipped; 31] = shipped![
     "bandwidth-compute",
     "latency-phases",
     "load-store-phases",
@@ -34,6 +34,26 @@ pub const ALL: [Shipped; 11] = shipped![
     "stream-rate",
     "both",
     "neither",
+    "pattern-bandwidth",
+    "pattern-bandwidth-not",
+    "pattern-branches",
+    "pattern-branches-not",
+    "pattern-excess",
+    "pattern-excess-not",
+    "pattern-false-sharing",
+    "pattern-imbalance",
+    "pattern-imbalance-not",
+    "pattern-latency",
+    "pattern-latency-not",
+    "pattern-numa",
+    "pattern-numa-not",
+    "pattern-synchronisation",
+    "pattern-synchronisation-not",
+    "pattern-throughput",
+    "pattern-throughput-not",
+    "pattern-tlb",
+    "pattern-tlb-not",
+    "pattern-true-sharing",
 ];
 
 /// A name that no scenario has.

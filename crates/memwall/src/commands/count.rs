@@ -2,13 +2,16 @@
 
 use std::{ffi::OsString, process::ExitCode, time::Duration};
 
-use analysis::marking::{Broken, mark, reason, withhold};
+use analysis::{
+    marking::{Broken, mark, reason, withhold},
+    patterns::{SharedLoads, from_counts, judge},
+};
 use events::{CountRefusal, CountShare, Event, Instrument, Missing, Value};
 use host::count::{CountError, CountRequest, Fit, NativeTarget, Selection, Whom, count};
 use machine::{CpuSet, Source, Topology, profile::Fingerprint};
 use pmu::PerfEvents;
 use record::{count::Counts, run::Ending};
-use report::terminal::count::CountSum;
+use report::{json::CountDocument, terminal::count::CountSum};
 
 use super::{
     methods::{PurposeChoice, TopicChoice, group_for},
@@ -32,6 +35,9 @@ pub struct CountArgs {
     /// Groups of events with their metrics, such as MEM; may be given several times
     #[arg(long = "group", short, value_name = "GROUP")]
     groups: Vec<String>,
+    /// Look for known problems of programs by their events ('memwall patterns' lists them)
+    #[arg(long)]
+    patterns: bool,
     /// Let memwall choose the group that answers a question best here, as 'memwall methods' would
     #[arg(long, value_enum, value_name = "QUESTION")]
     about: Option<TopicChoice>,
@@ -91,6 +97,7 @@ Examples:
   memwall count -g MEM --per-socket -a --seconds 10    memory traffic of the machine for ten seconds
   memwall count -e mem:0x404040/8:w --pid 4242         writes to an address
   memwall count -g L2 --on sim:haswell-ep-e5-2680v3 --kernel load --size 8M
+  memwall count --patterns ./app                       known problems of programs, by their events
   memwall count -g ACCOUNTING --on sim:nehalem-ep-x5570 --kernel chase --size 64M --html accounting.html
 
 What cannot be counted is shown as not counted, with the reason, never as 0. Beside each value stands the trust that its
@@ -107,6 +114,9 @@ pub fn run(args: &CountArgs, machine: &Target) -> Result<ExitCode, Failure> {
         let (group, remark) = group_for(machine, topic, args.purpose)?;
         groups.push(group);
         choice = Some(remark);
+    }
+    if args.patterns {
+        groups.extend(super::patterns::groups());
     }
     match machine {
         Target::Native => native(args, &groups, choice),
@@ -127,7 +137,11 @@ pub fn run(args: &CountArgs, machine: &Target) -> Result<ExitCode, Failure> {
             let mut counts = super::count_simulated::count(&args.simulated, &asked, model)?;
             counts.remarks.extend(choice);
             mark(&mut counts, &trust::of(machine), broken(args));
-            print(args, &counts)?;
+            let shared = match args.patterns {
+                true => super::count_simulated::shared_loads(&args.simulated, &asked, model)?,
+                false => None,
+            };
+            print(args, &counts, shared.as_ref())?;
             Ok(ending(&counts))
         }
     }
@@ -190,7 +204,7 @@ fn native(args: &CountArgs, groups: &[String], choice: Option<String>) -> Result
     drop(target);
     counts.remarks.extend(choice);
     mark(&mut counts, &trusted, broken(args));
-    print(args, &counts)?;
+    print(args, &counts, None)?;
     Ok(ending(&counts))
 }
 
@@ -234,7 +248,7 @@ fn broken(args: &CountArgs) -> Broken {
 }
 
 fn share(args: &CountArgs) -> CountShare {
-    if args.per_place || args.per_socket { CountShare::Each } else { CountShare::Together }
+    if args.per_place || args.per_socket || args.patterns { CountShare::Each } else { CountShare::Together }
 }
 
 fn whom(args: &CountArgs, topology: &Topology) -> Result<Whom, Failure> {
@@ -258,7 +272,8 @@ fn whom(args: &CountArgs, topology: &Topology) -> Result<Whom, Failure> {
     Ok(Whom::Program(args.program.clone()))
 }
 
-fn print(args: &CountArgs, counts: &Counts) -> Result<(), Failure> {
+fn print(args: &CountArgs, counts: &Counts, shared: Option<&SharedLoads>) -> Result<(), Failure> {
+    let patterns = args.patterns.then(|| judge(&from_counts(counts, shared)));
     let sum = match (args.per_place, args.per_socket) {
         (true, _) => CountSum::PerPlace,
         (_, true) => CountSum::PerPackage,
@@ -274,5 +289,10 @@ fn print(args: &CountArgs, counts: &Counts) -> Result<(), Failure> {
         // Beside a program's own output, as everybody expects of a counter.
         (false, false) => Screen::BesideProgram,
     };
-    args.forms.give(screen, counts, |columns| report::terminal::count::text(counts, sum, columns))
+    let document = CountDocument::new(counts, patterns.as_deref());
+    args.forms.give(screen, &document, |columns| {
+        let found = patterns.as_deref().unwrap_or_default();
+        report::terminal::count::text(counts, sum, columns)
+            + &report::terminal::patterns::text(found, args.patterns, columns)
+    })
 }

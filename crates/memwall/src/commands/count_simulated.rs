@@ -1,6 +1,7 @@
 //! `memwall count --on sim:NAME`: events of a kernel or a scenario on a simulated machine.
 
-use events::CountShare;
+use analysis::patterns::{SharedLoads, SharedLoadsTally};
+use events::{CountShare, Instrument};
 use host::{
     count::{CountError, CountRequest, CountedKernel, CountedScenario, Fit, Selection, Target},
     simulated::Simulated,
@@ -8,7 +9,10 @@ use host::{
 use kernels::Job;
 use machine::{Bytes, CpuSet, Width, model::Model, profile::Fingerprint};
 use record::count::Counts;
-use sim::pmu::{Flaws, SimulatedPmu};
+use sim::{
+    access::Supplier,
+    pmu::{Flaws, SampleRequest, SimulatedPmu, SimulatedSample},
+};
 
 use crate::{failure::Failure, interrupt};
 
@@ -155,4 +159,44 @@ pub fn count(
     let job = Job { width: options.width, ..Job::new(kernel, size, &cpus) };
     let (warm_up, passes) = (1, options.passes);
     run(&mut CountedKernel { host: &mut host, job, warm_up, passes, interrupt: &interrupt })
+}
+
+/// Loads this long left the core's own caches; the events that sample them, one of which a model may have.
+const LONG_LOADS: [&str; 2] = ["MEM_TRANS_RETIRED.LOAD_LATENCY_GT_32", "MEM_TRANS_RETIRED.LOAD_LATENCY_GT_8"];
+
+/// Every how many long loads one is looked at: shares no factor with the strides of kernels.
+const EVERY: u64 = 7;
+
+/// A scenario once more with its long loads sampled: those that found their line modified by another core. None of kernels, and
+/// of models that sample no loads.
+pub fn shared_loads(
+    options: &SimulatedCount,
+    asked: &SimulatedEvents<'_>,
+    model: &Model,
+) -> Result<Option<SharedLoads>, Failure> {
+    let Some(name) = &options.scenario else { return Ok(None) };
+    let pmu = SimulatedPmu::new(model, Flaws::Off).map_err(Failure::usage)?;
+    let Some(event) = LONG_LOADS.iter().find_map(|event| pmu.resolve(event).ok()) else { return Ok(None) };
+    let catalogue = super::catalogue(None)?;
+    let scenario = super::scenario::read(name, &catalogue, &super::scenario::settings(&options.set)?)?;
+    let mut host = Simulated::with_kernels(model, catalogue, 1).counted_by(&pmu);
+    let cpus = host::scenario::choose_cpus(&scenario, &model.topology(), asked.cpus, false)
+        .map_err(Failure::usage)?;
+    let request = host::scenario::ScenarioJob { scenario: &scenario, cpus: &cpus, scale: options.scale };
+    let samples = SampleRequest { event, period: EVERY, cpus: cpus.iter().copied().collect() };
+    let interrupt = interrupt::flag()?;
+    let (_, samples) = host::scenario::sample_scenario(&request, &mut host, &pmu, &samples, &interrupt)
+        .map_err(Failure::measurement)?;
+    Ok(Some(shared(&samples)))
+}
+
+/// Of sampled loads, those of lines that another core had modified.
+fn shared(samples: &[(u32, SimulatedSample)]) -> SharedLoads {
+    let mut tally = SharedLoadsTally::default();
+    for (cpu, load) in samples.iter().filter_map(|(cpu, sample)| Some((*cpu, sample.load?))) {
+        if matches!(load.supplier, Supplier::OtherCoreModified | Supplier::RemoteCacheModified) {
+            tally.add(cpu, load.address);
+        }
+    }
+    tally.finish()
 }

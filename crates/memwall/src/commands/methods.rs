@@ -99,7 +99,7 @@ impl From<PurposeChoice> for MethodPurpose {
 }
 
 /// Tries what the machine offers.
-fn with_machine<T>(machine: &Target, ask: impl FnOnce(&MethodsMachine<'_>) -> T) -> T {
+pub(super) fn with_machine<T>(machine: &Target, ask: impl FnOnce(&MethodsMachine<'_>) -> T) -> T {
     let (checkup, events) = match machine {
         Target::Native => {
             let topology = Topology::read(&Source::live());

@@ -12,6 +12,7 @@ pub mod import;
 pub mod kernels;
 pub mod methods;
 pub mod models;
+pub mod patterns;
 pub mod predict;
 mod probing;
 pub mod profile;

@@ -267,7 +267,8 @@ impl ReadRecording {
         let import = self.reading.import.as_ref();
         let import = import.map(|import| report::terminal::import::text(import, detail.verbose, columns));
         let import = import.map_or_else(String::new, |text| format!("\n{text}"));
-        text + &report::terminal::regions::text(&self.reading.regions, detail.verbose, columns)
+        text + &report::terminal::patterns::text(&self.reading.patterns, detail.verbose, columns)
+            + &report::terminal::regions::text(&self.reading.regions, detail.verbose, columns)
             + &report::terminal::surroundings::text(&self.reading.surroundings, detail.verbose, columns)
             + &import
     }

@@ -1,6 +1,7 @@
 //! The page of a run.
 
 mod flame;
+mod patterns;
 pub(super) mod payload;
 mod regions;
 mod sources;
@@ -11,6 +12,7 @@ use analysis::{
     findings::{Findings, KnownLimits, Objects, StreamLimit, WaitLevel},
     import::ImportFindings,
     listing::AnnotatedFunction,
+    patterns::PatternFinding,
     reading::Reading,
     regions::RegionFinding,
     surroundings::ProgramSurroundings,
@@ -67,12 +69,15 @@ pub struct RunPage<'a> {
     pub calls: Option<&'a CallTree>,
     /// Regions that the program marked.
     pub regions: &'a [RegionFinding],
+    /// Known diseases beside it.
+    pub patterns: &'a [PatternFinding],
 }
 
-const CONTENTS: [(&str, &str); 10] = [
+const CONTENTS: [(&str, &str); 11] = [
     ("verdict", "Verdict"),
     ("time", "Time line"),
     ("bars", "Where"),
+    ("patterns", "Patterns"),
     ("regions", "Regions"),
     ("calls", "Calls"),
     ("code", "Code"),
@@ -108,6 +113,7 @@ pub fn recording(
         aggregate: Some(&Aggregate::collect(&reading.findings, count, reading.samples(run))),
         calls: calls.as_ref(),
         regions: &reading.regions,
+        patterns: &reading.patterns,
     })
 }
 
@@ -120,7 +126,11 @@ pub fn run(page: &RunPage<'_>) -> String {
         false => element("div").set("hidden", "").with([part]).end(),
     };
     let of_machine = |(id, _): &(&str, &str)| ["verdict", "machine", "trust"].contains(id);
-    let is_there = |(id, _): &(&str, &str)| *id != "regions" || !page.regions.is_empty();
+    let is_there = |(id, _): &(&str, &str)| match *id {
+        "regions" => !page.regions.is_empty(),
+        "patterns" => !page.patterns.is_empty(),
+        _ => true,
+    };
     let contents = CONTENTS
         .into_iter()
         .filter(|entry| findings.has_enough_samples() || of_machine(entry))
@@ -134,6 +144,7 @@ pub fn run(page: &RunPage<'_>) -> String {
             .with([
                 of_samples(Html::all([
                     section("bars", "Where the user time went", [place("bar-views")]),
+                    patterns::html(page.patterns),
                     regions::html(page.regions),
                     section("calls", "Call chains", [calls(page)]),
                     section("code", "Code", code(page)),

@@ -3,11 +3,14 @@
 use analysis::{
     findings::{Findings, Objects},
     import::ImportFindings,
+    patterns::PatternFinding,
     phase_check::{self, PhaseCheck},
     reading::Reading,
     regions::RegionFinding,
     surroundings::ProgramSurroundings,
+    work::WorkFindings,
 };
+use record::count::Counts;
 use serde::Serialize;
 
 /// Of `memwall run` and `memwall report`: the findings, what they say about data, and what went on around the program.
@@ -18,6 +21,8 @@ pub struct RunDocument<'a> {
     objects: &'a Objects,
     #[serde(skip_serializing_if = "<[RegionFinding]>::is_empty")]
     regions: &'a [RegionFinding],
+    work: &'a WorkFindings,
+    patterns: &'a [PatternFinding],
     surroundings: &'a ProgramSurroundings,
     #[serde(skip_serializing_if = "Option::is_none")]
     import: Option<&'a ImportFindings>,
@@ -30,9 +35,27 @@ impl<'a> RunDocument<'a> {
             findings: &reading.findings,
             objects: &reading.objects,
             regions: &reading.regions,
+            work: &reading.work,
+            patterns: &reading.patterns,
             surroundings: &reading.surroundings,
             import: reading.import.as_ref(),
         }
+    }
+}
+
+/// Of `memwall count`: the counts, and what patterns they show where that was asked.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct CountDocument<'a> {
+    #[serde(flatten)]
+    counts: &'a Counts,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    patterns: Option<&'a [PatternFinding]>,
+}
+
+impl<'a> CountDocument<'a> {
+    /// Of counts, with patterns if they were asked for.
+    pub fn new(counts: &'a Counts, patterns: Option<&'a [PatternFinding]>) -> Self {
+        Self { counts, patterns }
     }
 }
 

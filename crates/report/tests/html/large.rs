@@ -65,5 +65,6 @@ pub fn large() -> String {
         aggregate: Some(&aggregate),
         calls: None,
         regions: &[],
+        patterns: &[],
     })
 }

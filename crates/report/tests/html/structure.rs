@@ -146,6 +146,7 @@ fn a_run_of_which_little_is_known() {
         aggregate: None,
         calls: None,
         regions: &[],
+        patterns: &[],
     });
     check(&page);
     assert!(!page.contains("href=\"#code\"") && page.contains("href=\"#machine\""), "no table of nothing");

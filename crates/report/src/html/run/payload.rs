@@ -141,7 +141,9 @@ pub(super) fn payload<'a>(page: &RunPage<'a>) -> Payload<'a> {
 }
 
 fn tables(page: &RunPage<'_>) -> Vec<DataTable> {
-    page.profile.map(levels_table).into_iter().chain(super::regions::tables(page.regions)).collect()
+    let levels = page.profile.map(levels_table).into_iter();
+    let patterns = super::patterns::table(page.patterns);
+    levels.chain(patterns).chain(super::regions::tables(page.regions)).collect()
 }
 
 fn left_out<T>(rows: &[T], share: impl Fn(&T) -> f64) -> (usize, f64) {

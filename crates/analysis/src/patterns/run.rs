@@ -1,0 +1,296 @@
+//! Indicators of a run: from samples of the clock, addresses, regions and times of threads.
+
+use machine::profile::Profile;
+
+use super::{IndicatorValue, Indicators};
+use crate::{
+    findings::{
+        Confidence, Findings, HeldBack, InstructionFinding, KnownLimits, ObjectSharing, Objects, Pattern,
+        Split, ThreadActivity, TimeShare, WaitLevel,
+    },
+    statistics,
+    work::WorkFindings,
+};
+
+const OTHERWISE: &str =
+    "events of a PMU: 'memwall count --patterns', where there is one or on a simulated machine";
+
+/// What a run says, by name.
+pub fn from_run(
+    findings: &Findings,
+    objects: &Objects,
+    work: &WorkFindings,
+    profile: Option<&Profile>,
+) -> Indicators {
+    let mut found = Indicators::new(OTHERWISE);
+    let Some(split) = findings.overall.filter(|_| findings.has_enough_samples()) else {
+        for name in ALL {
+            found.lack(name, "more samples: a longer run, or a higher --rate");
+        }
+        return found;
+    };
+    let facts = RunFacts { findings, split, confidence: findings.verdict.confidence };
+    facts.waits(&mut found);
+    facts.bandwidth(&mut found);
+    facts.translation(profile, &mut found);
+    facts.sharing(objects, &mut found);
+    facts.threads(work, &mut found);
+    found.lack(
+        "remote_waiting",
+        "a machine with several nodes, and a recording that knows which node each CPU belongs to",
+    );
+    found
+}
+
+/// All names that [`from_run`] may put in.
+const ALL: [&str; 13] = [
+    "latency_waiting",
+    "stream_waiting",
+    "stride_waiting",
+    "bandwidth_of_limit",
+    "translation_waiting",
+    "false_sharing",
+    "true_sharing",
+    "synchronising",
+    "imbalance",
+    "branch_waiting",
+    "core_bound",
+    "blocked",
+    "remote_waiting",
+];
+
+struct RunFacts<'a> {
+    findings: &'a Findings,
+    split: Split,
+    confidence: Confidence,
+}
+
+impl RunFacts<'_> {
+    /// A share of user time with what chance leaves open.
+    fn share(&self, about: &str, share: f64) -> IndicatorValue {
+        let samples = self.split.samples as f64;
+        let value = IndicatorValue::new(about, share, self.confidence);
+        match statistics::share(share * samples, samples) {
+            Some(TimeShare { low, high, .. }) => value.between(low, high),
+            None => value,
+        }
+    }
+
+    /// Waiting of some instructions as a share of user time, and the function with most of it.
+    fn waiting(&self, fits: impl Fn(&InstructionFinding) -> bool) -> (f64, Option<String>) {
+        let fitting = || self.findings.instructions.iter().filter(|found| fits(found));
+        // A sum of nothing is -0.
+        let all = fitting().map(|found| found.waiting_samples).fold(0.0, |sum, one| sum + one);
+        let hottest = fitting().max_by(|a, b| a.waiting_samples.total_cmp(&b.waiting_samples));
+        let place = hottest.filter(|found| found.waiting_samples > 0.0);
+        (all / self.split.samples.max(1) as f64, place.and_then(|found| self.place(found)))
+    }
+
+    fn place(&self, found: &InstructionFinding) -> Option<String> {
+        let name = &self.findings.symbols.get(found.symbol)?.name;
+        Some(match &found.source {
+            Some(source) => {
+                let file = source.file.rsplit('/').next().unwrap_or(&source.file);
+                format!("{name} ({file}:{})", source.line)
+            }
+            None => name.clone(),
+        })
+    }
+
+    fn waits(&self, into: &mut Indicators) {
+        let walks = |wanted: &'static [Pattern]| {
+            move |found: &InstructionFinding| {
+                matches!(found.activity, ThreadActivity::Loads | ThreadActivity::Stores)
+                    && found.access.is_some_and(|access| wanted.contains(&access.pattern))
+            }
+        };
+        let mut put = |name: &str, about: &str, (share, place): (f64, Option<String>)| {
+            into.put(name, self.share(about, share).at(place));
+        };
+        put(
+            "latency_waiting",
+            "waiting for loads and stores at chased or random places, of user time",
+            self.waiting(walks(&[Pattern::PointerChasing, Pattern::Random])),
+        );
+        put(
+            "stream_waiting",
+            "waiting for loads and stores of streams, of user time",
+            self.waiting(walks(&[Pattern::Streaming])),
+        );
+        put(
+            "stride_waiting",
+            "waiting for loads and stores that use a part of each line, of user time",
+            self.waiting(walks(&[Pattern::Strided])),
+        );
+        let (_, place) = self.waiting(|found| found.activity == ThreadActivity::Branches);
+        put(
+            "branch_waiting",
+            "waiting behind branches and calls, of user time",
+            (self.split.branches, place),
+        );
+        let core = self.split.executing + self.split.divides + self.split.chains + self.split.first_cache;
+        let hottest = self.findings.symbols.first().map(|symbol| symbol.name.clone());
+        put(
+            "core_bound",
+            "executing, or waiting for results of the core itself, of user time",
+            (core, hottest),
+        );
+    }
+
+    fn bandwidth(&self, into: &mut Indicators) {
+        const NAME: &str = "bandwidth_of_limit";
+        match &self.findings.limits.streams {
+            KnownLimits::Value(streams) => match (streams.of_limit, &streams.limit_bytes_per_s) {
+                (Some(part), _) => {
+                    let spread = streams.per_thread;
+                    let scale = part / spread.bytes_per_s.max(f64::MIN_POSITIVE);
+                    let value = IndicatorValue::new(
+                        "what its streams move, of what this machine gave",
+                        part,
+                        self.confidence,
+                    );
+                    into.put(NAME, value.between(spread.low * scale, spread.high * scale));
+                }
+                (None, KnownLimits::Missing(why)) => into.lack(NAME, why.clone()),
+                (None, KnownLimits::Value(_)) => {
+                    into.lack(NAME, "the machine's bandwidth: 'memwall calibrate'")
+                }
+            },
+            KnownLimits::Missing(why) => into.lack(NAME, format!("streams whose speed is known: {why}")),
+        }
+    }
+
+    fn translation(&self, profile: Option<&Profile>, into: &mut Indicators) {
+        const NAME: &str = "translation_waiting";
+        let Some(levels) = self.findings.levels.value() else {
+            return into.lack(NAME, "the machine's profile: 'memwall calibrate'");
+        };
+        if profile.is_none_or(|profile| profile.tlb.is_none()) {
+            return into.lack(NAME, "what a page walk costs here: 'memwall calibrate' (without --quick)");
+        }
+        let part = levels.parts.iter().find(|part| part.level == WaitLevel::Translation);
+        let share = part.map_or(0.0, |part| part.share);
+        // What has no known level may be translation as well.
+        let value = self.share("waiting for page walks, of user time", share);
+        let high = value.interval.map_or(share, |(_, high)| high);
+        let low = value.interval.map_or(share, |(low, _)| low);
+        into.put(NAME, value.between(low, high + levels.unknown));
+    }
+
+    fn sharing(&self, objects: &Objects, into: &mut Indicators) {
+        let threads = self.findings.threads.iter().filter(|thread| thread.split.is_some()).count();
+        let addressed = objects.addressed.map_or(0.0, |share| share.value);
+        for (name, sharing, about) in [
+            (
+                "false_sharing",
+                ObjectSharing::False,
+                "samples on lines of which threads use different bytes, of all",
+            ),
+            (
+                "true_sharing",
+                ObjectSharing::True,
+                "samples on lines of which threads use the same bytes, of all",
+            ),
+        ] {
+            let lines = || objects.shared_lines.iter().filter(|line| line.sharing == sharing);
+            let samples: u64 = lines().map(|line| line.samples).sum();
+            if samples == 0 && threads > 1 && addressed < FEW_ADDRESSES {
+                into.lack(name, "addresses: too few samples of memory instructions gave theirs");
+                continue;
+            }
+            let largest = lines().max_by_key(|line| line.samples);
+            let place = largest.map(|line| {
+                let object = line.object.and_then(|index| objects.objects.get(index));
+                object
+                    .map_or_else(|| format!("the line at {:#x}", line.address), |object| object.name.clone())
+            });
+            let share = samples as f64 / self.split.samples.max(1) as f64;
+            into.put(name, self.share(about, share).at(place));
+        }
+    }
+
+    fn threads(&self, work: &WorkFindings, into: &mut Indicators) {
+        match &work.imbalance {
+            KnownLimits::Value(share) => into.put(
+                "imbalance",
+                IndicatorValue::new(
+                    "of the longest thread's useful work, what the others lack on average",
+                    share.value,
+                    Confidence::Medium,
+                )
+                .between(share.low, share.high)
+                .at(work.uneven.clone()),
+            ),
+            KnownLimits::Missing(why) => into.lack("imbalance", format!("threads that share work: {why}")),
+        }
+        match &work.synchronising {
+            KnownLimits::Value(share) => self.synchronising(work, share, into),
+            KnownLimits::Missing(why) => into.lack("synchronising", format!("several threads: {why}")),
+        }
+        self.blocked(work, into);
+    }
+
+    /// Waiting for others beyond what uneven work explains. A thread that lost its CPU to another program makes the others
+    /// wait as well: where that may be all of it, nothing is said.
+    fn synchronising(&self, work: &WorkFindings, share: &TimeShare, into: &mut Indicators) {
+        const NAME: &str = "synchronising";
+        let beyond = |share: f64| (share - work.waits_for_uneven).max(0.0);
+        let most = beyond(share.value);
+        let others = self.findings.threads.len().saturating_sub(1) as f64;
+        let preempted = self.findings.account.preempted_ns.value().copied().unwrap_or(0.0);
+        let least = (most - others * preempted / self.findings.account.user_ns.max(1.0)).max(0.0);
+        if least < HeldBack::PARTLY && HeldBack::PARTLY <= most {
+            let seconds = preempted / 1e9;
+            let need = format!(
+                "a machine with CPUs to spare: threads waited {seconds:.1} s for a CPU, which makes others wait for them"
+            );
+            return into.lack(NAME, need);
+        }
+        let about = "in locks, barriers, atomics and loops that wait for other threads, beyond what uneven work explains, \
+                     of user time";
+        let value = IndicatorValue::new(about, most, self.confidence);
+        into.put(
+            NAME,
+            value.between(beyond(share.low).min(least), beyond(share.high)).at(work.waits_in.clone()),
+        );
+    }
+
+    /// Threads that work give up their CPU, and for how long at a time.
+    fn blocked(&self, work: &WorkFindings, into: &mut Indicators) {
+        let most = work.threads.first().map_or(0.0, |first| first.useful_ns);
+        let is_worker =
+            |id| work.threads.iter().any(|thread| thread.id == id && thread.useful_ns >= 0.1 * most);
+        let workers: Vec<_> = self.findings.threads.iter().filter(|thread| is_worker(thread.id)).collect();
+        let blocked = |thread: &&crate::findings::ThreadFinding| thread.account.blocked_ns.value().copied();
+        let total = |thread: &&crate::findings::ThreadFinding| thread.account.total_ns();
+        let sums = workers.iter().map(blocked).sum::<Option<f64>>();
+        let totals = workers.iter().map(total).sum::<Option<f64>>().filter(|sum| *sum > 0.0);
+        let switches = self.findings.about.usage.value().map(|usage| usage.voluntary_switches as f64);
+        let Some(((blocked, total), switches)) = sums.zip(totals).zip(switches).filter(|_| workers.len() > 1)
+        else {
+            into.lack("blocked", "several threads whose times off the CPU are known");
+            into.lack("mean_wait_us", "a program that memwall itself started");
+            return;
+        };
+        // What a blocked thread waits for is in no record: another thread, or a device.
+        into.put(
+            "blocked",
+            IndicatorValue::new(
+                "off the CPU of their own accord, of the time of threads that work",
+                blocked / total,
+                Confidence::Low,
+            ),
+        );
+        into.put(
+            "mean_wait_us",
+            IndicatorValue::new(
+                "microseconds that such a wait takes",
+                blocked / 1e3 / switches.max(1.0),
+                Confidence::Low,
+            ),
+        );
+    }
+}
+
+/// Below this share of known addresses nothing is said about lines that nobody was seen to share.
+const FEW_ADDRESSES: f64 = 0.2;

@@ -1,0 +1,275 @@
+//! Useful work of threads: user time outside of code that only waits for other threads.
+//!
+//! A thread that spins retires instructions and takes processor time without doing what the program is for, so neither
+//! says how work is divided (roehl2016 §2.2.2).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use record::{ids::ThreadId, regions::RegionId, run::Run};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    findings::{Findings, KnownLimits, ObjectSharing, Objects, ThreadActivity, TimeShare, Verdict},
+    reading::SampleActivities,
+};
+
+/// How the file names of libraries begin in which threads wait for each other.
+const RUNTIMES: [&str; 4] = ["libgomp", "libomp", "libiomp", "libtbb"];
+
+/// How the names of functions begin in which threads wait for each other.
+const WAITING_FUNCTIONS: [&str; 15] = [
+    "pthread_mutex_",
+    "___pthread_mutex_",
+    "__pthread_mutex_",
+    "pthread_spin_",
+    "pthread_barrier_",
+    "pthread_cond_",
+    "pthread_rwlock_",
+    "___pthread_rwlock_",
+    "__pthread_rwlock_",
+    "___pthread_cond_",
+    "__lll_lock_",
+    "__GI___lll_lock_",
+    "sem_wait",
+    "sched_yield",
+    "futex_",
+];
+
+/// A thread with less of the most useful work than this does something else.
+const WORKER: f64 = 0.02;
+
+/// How the threads of a program share its work.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WorkFindings {
+    /// Each thread with samples, the one with most useful work first.
+    pub threads: Vec<ThreadWork>,
+    /// Of the longest thread's useful work, what the others lack on average, over parallel regions where there are any, else
+    /// over code that several threads run.
+    pub imbalance: KnownLimits<TimeShare>,
+    /// Where it is most uneven: a region or a function.
+    pub uneven: Option<String>,
+    /// Share of the user time of all threads that waits for other threads.
+    pub synchronising: KnownLimits<TimeShare>,
+    /// The part of it that uneven work makes them wait, as a share of the user time of all threads.
+    pub waits_for_uneven: f64,
+    /// Where it waits most.
+    pub waits_in: Option<String>,
+}
+
+/// One thread's work.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ThreadWork {
+    /// As the recording tells it apart.
+    pub id: ThreadId,
+    /// Its number.
+    pub tid: u32,
+    /// User time outside of code that waits for others.
+    pub useful_ns: f64,
+    /// User time in code that waits for others.
+    pub synchronising_ns: f64,
+}
+
+/// Samples of one thread in one stretch of the program.
+type WorkSums = BTreeMap<ThreadId, f64>;
+
+/// A stretch of the program of which threads have parts.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stretch {
+    Region(RegionId),
+    Function(usize),
+}
+
+#[derive(Default)]
+struct WorkTally {
+    threads: BTreeMap<ThreadId, (f64, f64)>,
+    stretches: BTreeMap<Stretch, WorkSums>,
+    /// Waiting for others, by symbol.
+    waits: BTreeMap<usize, f64>,
+    in_regions: f64,
+}
+
+/// How threads share the work; `parts` has what samples mean, by place.
+pub(crate) fn work(
+    run: &Run,
+    findings: &Findings,
+    objects: &Objects,
+    parts: &[Vec<(usize, SampleActivities)>],
+) -> WorkFindings {
+    let tally = tally(run, findings, objects, parts);
+    let period = findings.about.period_ns;
+    let mut threads: Vec<ThreadWork> = tally
+        .threads
+        .iter()
+        .map(|(&id, &(useful, synchronising))| ThreadWork {
+            id,
+            tid: run.thread(id).map_or(0, |thread| thread.tid),
+            useful_ns: useful * period,
+            synchronising_ns: synchronising * period,
+        })
+        .collect();
+    threads.sort_by(|a, b| b.useful_ns.total_cmp(&a.useful_ns));
+    let samples: f64 = tally.threads.values().map(|(useful, waiting)| useful + waiting).sum();
+    let waiting: f64 = tally.threads.values().map(|(_, waiting)| waiting).sum();
+    let waits_in = tally.waits.iter().max_by(|a, b| a.1.total_cmp(b.1)).filter(|(_, sum)| **sum > 0.0);
+    let waits_in = waits_in.and_then(|(&symbol, _)| Some(findings.symbols.get(symbol)?.name.clone()));
+    let Uneven { imbalance, place: uneven, lacking } = imbalance(run, findings, &tally);
+    let synchronising = match tally.threads.len() {
+        0 | 1 => KnownLimits::Missing("only one thread ran in user mode".to_owned()),
+        _ => crate::statistics::share(waiting, samples)
+            .map_or_else(|| KnownLimits::Missing("no sample was taken".to_owned()), KnownLimits::Value),
+    };
+    let waits_for_uneven = lacking.min(waiting) / samples.max(1.0);
+    WorkFindings { threads, imbalance, uneven, synchronising, waits_for_uneven, waits_in }
+}
+
+fn tally(
+    run: &Run,
+    findings: &Findings,
+    objects: &Objects,
+    parts: &[Vec<(usize, SampleActivities)>],
+) -> WorkTally {
+    let waits_in: Vec<bool> =
+        findings.symbols.iter().map(|symbol| is_waiting(&symbol.name, &symbol.module)).collect();
+    let polls = polled(objects);
+    let parallel: BTreeSet<RegionId> = run
+        .regions
+        .list
+        .iter()
+        .enumerate()
+        .filter(|(_, region)| region.is_parallel)
+        .map(|(index, _)| RegionId(u32::try_from(index).unwrap_or(u32::MAX)))
+        .collect();
+    let mut tally = WorkTally::default();
+    for (index, (&thread, &place)) in run.samples.thread.iter().zip(&run.samples.place).enumerate() {
+        let line = run.samples.address[index].map(|address| address.get() / LINE);
+        let region = run.regions.of_samples.get(index).copied().flatten();
+        for (instruction, activities) in parts.get(place.index()).into_iter().flatten() {
+            let Some(symbol) = findings.instructions.get(*instruction).map(|found| found.symbol) else {
+                continue;
+            };
+            let whole: f64 = activities.iter().map(|part| f64::from(*part)).sum();
+            let is_polling = line.is_some_and(|line| polls.contains(&(thread, line, symbol)));
+            let waiting = match waits_in.get(symbol) == Some(&true) || is_polling {
+                true => whole,
+                false => f64::from(activities[ThreadActivity::Atomics as usize]),
+            };
+            let useful = whole - waiting;
+            let sums = tally.threads.entry(thread).or_default();
+            (sums.0, sums.1) = (sums.0 + useful, sums.1 + waiting);
+            *tally.waits.entry(symbol).or_default() += waiting;
+            if let Some(region) = region.filter(|region| parallel.contains(region)) {
+                tally.in_regions += whole;
+                *tally.stretches.entry(Stretch::Region(region)).or_default().entry(thread).or_default() +=
+                    useful;
+            }
+            *tally.stretches.entry(Stretch::Function(symbol)).or_default().entry(thread).or_default() +=
+                useful;
+        }
+    }
+    tally
+}
+
+/// Bytes of a line.
+const LINE: u64 = 64;
+
+/// Who reads which lines again and again until another thread writes them: the line is shared truly, and this thread's
+/// function only reads it.
+fn polled(objects: &Objects) -> BTreeSet<(ThreadId, u64, usize)> {
+    let mut found = BTreeSet::new();
+    for line in objects.shared_lines.iter().filter(|line| line.sharing == ObjectSharing::True) {
+        for reader in line.uses.iter().filter(|at| !at.writes) {
+            let writes_too = |other: &&crate::findings::LineUse| {
+                other.thread == reader.thread && other.symbol == reader.symbol && other.writes
+            };
+            if !line.uses.iter().any(|other| writes_too(&other)) {
+                found.insert((reader.thread, line.address / LINE, reader.symbol));
+            }
+        }
+    }
+    found
+}
+
+/// Whether code only waits for other threads, by its name or its library's.
+fn is_waiting(name: &str, module: &str) -> bool {
+    let file = module.rsplit('/').next().unwrap_or(module);
+    RUNTIMES.iter().any(|beginning| file.starts_with(beginning))
+        || WAITING_FUNCTIONS.iter().any(|beginning| name.starts_with(beginning))
+}
+
+/// How uneven work is.
+struct Uneven {
+    imbalance: KnownLimits<TimeShare>,
+    place: Option<String>,
+    /// Samples that all threads together lack to the longest.
+    lacking: f64,
+}
+
+impl Uneven {
+    fn unknown(why: &str) -> Self {
+        Self { imbalance: KnownLimits::Missing(why.to_owned()), place: None, lacking: 0.0 }
+    }
+}
+
+/// Over parallel regions if a quarter of the samples is in them, else over functions that several threads run.
+fn imbalance(run: &Run, findings: &Findings, tally: &WorkTally) -> Uneven {
+    let samples = run.samples.place.len().max(1) as f64;
+    let by_region = tally.in_regions >= 0.25 * samples;
+    let chosen = tally.stretches.iter().filter(|(stretch, _)| match stretch {
+        Stretch::Region(_) => by_region,
+        Stretch::Function(_) => !by_region,
+    });
+    let mut all = WorkSums::new();
+    let (mut longest, mut mean, mut worst) = (0.0, 0.0, None::<(f64, Stretch)>);
+    for (stretch, sums) in chosen {
+        let mut sums = sums.clone();
+        if let Stretch::Region(region) = stretch {
+            // Threads that were there and did nothing useful count.
+            let there = run.regions.visits.iter().filter(|one| one.region == *region);
+            there.for_each(|one| {
+                sums.entry(one.thread).or_default();
+            });
+        }
+        let Some((most, average)) = spread(&sums).filter(|_| sums.len() > 1) else { continue };
+        if worst.is_none_or(|(lost, _)| most - average > lost) {
+            worst = Some((most - average, *stretch));
+        }
+        if by_region {
+            (longest, mean) = (longest + most, mean + average);
+        }
+        sums.iter().for_each(|(thread, sum)| *all.entry(*thread).or_default() += sum);
+    }
+    if !by_region {
+        // Functions follow each other without anyone waiting: what counts is all that a thread does of them.
+        let most = all.values().copied().fold(0.0, f64::max);
+        all.retain(|_, sum| *sum >= WORKER * most);
+        (longest, mean) = spread(&all).unwrap_or((0.0, 0.0));
+    }
+    let place = worst.and_then(|(_, stretch)| match stretch {
+        Stretch::Region(region) => Some(run.regions.list.get(region.index())?.name.clone()),
+        Stretch::Function(symbol) => Some(findings.symbols.get(symbol)?.name.clone()),
+    });
+    if all.len() < 2 {
+        return Uneven::unknown("no code was run by several threads");
+    }
+    if longest < Verdict::FEWEST_SAMPLES as f64 {
+        return Uneven::unknown("too few samples tell how threads share the work");
+    }
+    // A thread's samples are a draw: by chance the longest has more and the others less.
+    let chance = 2.0 * longest.sqrt();
+    let part = |longest: f64| (1.0 - mean / longest.max(mean)).clamp(0.0, 1.0);
+    let share = TimeShare { value: part(longest), low: part(longest - chance), high: part(longest + chance) };
+    Uneven {
+        imbalance: KnownLimits::Value(share),
+        place,
+        lacking: (longest - mean).max(0.0) * all.len() as f64,
+    }
+}
+
+/// The most of one thread, and the mean of all.
+fn spread(sums: &WorkSums) -> Option<(f64, f64)> {
+    let most = sums.values().copied().fold(0.0, f64::max);
+    (!sums.is_empty()).then(|| (most, sums.values().sum::<f64>() / sums.len() as f64))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! How often patterns are found where they are, and where they only seem to be.
+//!
+//! `cargo bench -p memwall --bench patterns` draws scenarios at random on a simulated machine: each pattern's own and the one
+//! that looks like it, with sizes, kernels and lengths by seed. Limits were set on seeds 1 to 10 (`-- 1 10`); what is
+//! reported are seeds from 1001 on. `-- live` builds the programs beside this file and says what is found in them here.
+
+use std::{collections::BTreeMap, env, fs, path::Path, process::Command};
+
+use analysis::patterns::known;
+use serde_json::Value;
+
+const MODEL: &str = "sim:haswell-ep-e5-2695v3";
+
+/// Seeds that are reported if none are given: limits were set on others.
+const REPORTED: (u64, u64) = (1001, 1010);
+
+/// What is drawn in a scenario: a value's name and what it may be.
+const DRAWS: [(&str, &[(&str, &[&str])]); 20] = [
+    ("pattern-bandwidth", &[("kernel", STREAMS), ("size", &["128K", "192K", "256K", "384K"])]),
+    ("pattern-bandwidth-not", &[("kernel", STREAMS), ("size", &["128K", "192K", "256K", "384K"])]),
+    ("pattern-latency", &[("size", &["128K", "512K", "1M", "2M", "3M"]), ("rounds", &["1", "2", "3"])]),
+    ("pattern-latency-not", &[("size", &["4K", "8K", "12K"]), ("passes", &["2000", "3000", "4000"])]),
+    (
+        "pattern-imbalance",
+        &[("size", SMALL), ("much", &["200", "250", "350", "450"]), ("little", &["50", "100", "125"])],
+    ),
+    ("pattern-imbalance-not", &[("size", SMALL), ("passes", &["60", "100", "200"]), ("rounds", &["1", "2"])]),
+    ("pattern-false-sharing", &[("shift", &["8", "16", "24", "32"]), ("passes", FEW), ("nops", PACES)]),
+    ("pattern-true-sharing", &[("passes", FEW), ("rounds", &["2", "3", "5"]), ("nops", PACES)]),
+    ("pattern-numa", &[("kernel", WALKS), ("size", &["128K", "256K", "512K", "1M"])]),
+    ("pattern-numa-not", &[("kernel", WALKS), ("size", &["128K", "256K", "512K", "1M"])]),
+    ("pattern-tlb", &[("size", &["8M", "16M", "24M", "32M"]), ("rounds", &["2", "3", "4"])]),
+    ("pattern-tlb-not", &[("size", &["128K", "256K", "384K", "512K"]), ("rounds", &["2", "3", "4"])]),
+    ("pattern-synchronisation", &[("passes", LENGTHS), ("rounds", &["2", "3", "5"])]),
+    ("pattern-synchronisation-not", &[("passes", LENGTHS), ("rounds", &["2", "3", "5"])]),
+    ("pattern-excess", &[("size", &["256K", "512K", "1M", "2M"]), ("rounds", &["1", "2"])]),
+    (
+        "pattern-excess-not",
+        &[("kernel", &["integer-sum", "load", "sum", "copy"]), ("size", &["256K", "512K", "1M", "2M"])],
+    ),
+    (
+        "pattern-throughput",
+        &[("kernel", IN_CORE), ("size", &["4K", "8K", "16K"]), ("passes", &["800", "1500"])],
+    ),
+    ("pattern-throughput-not", &[("kernel", IN_CORE), ("size", &["512K", "1M", "2M"])]),
+    ("pattern-branches", &[("size", &["32K", "64K", "128K"]), ("passes", &["2", "4", "8"])]),
+    ("pattern-branches-not", &[("size", &["32K", "64K", "128K"]), ("passes", &["2", "4", "8"])]),
+];
+
+const STREAMS: &[&str] = &["load", "copy", "sum", "store", "triad", "daxpy"];
+const SMALL: &[&str] = &["8K", "16K", "24K"];
+const LENGTHS: &[&str] = &["10", "20", "30", "50"];
+const FEW: &[&str] = &["2", "3", "4", "6"];
+const PACES: &[&str] = &["50", "100", "200", "400"];
+const WALKS: &[&str] = &["chase", "load", "sum"];
+const IN_CORE: &[&str] = &["sum", "load", "integer-sum"];
+
+fn main() {
+    let words: Vec<String> = env::args().skip(1).filter(|word| word != "--bench").collect();
+    match words.first().map(String::as_str) {
+        Some("live") => live(),
+        _ => {
+            let number = |index: usize| words.get(index).and_then(|word| word.parse().ok());
+            simulated(number(0).unwrap_or(REPORTED.0), number(1).unwrap_or(REPORTED.1));
+        }
+    }
+}
+
+fn memwall(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_memwall"));
+    command.env("XDG_DATA_HOME", home);
+    command
+}
+
+/// Names of the patterns that a document says are found.
+fn found(document: &Value) -> Vec<String> {
+    let patterns = document["patterns"].as_array().into_iter().flatten();
+    let is_found = patterns.filter(|pattern| pattern["state"] == "found");
+    is_found.filter_map(|pattern| Some(pattern["name"].as_str()?.to_owned())).collect()
+}
+
+/// The next number of a sequence (splitmix64).
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+fn simulated(first: u64, last: u64) {
+    let home = tempfile::tempdir().expect("a folder");
+    let calibrated = memwall(home.path()).args(["--on", MODEL, "calibrate", "--quick", "--json"]).output();
+    assert!(calibrated.expect("memwall starts").status.success(), "calibration failed");
+    // By scenario and pattern: how often it was found.
+    let mut sums: BTreeMap<(&str, String), u64> = BTreeMap::new();
+    for seed in first..=last {
+        for (index, (scenario, draws)) in DRAWS.iter().enumerate() {
+            let mut state = seed.wrapping_mul(1000).wrapping_add(index as u64);
+            let mut command = memwall(home.path());
+            command.args(["--on", MODEL, "count", "--patterns", "--json", "--scenario", scenario]);
+            for (name, values) in *draws {
+                let value = values[(next(&mut state) % values.len() as u64) as usize];
+                command.args(["--set", &format!("{name}={value}")]);
+            }
+            let output = command.output().expect("memwall starts");
+            let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| {
+                panic!("{scenario}, seed {seed}: {}", String::from_utf8_lossy(&output.stderr))
+            });
+            for name in found(&document) {
+                *sums.entry((scenario, name)).or_default() += 1;
+            }
+            eprintln!("{seed} {scenario}: {}", found(&document).join(" "));
+        }
+    }
+    let draws = last - first + 1;
+    println!("Seeds {first} to {last} on {MODEL}: {draws} of each scenario.\n");
+    println!("| pattern | found in its own | found in what looks like it | recall | precision |");
+    println!("|---|---|---|---|---|");
+    for pattern in known() {
+        let count = |scenario: &str| {
+            sums.iter()
+                .find(|((at, name), _)| *at == scenario && *name == pattern.name)
+                .map_or(0, |one| *one.1)
+        };
+        let (right, wrong) = (count(&pattern.has), count(&pattern.looks_like));
+        let share = |part: u64, all: u64| match all {
+            0 => "none found".to_owned(),
+            all => format!("{:.2}", part as f64 / all as f64),
+        };
+        println!(
+            "| {} | {right} of {draws} | {wrong} of {draws} | {} | {} |",
+            pattern.title,
+            share(right, draws),
+            share(right, right + wrong)
+        );
+    }
+    println!("\nAll that was found, by scenario:\n");
+    for (scenario, _) in DRAWS {
+        let here = sums.iter().filter(|((at, _), _)| *at == scenario);
+        let words: Vec<String> = here.map(|((_, name), times)| format!("{name} {times}")).collect();
+        println!("- `{scenario}`: {}", words.join(", "));
+    }
+}
+
+/// Programs beside this file, what they are run with, and the pattern each is for; none: it looks like one and has not.
+const PROGRAMS: [(&str, &[&str], &str, Option<bool>); 12] = [
+    ("imbalance_omp", &[], "load-imbalance", Some(true)),
+    ("balanced_omp", &[], "load-imbalance", Some(false)),
+    ("imbalance_pthread", &[], "load-imbalance", Some(true)),
+    ("false_sharing_pthread", &[], "false-sharing", Some(true)),
+    ("own_lines_pthread", &[], "false-sharing", Some(false)),
+    ("locks_pthread", &[], "synchronisation", Some(true)),
+    ("barriers_omp", &[], "synchronisation", Some(true)),
+    ("balanced_omp", &["60"], "synchronisation", Some(false)),
+    ("branches", &[], "control-flow", Some(true)),
+    ("branches", &["--sorted"], "control-flow", Some(false)),
+    ("chase_pthread", &[], "latency-bound", Some(true)),
+    ("triad_omp", &[], "bandwidth-saturation", Some(true)),
+];
+
+/// What is found here, with the profile of the user.
+fn live() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/patterns");
+    let built = tempfile::tempdir().expect("a folder");
+    println!("| program | for | it has it | found | all that was found |\n|---|---|---|---|---|");
+    for (name, words, pattern, has) in PROGRAMS {
+        let program = built.path().join(name);
+        let mut compiler = Command::new("cc");
+        compiler.args(["-O2", "-g", "-fopenmp", "-pthread", "-o"]).arg(&program);
+        let is_built = compiler.arg(folder.join(format!("{name}.c"))).status();
+        assert!(is_built.expect("a compiler").success(), "{name}");
+        let mut run = Command::new(env!("CARGO_BIN_EXE_memwall"));
+        let file = built.path().join("found.json");
+        run.arg("run").arg(format!("--json={}", file.display())).arg(&program).args(words);
+        run.output().expect("memwall starts");
+        let document: Value =
+            serde_json::from_str(&fs::read_to_string(&file).expect("written")).expect("JSON");
+        let all = found(&document);
+        let answer = |is: bool| if is { "yes" } else { "no" };
+        println!(
+            "| {name} {} | {pattern} | {} | {} | {} |",
+            words.join(" "),
+            has.map_or("", answer),
+            answer(all.iter().any(|one| one == pattern)),
+            all.join(", ")
+        );
+    }
+}
