@@ -48,7 +48,8 @@ pub struct WorkFindings {
     pub imbalance: KnownLimits<TimeShare>,
     /// Where it is most uneven: a region or a function.
     pub uneven: Option<String>,
-    /// Share of the user time of all threads that waits for other threads.
+    /// Share of the user time of all threads that waits for other threads. Spinning while no other thread of the program runs is not
+    /// in it: then the others lost their CPUs, or have not begun.
     pub synchronising: KnownLimits<TimeShare>,
     /// The part of it that uneven work makes them wait, as a share of the user time of all threads.
     pub waits_for_uneven: f64,
@@ -86,6 +87,8 @@ struct WorkTally {
     /// Waiting for others, by symbol.
     waits: BTreeMap<usize, f64>,
     in_regions: f64,
+    /// Spinning while nobody else of the program ran.
+    alone: f64,
 }
 
 /// How threads share the work; `parts` has what samples mean, by place.
@@ -115,7 +118,7 @@ pub(crate) fn work(
     let Uneven { imbalance, place: uneven, lacking } = imbalance(run, findings, &tally);
     let synchronising = match tally.threads.len() {
         0 | 1 => KnownLimits::Missing("only one thread ran in user mode".to_owned()),
-        _ => crate::statistics::share(waiting, samples)
+        _ => crate::statistics::share(waiting - tally.alone, samples)
             .map_or_else(|| KnownLimits::Missing("no sample was taken".to_owned()), KnownLimits::Value),
     };
     let waits_for_uneven = lacking.min(waiting) / samples.max(1.0);
@@ -128,8 +131,9 @@ fn tally(
     objects: &Objects,
     parts: &[Vec<(usize, SampleActivities)>],
 ) -> WorkTally {
-    let waits_in: Vec<bool> =
-        findings.symbols.iter().map(|symbol| is_waiting(&symbol.name, &symbol.module)).collect();
+    let waits_in: Vec<WaitCode> =
+        findings.symbols.iter().map(|symbol| WaitCode::of(&symbol.name, &symbol.module)).collect();
+    let neighbours = SampleNeighbours::of(run, findings.about.period_ns);
     let polls = polled(objects);
     let parallel: BTreeSet<RegionId> = run
         .regions
@@ -149,10 +153,14 @@ fn tally(
             };
             let whole: f64 = activities.iter().map(|part| f64::from(*part)).sum();
             let is_polling = line.is_some_and(|line| polls.contains(&(thread, line, symbol)));
-            let waiting = match waits_in.get(symbol) == Some(&true) || is_polling {
+            let kind = waits_in.get(symbol).copied().unwrap_or(WaitCode::None);
+            let waiting = match kind != WaitCode::None || is_polling {
                 true => whole,
                 false => f64::from(activities[ThreadActivity::Atomics as usize]),
             };
+            if (kind == WaitCode::Spins || is_polling) && neighbours.is_alone(index) {
+                tally.alone += waiting;
+            }
             let useful = whole - waiting;
             let sums = tally.threads.entry(thread).or_default();
             (sums.0, sums.1) = (sums.0 + useful, sums.1 + waiting);
@@ -189,11 +197,58 @@ fn polled(objects: &Objects) -> BTreeSet<(ThreadId, u64, usize)> {
     found
 }
 
-/// Whether code only waits for other threads, by its name or its library's.
-fn is_waiting(name: &str, module: &str) -> bool {
-    let file = module.rsplit('/').next().unwrap_or(module);
-    RUNTIMES.iter().any(|beginning| file.starts_with(beginning))
-        || WAITING_FUNCTIONS.iter().any(|beginning| name.starts_with(beginning))
+/// Whether code only waits for other threads.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WaitCode {
+    None,
+    /// It takes locks, and gives up its CPU where it cannot have them.
+    Locks,
+    /// It asks again and again.
+    Spins,
+}
+
+impl WaitCode {
+    /// By the name of a function, or of its library.
+    fn of(name: &str, module: &str) -> Self {
+        let file = module.rsplit('/').next().unwrap_or(module);
+        if RUNTIMES.iter().any(|beginning| file.starts_with(beginning)) {
+            Self::Spins
+        } else if WAITING_FUNCTIONS.iter().any(|beginning| name.starts_with(beginning)) {
+            Self::Locks
+        } else {
+            Self::None
+        }
+    }
+}
+
+/// Samples in the order of time, to see who else ran.
+struct SampleNeighbours<'a> {
+    run: &'a Run,
+    order: Vec<usize>,
+    rank: Vec<usize>,
+    /// A thread that runs is sampled at least once within so much time, give or take.
+    near_ns: u64,
+}
+
+impl<'a> SampleNeighbours<'a> {
+    fn of(run: &'a Run, period_ns: f64) -> Self {
+        let mut order: Vec<usize> = (0..run.samples.time_ns.len()).collect();
+        order.sort_by_key(|index| run.samples.time_ns[*index]);
+        let mut rank = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(place, index)| rank[*index] = place);
+        Self { run, order, rank, near_ns: (1.2 * period_ns) as u64 }
+    }
+
+    /// No other thread was sampled about then.
+    fn is_alone(&self, index: usize) -> bool {
+        let (times, threads) = (&self.run.samples.time_ns, &self.run.samples.thread);
+        let is_near = |other: &&usize| times[**other].abs_diff(times[index]) <= self.near_ns;
+        let is_other = |other: &usize| threads[*other] != threads[index];
+        let rank = self.rank[index];
+        let before = self.order[..rank].iter().rev().take_while(is_near);
+        let after = self.order[rank..].iter().take_while(is_near);
+        !before.chain(after).any(is_other)
+    }
 }
 
 /// How uneven work is.

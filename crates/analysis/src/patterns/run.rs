@@ -5,8 +5,8 @@ use machine::profile::Profile;
 use super::{IndicatorValue, Indicators};
 use crate::{
     findings::{
-        Confidence, Findings, HeldBack, InstructionFinding, KnownLimits, ObjectSharing, Objects, Pattern,
-        Split, ThreadActivity, TimeShare, WaitLevel,
+        Confidence, Findings, InstructionFinding, KnownLimits, ObjectSharing, Objects, Pattern, Split,
+        ThreadActivity, TimeShare, WaitLevel,
     },
     statistics,
     work::WorkFindings,
@@ -230,29 +230,14 @@ impl RunFacts<'_> {
         self.blocked(work, into);
     }
 
-    /// Waiting for others beyond what uneven work explains. A thread that lost its CPU to another program makes the others
-    /// wait as well: where that may be all of it, nothing is said.
+    /// Waiting for others beyond what uneven work explains.
     fn synchronising(&self, work: &WorkFindings, share: &TimeShare, into: &mut Indicators) {
-        const NAME: &str = "synchronising";
         let beyond = |share: f64| (share - work.waits_for_uneven).max(0.0);
-        let most = beyond(share.value);
-        let others = self.findings.threads.len().saturating_sub(1) as f64;
-        let preempted = self.findings.account.preempted_ns.value().copied().unwrap_or(0.0);
-        let least = (most - others * preempted / self.findings.account.user_ns.max(1.0)).max(0.0);
-        if least < HeldBack::PARTLY && HeldBack::PARTLY <= most {
-            let seconds = preempted / 1e9;
-            let need = format!(
-                "a machine with CPUs to spare: threads waited {seconds:.1} s for a CPU, which makes others wait for them"
-            );
-            return into.lack(NAME, need);
-        }
         let about = "in locks, barriers, atomics and loops that wait for other threads, beyond what uneven work explains, \
                      of user time";
-        let value = IndicatorValue::new(about, most, self.confidence);
-        into.put(
-            NAME,
-            value.between(beyond(share.low).min(least), beyond(share.high)).at(work.waits_in.clone()),
-        );
+        let value = IndicatorValue::new(about, beyond(share.value), self.confidence);
+        let value = value.between(beyond(share.low), beyond(share.high));
+        into.put("synchronising", value.at(work.waits_in.clone()));
     }
 
     /// Threads that work give up their CPU, and for how long at a time.

@@ -49,8 +49,15 @@ fn what_waits_for_others_is_no_work_however_much_it_retires() {
     let waiting = work_of(&shared(750, "pthread_spin_lock"));
     assert_eq!(value(&waiting.synchronising), 1.0);
     assert!(waiting.imbalance.missing().is_some(), "{waiting:?}");
-    let mut run = shared(750, "anything");
+}
+
+#[test]
+fn spinning_counts_only_while_another_thread_runs() {
+    let mut run = shared(500, "anything");
     run.modules[0].path = "/usr/lib/libgomp.so.1".into();
+    // One after the other: whoever spins does so because the other has no CPU.
+    assert!(value(&work_of(&run).synchronising) < 0.01, "{:?}", work_of(&run));
+    run.samples.thread = (0..1000).map(|index| ThreadId(index % 2)).collect();
     assert_eq!(value(&work_of(&run).synchronising), 1.0);
 }
 
