@@ -15,10 +15,10 @@ const MODEL: &str = "sim:haswell-ep-e5-2695v3";
 const REPORTED: (u64, u64) = (1001, 1010);
 
 /// A value's name and what it may be.
-type DrawnValue = (&'static str, &'static [&'static str]);
+type Drawn = (&'static str, &'static [&'static str]);
 
-/// What is drawn in a scenario.
-const DRAWS: [(&str, &[DrawnValue]); 20] = [
+/// What is drawn in each scenario.
+const DRAWS: [(&str, &[Drawn]); 20] = [
     ("pattern-bandwidth", &[("kernel", STREAMS), ("size", &["128K", "192K", "256K", "384K"])]),
     ("pattern-bandwidth-not", &[("kernel", STREAMS), ("size", &["128K", "192K", "256K", "384K"])]),
     ("pattern-latency", &[("size", &["128K", "512K", "1M", "2M", "3M"]), ("rounds", &["1", "2", "3"])]),

@@ -233,3 +233,35 @@ fn every_scenario_runs_on_a_simulated_machine() {
     let far = memwall(&home).args(far).arg("sim:haswell-ep-e5-2680v3").assert();
     far.success().stdout(contains("simulated haswell-ep-e5-2680v3"));
 }
+
+/// Whether a scenario has a pattern by its events, as `count --patterns` says.
+fn pattern(home: &tempfile::TempDir, scenario: &str, name: &str) -> String {
+    let line = format!("--on sim:haswell-ep-e5-2695v3 count --patterns --json --scenario {scenario}");
+    let output = memwall(home).args(line.split(' ')).assert().success().get_output().stdout.clone();
+    let found = json(&String::from_utf8(output).expect("text"));
+    let patterns = found["patterns"].as_array().expect("patterns").clone();
+    let one = patterns.into_iter().find(|pattern| pattern["name"] == name).expect("known");
+    one["state"].as_str().expect("a word").to_owned()
+}
+
+#[test]
+fn patterns_are_found_in_their_scenarios_and_not_in_what_looks_like_them() {
+    let home = home();
+    for (name, has, looks_like) in [
+        ("false-sharing", "pattern-false-sharing", "pattern-true-sharing"),
+        ("true-sharing", "pattern-true-sharing", "pattern-false-sharing"),
+        ("latency-bound", "pattern-latency", "pattern-latency-not"),
+        ("load-imbalance", "pattern-imbalance", "pattern-imbalance-not"),
+        ("numa-placement", "pattern-numa", "pattern-numa-not"),
+        ("tlb-thrashing", "pattern-tlb", "pattern-tlb-not"),
+        ("synchronisation", "pattern-synchronisation", "pattern-synchronisation-not"),
+        ("excess-volume", "pattern-excess", "pattern-excess-not"),
+        ("instruction-throughput", "pattern-throughput", "pattern-throughput-not"),
+        ("control-flow", "pattern-branches", "pattern-branches-not"),
+    ] {
+        assert_eq!(pattern(&home, has, name), "found", "{has}");
+        assert_eq!(pattern(&home, looks_like, name), "absent", "{looks_like}");
+    }
+    // Without a profile nobody knows how much memory can move.
+    assert_eq!(pattern(&home, "pattern-bandwidth", "bandwidth-saturation"), "unknown");
+}

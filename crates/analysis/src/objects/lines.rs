@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use record::{ids::ThreadId, run::Run};
 
-use super::tally::{LINE, LineSum, ObjectTally};
+use super::tally::{At, LINE, LineSum, ObjectTally};
 use crate::{
     findings::{LineUse, ObjectSharing, SharedLine, TimeShare},
     statistics,
@@ -12,6 +12,12 @@ use crate::{
 
 /// Fewer samples of a thread on a line are chance.
 const FEWEST: u64 = 2;
+
+/// So many samples of each thread on one line are none.
+const MANY: u64 = 10;
+
+/// A line of whose samples this share waits is not where its readers are.
+const FOUGHT_FOR: f64 = 0.3;
 
 /// Lines listed.
 const MOST: usize = 100;
@@ -57,11 +63,47 @@ fn sharing(sum: &LineSum) -> Option<ObjectSharing> {
     let threads: BTreeSet<ThreadId> =
         sum.uses.keys().map(|at| at.thread).filter(|&thread| samples_of(thread) >= FEWEST).collect();
     let uses = || sum.uses.keys().filter(|at| threads.contains(&at.thread));
-    if threads.len() < 2 || !uses().any(|at| at.writes) {
+    let is_written = uses().any(|at| at.writes);
+    // Stores seldom hold a core up and may have no sample at all. A line that nobody writes stays where it is read: two threads that
+    // wait for it again and again take it from each other.
+    let is_fought_for = sum.waiting >= FOUGHT_FOR * sum.uses.values().sum::<u64>() as f64
+        && threads.iter().all(|&thread| samples_of(thread) >= MANY);
+    if threads.len() < 2 || !(is_written || is_fought_for) {
         return None;
     }
     // The same bytes, one of the two writing: they communicate.
-    let meets = uses()
-        .any(|a| uses().any(|b| a.thread != b.thread && a.offset == b.offset && (a.writes || b.writes)));
+    let writes = |a: &At, b: &At| a.writes || b.writes || !is_written;
+    let meets = uses().any(|a| uses().any(|b| a.thread != b.thread && a.offset == b.offset && writes(a, b)));
     Some(if meets { ObjectSharing::True } else { ObjectSharing::False })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(waiting: f64, offsets: [u32; 2], writes: bool) -> LineSum {
+        let at = |thread: u32, offset: u32, writes: bool| At {
+            thread: ThreadId(thread),
+            offset,
+            symbol: None,
+            writes,
+        };
+        let mut uses = std::collections::BTreeMap::from([
+            (at(0, offsets[0], false), 100),
+            (at(1, offsets[1], false), 100),
+        ]);
+        if writes {
+            uses.insert(at(0, offsets[0], true), 1);
+        }
+        LineSum { key: None, waiting, uses }
+    }
+
+    #[test]
+    fn a_line_that_two_threads_wait_for_is_written_though_no_store_was_sampled() {
+        assert_eq!(sharing(&line(0.0, [0, 8], true)), Some(ObjectSharing::False));
+        assert_eq!(sharing(&line(120.0, [0, 8], false)), Some(ObjectSharing::False));
+        assert_eq!(sharing(&line(120.0, [8, 8], false)), Some(ObjectSharing::True));
+        // Read by both, waited for by neither.
+        assert_eq!(sharing(&line(5.0, [0, 8], false)), None);
+    }
 }
