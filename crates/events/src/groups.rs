@@ -36,6 +36,7 @@ const FILES: &[(&str, &str)] = &[
     ("stalls.toml", include_str!("../groups/stalls.toml")),
     ("accounting_core.toml", include_str!("../groups/accounting_core.toml")),
     ("accounting_nehalem.toml", include_str!("../groups/accounting_nehalem.toml")),
+    ("clock.toml", include_str!("../groups/clock.toml")),
     ("software.toml", include_str!("../groups/software.toml")),
 ];
 
