@@ -12,6 +12,7 @@ pub mod findings;
 pub mod import;
 pub mod listing;
 mod loads;
+pub mod lower_clock;
 pub mod marking;
 pub mod methods;
 pub mod objects;

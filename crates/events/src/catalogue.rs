@@ -64,6 +64,8 @@ pub struct Catalogue {
     pub fixed_counters: u32,
     /// Where what is not said otherwise comes from.
     pub source: String,
+    /// The ring and the last cache change their clock with the cores: what waits for them gains nothing at a lower one.
+    pub uncore_follows_core: bool,
     /// The kernel's name of the PMU of each unit, without the number of the box.
     pub pmus: Vec<(Unit, String)>,
     /// Events, in the order of the file.
@@ -117,6 +119,7 @@ impl Catalogue {
             general_counters: 0,
             fixed_counters: 0,
             source: String::new(),
+            uncore_follows_core: false,
             pmus: Vec::new(),
             entries: Vec::new(),
             resources: Vec::new(),

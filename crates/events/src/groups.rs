@@ -37,6 +37,7 @@ const FILES: &[(&str, &str)] = &[
     ("accounting_core.toml", include_str!("../groups/accounting_core.toml")),
     ("accounting_nehalem.toml", include_str!("../groups/accounting_nehalem.toml")),
     ("patterns.toml", include_str!("../groups/patterns.toml")),
+    ("clock.toml", include_str!("../groups/clock.toml")),
     ("software.toml", include_str!("../groups/software.toml")),
 ];
 

@@ -326,3 +326,80 @@ fn a_family_gives_the_group_that_fits() {
         assert!(MetricGroup::fitting("nothing", &has).is_none());
     }
 }
+
+/// The same formula with one thing broken: an operator turned around, or a number larger by one.
+fn broken(formula: &str) -> Vec<String> {
+    let turned = [(" + ", " - "), (" - ", " + "), (" * ", " / "), (" / ", " * ")];
+    let operators = turned.iter().flat_map(|(from, to)| {
+        formula
+            .match_indices(from)
+            .map(move |(at, _)| format!("{}{to}{}", &formula[..at], &formula[at + from.len()..]))
+    });
+    let mut all: Vec<String> = operators.collect();
+    let starts = formula.char_indices().filter(|(at, c)| {
+        c.is_ascii_digit()
+            && !formula[..*at].ends_with(|c: char| c.is_ascii_alphanumeric() || "._".contains(c))
+    });
+    for (at, _) in starts {
+        let rest = &formula[at..];
+        // A floor that these counts do not reach.
+        if rest.starts_with("0)") {
+            continue;
+        }
+        let end = rest.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(rest.len());
+        let number: f64 = rest[..end].parse().unwrap();
+        all.push(format!("{}{}{}", &formula[..at], number + 1.0, &rest[end..]));
+    }
+    all
+}
+
+/// Breaks every formula of a group file in every way, and returns those that the results worked out by hand do not notice.
+fn unnoticed(
+    text: &str,
+    counts: &[(&str, f64)],
+    program_cycles: f64,
+    results: &[(&str, f64)],
+) -> (usize, Vec<String>) {
+    let (mut tried, mut survivors) = (0, Vec::new());
+    let mut at = 0;
+    while let Some(found) = text[at..].find("\nformula = \"") {
+        let start = at + found + "\nformula = \"".len();
+        let end = start + text[start..].find('"').unwrap();
+        for formula in broken(&text[start..end]) {
+            let mutant = format!("{}{formula}{}", &text[..start], &text[end..]);
+            let groups = MetricGroup::parse(&mutant, "broken.toml").unwrap();
+            let chosen = groups[0].choose(&|_| true);
+            let values = evaluate(&chosen, counts, Some(program_cycles));
+            let differs = |(name, expected): &(&str, f64)| {
+                let value = values
+                    .iter()
+                    .find(|value| value.metric.name == *name)
+                    .and_then(|found| found.value.as_ref().ok());
+                !value.is_some_and(|value| (value.value - expected).abs() <= 1e-6 * expected.abs().max(1.0))
+            };
+            tried += 1;
+            if !results.iter().any(differs) {
+                survivors.push(format!("{} became {formula}", &text[start..end]));
+            }
+        }
+        at = end;
+    }
+    (tried, survivors)
+}
+
+#[test]
+fn a_broken_formula_is_noticed() {
+    let core = [&CORE_RESULTS[..], &[("iMargin", 20.0)]].concat();
+    let (tried, survivors) =
+        unnoticed(include_str!("../groups/accounting_core.toml"), &CORE, 40_000.0, &core);
+    assert!(tried > 60 && survivors.is_empty(), "{tried} tried: {survivors:#?}");
+    let beyond = [
+        ("iMargin", 43.75),
+        ("cycles after improvement", 1_250.0),
+        ("total cycles after improvement", 11_250.0),
+    ];
+    let nehalem = [&NEHALEM_RESULTS[..], &beyond].concat();
+    let (tried, survivors) =
+        unnoticed(include_str!("../groups/accounting_nehalem.toml"), &NEHALEM, 20_000.0, &nehalem);
+    assert!(tried > 100 && survivors.is_empty(), "{tried} tried: {survivors:#?}");
+}

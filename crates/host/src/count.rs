@@ -70,6 +70,8 @@ pub struct CountRequest<'a> {
     pub packages: Vec<(u32, u32)>,
     /// What was measured of the machine, for penalties of its own.
     pub profile: Option<&'a Profile>,
+    /// Share of the machine's memory that lies at the packages counted on.
+    pub memory_share: f64,
 }
 
 /// What to do with more events than counters.
@@ -162,6 +164,7 @@ pub fn count(
         metrics: Vec::new(),
         packages: request.packages.clone(),
         remarks: Vec::new(),
+        lower_clock: None,
         validation: None,
         interrupted: false,
     };
@@ -196,7 +199,7 @@ pub fn count(
         }
     }
     counts.remarks.extend(witnesses::remark(&counts.witnesses));
-    counts.metrics = request.selection.metrics(&counts, request.profile);
+    counts.metrics = request.selection.metrics(&counts, request.profile, request.memory_share);
     Ok(counts)
 }
 

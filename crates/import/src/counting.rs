@@ -67,6 +67,7 @@ pub(crate) fn counts(output: StatOutput, name: &str, catalogue: Option<&'static 
         metrics,
         packages: Vec::new(),
         remarks,
+        lower_clock: None,
         validation: None,
         interrupted: false,
     }

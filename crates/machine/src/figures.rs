@@ -2,12 +2,13 @@
 
 use crate::{
     Profile,
-    profile::{Estimate, LevelName},
+    profile::{Estimate, LevelName, ProfileLevel},
 };
 
 impl Profile {
     /// A figure by name: a latency in cycles ([`Profile::figure_cycles`]), or the most that all cores together moved in bytes
-    /// per second: `l2_peak`, `l3_peak`, `memory_peak`, the fastest of loading, storing and copying.
+    /// per second: `l2_peak`, `l3_peak`, `memory_peak`, the fastest of loading, storing and copying as the program sees it, and
+    /// `memory_traffic_peak`, as memory does; `lines_in_flight` are lines under way from memory to one core at its peak.
     pub fn figure(&self, name: &str) -> Option<f64> {
         let level = match name {
             "l2_peak" => LevelName::Cache(2),
@@ -16,11 +17,31 @@ impl Profile {
                 let local = |name: &LevelName| matches!(name, LevelName::Memory { local: true, .. });
                 self.levels.iter().map(|level| &level.name).find(|name| local(name))?.clone()
             }
+            "memory_traffic_peak" => return self.memory_traffic_peak(),
+            "lines_in_flight" => return self.lines_in_flight(),
             _ => return self.figure_cycles(name),
         };
         let rates = self.levels.iter().find(|known| known.name == level)?.all_cores;
         let measured = [rates.load, rates.store, rates.copy].into_iter().flatten();
         measured.map(|rate| rate.value).reduce(f64::max)
+    }
+
+    /// Lines that one core has under way when it loads as much from memory as it can: its rate times the latency of each.
+    fn lines_in_flight(&self) -> Option<f64> {
+        const LINE: f64 = 64.0;
+        let local = |level: &&ProfileLevel| matches!(level.name, LevelName::Memory { local: true, .. });
+        let level = self.levels.iter().find(local)?;
+        let latency_s = level.latency_ns.as_ref()?.value / 1e9;
+        Some(level.one_core.load.as_ref()?.value / LINE * latency_s)
+    }
+
+    /// The most that all cores moved from and to local memory, in bytes per second: a line that is stored to is read before it is
+    /// written, so storing moves twice and copying one and a half times what the program sees.
+    fn memory_traffic_peak(&self) -> Option<f64> {
+        let local = |level: &&ProfileLevel| matches!(level.name, LevelName::Memory { local: true, .. });
+        let rates = self.levels.iter().find(local)?.all_cores;
+        let moved = [(rates.load, 1.0), (rates.store, 2.0), (rates.copy, 1.5)];
+        moved.iter().filter_map(|(rate, lines)| Some(rate.as_ref()?.value * lines)).reduce(f64::max)
     }
 
     /// A figure in core cycles: `l1_cycles`, `l2_cycles`, `l3_cycles`, `memory_cycles`, `remote_memory_cycles` are latencies

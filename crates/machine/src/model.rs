@@ -6,6 +6,7 @@
 mod builtin;
 mod check;
 mod claim;
+mod clocked;
 mod execution;
 mod latency;
 mod parse;
@@ -101,6 +102,9 @@ pub struct Clocks {
     pub core_hz: u64,
     /// Cycles per second of the shared cache and the ring.
     pub uncore_hz: u64,
+    /// The ring and the shared cache change their clock with the cores.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub uncore_follows_core: bool,
 }
 
 /// Fetch, decode, prediction.

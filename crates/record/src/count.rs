@@ -38,10 +38,28 @@ pub struct Counts {
     /// Cycles and instructions of each pass, where events were spread over several; in order.
     #[serde(default)]
     pub witnesses: Vec<PassWitness>,
+    /// What a lower core clock would cost, where group CLOCK was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lower_clock: Option<LowerClock>,
     /// Where the trust beside events and metrics comes from; none as long as nobody asked.
     pub validation: Option<Basis>,
     /// The user stopped before all repetitions were done.
     pub interrupted: bool,
+}
+
+/// What a lower core clock would cost (molka2017 §5).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LowerClock {
+    /// The lower clock over the present one.
+    pub clock_share: f64,
+    /// It would hardly take longer.
+    pub free: bool,
+    /// How much longer it takes by a rough estimate, in percent of its time, if all waiting shrinks as the cores slow down.
+    pub if_waiting_shrinks_percent: f64,
+    /// The same if no waiting shrinks.
+    pub if_waiting_stays_percent: f64,
+    /// Why, in a sentence.
+    pub why: String,
 }
 
 /// What every pass counted, whatever else it did.

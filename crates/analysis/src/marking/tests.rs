@@ -92,6 +92,7 @@ fn counts() -> Counts {
         }],
         packages: Vec::new(),
         remarks: Vec::new(),
+        lower_clock: None,
         validation: None,
         interrupted: false,
     }

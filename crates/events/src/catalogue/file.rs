@@ -22,6 +22,8 @@ struct CatalogueFile {
     general_counters: Spanned<u32>,
     fixed_counters: u32,
     source: String,
+    #[serde(default)]
+    uncore_follows_core: bool,
     pmus: BTreeMap<Spanned<Unit>, String>,
     #[serde(default)]
     pmu: BTreeMap<String, Spanned<PmuTable>>,
@@ -80,6 +82,7 @@ pub fn parse(text: &str, origin: &str) -> Result<Catalogue, DataFileError> {
         general_counters: file.general_counters.into_inner(),
         fixed_counters: file.fixed_counters,
         source: file.source,
+        uncore_follows_core: file.uncore_follows_core,
         entries: Vec::new(),
         resources: Vec::new(),
         index: HashMap::new(),

@@ -85,9 +85,16 @@ impl Selection {
         Ok(())
     }
 
-    /// The metrics of all groups over all repetitions; with the profile of the machine, with its own penalties too.
-    pub fn metrics(&self, counts: &Counts, profile: Option<&Profile>) -> Vec<GroupMetrics> {
-        let figure = |name: &str| profile?.figure(name);
+    /// The metrics of all groups over all repetitions; with the profile of the machine, with its own penalties too. Those who run
+    /// on some packages only can draw on `memory_share` of its memory.
+    pub fn metrics(
+        &self,
+        counts: &Counts,
+        profile: Option<&Profile>,
+        memory_share: f64,
+    ) -> Vec<GroupMetrics> {
+        let share = |name: &str| if name == "memory_traffic_peak" { memory_share } else { 1.0 };
+        let figure = |name: &str| Some(profile?.figure(name)? * share(name));
         let figures = profile.is_some().then_some(&figure as ProfileFigures<'_>);
         let metrics = |wanted: &Wanted| group_metrics(&wanted.chosen, &wanted.inputs, &counts.runs, figures);
         self.groups.iter().map(metrics).collect()

@@ -1,12 +1,13 @@
 //! `memwall count`: events, counted.
 
-use std::{ffi::OsString, process::ExitCode, time::Duration};
+use std::{collections::BTreeSet, ffi::OsString, process::ExitCode, time::Duration};
 
 use analysis::{
+    lower_clock,
     marking::{Broken, mark, reason, withhold},
     patterns::{SharedLoads, from_counts, judge},
 };
-use events::{CountRefusal, CountShare, Event, Instrument, Missing, Value};
+use events::{CountRefusal, CountShare, Event, Instrument, Missing, Value, catalogue::Catalogue};
 use host::count::{CountError, CountRequest, Fit, NativeTarget, Selection, Whom, count};
 use machine::{CpuSet, Source, Topology, profile::Fingerprint};
 use pmu::PerfEvents;
@@ -137,6 +138,7 @@ pub fn run(args: &CountArgs, machine: &Target) -> Result<ExitCode, Failure> {
             let mut counts = super::count_simulated::count(&args.simulated, &asked, model)?;
             counts.remarks.extend(choice);
             mark(&mut counts, &trust::of(machine), broken(args));
+            lower_clock::judge(&mut counts, Catalogue::for_model(model));
             let shared = match args.patterns {
                 true => super::count_simulated::shared_loads(&args.simulated, &asked, model)?,
                 false => None,
@@ -169,6 +171,7 @@ fn native(args: &CountArgs, groups: &[String], choice: Option<String>) -> Result
         interval: args.interval.map(Duration::from_millis),
         packages: topology.cpus.iter().filter_map(|cpu| Some((cpu.id, cpu.socket?))).collect(),
         profile: profile.as_ref(),
+        memory_share: args.cpus.as_ref().map_or(1.0, |cpus| memory_share(&topology, cpus.iter())),
     };
     let printing = args.forms.program_output(&args.program, Some(&args.rows));
     let bar = progress::counting(args.runs);
@@ -204,8 +207,17 @@ fn native(args: &CountArgs, groups: &[String], choice: Option<String>) -> Result
     drop(target);
     counts.remarks.extend(choice);
     mark(&mut counts, &trusted, broken(args));
+    lower_clock::judge(&mut counts, Catalogue::for_cpu(&topology.cpu));
     print(args, &counts, None)?;
     Ok(ending(&counts))
+}
+
+/// Share of the machine's packages that these CPUs are on; all of it where that is not known.
+pub fn memory_share(topology: &Topology, cpus: impl Iterator<Item = u32>) -> f64 {
+    let package = |id: u32| topology.cpus.iter().find(|cpu| cpu.id == id).and_then(|cpu| cpu.socket);
+    let all: BTreeSet<u32> = topology.cpus.iter().filter_map(|cpu| cpu.socket).collect();
+    let used: BTreeSet<u32> = cpus.filter_map(package).collect();
+    if used.is_empty() { 1.0 } else { used.len() as f64 / all.len() as f64 }
 }
 
 /// The program's own code if it failed, 1 if nothing was counted.

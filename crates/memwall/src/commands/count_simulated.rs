@@ -112,7 +112,7 @@ pub fn count(
         (true, false) => Fit::TakeTurns,
         (false, false) => Fit::AllAtOnce,
     };
-    let request = CountRequest {
+    let request = |cpus: &[u32]| CountRequest {
         selection: &selection,
         // It repeats to the bit.
         runs: 1,
@@ -121,12 +121,13 @@ pub fn count(
         interval: None,
         packages: topology.cpus.iter().filter_map(|cpu| Some((cpu.id, cpu.socket?))).collect(),
         profile: profile.as_ref(),
+        memory_share: super::count::memory_share(&topology, cpus.iter().copied()),
     };
     let catalogue = super::catalogue(None)?;
     let mut host = Simulated::with_kernels(model, catalogue.clone(), 1).counted_by(&pmu);
     let interrupt = interrupt::flag()?;
-    let run = |target: &mut dyn Target| {
-        host::count::count(&request, &pmu, target, &mut |_, _| {}).map_err(|error| match error {
+    let run = |target: &mut dyn Target, cpus: &[u32]| {
+        host::count::count(&request(cpus), &pmu, target, &mut |_, _| {}).map_err(|error| match error {
             CountError::Refused(refusal) => super::count::refused(refusal),
             _ => Failure::measurement(error),
         })
@@ -137,7 +138,7 @@ pub fn count(
         let cpus =
             host::scenario::choose_cpus(&scenario, &topology, asked.cpus, false).map_err(Failure::usage)?;
         let request = host::scenario::ScenarioJob { scenario: &scenario, cpus: &cpus, scale: options.scale };
-        return run(&mut CountedScenario { host: &mut host, request, interrupt: &interrupt });
+        return run(&mut CountedScenario { host: &mut host, request, interrupt: &interrupt }, &cpus);
     }
     let Some(name) = &options.kernel else {
         return Err(Failure::Usage(
@@ -158,7 +159,7 @@ pub fn count(
     };
     let job = Job { width: options.width, ..Job::new(kernel, size, &cpus) };
     let (warm_up, passes) = (1, options.passes);
-    run(&mut CountedKernel { host: &mut host, job, warm_up, passes, interrupt: &interrupt })
+    run(&mut CountedKernel { host: &mut host, job, warm_up, passes, interrupt: &interrupt }, &cpus)
 }
 
 /// Loads this long left the core's own caches; the events that sample them, one of which a model may have.

@@ -82,9 +82,10 @@ fn identity(model: &Model) -> Vec<String> {
 }
 
 fn clocks(clock: &Clocks) -> Vec<String> {
-    let Clocks { core_hz, uncore_hz } = clock;
+    let Clocks { core_hz, uncore_hz, uncore_follows_core } = clock;
     let ghz = |hz: &u64| format!("{} GHz", trimmed(&significant(*hz as f64 / 1e9, 4)));
-    vec![format!("core {}", ghz(core_hz)), format!("uncore {}", ghz(uncore_hz))]
+    let follows = if *uncore_follows_core { ", changing with the cores" } else { "" };
+    vec![format!("core {}", ghz(core_hz)), format!("uncore {}{follows}", ghz(uncore_hz))]
 }
 
 fn geometry(geometry: &CacheGeometry) -> String {

@@ -1,0 +1,291 @@
+//! Phases drawn at random on a simulated machine: what groups of events say of them against what time says.
+//!
+//! Seeds below 1000 were developed on. The tables of docs/events.md are of seeds from 1000 on:
+//! `cargo test -p memwall-host --test unseen -- --ignored --nocapture`.
+#![allow(clippy::unwrap_used)]
+
+use std::{ops::Range, sync::atomic::AtomicBool};
+
+use analysis::lower_clock;
+use events::{CountRequest, CountShare, Instrument, MetricGroup, TooMany, groups::ProfileFigures};
+use host::{
+    Host,
+    meter::{Conditions, MeteredPart},
+    repeat::RepeatPlan,
+    simulated::Simulated,
+};
+use kernels::{Job, KernelCatalogue, draw::SplitMix, generate::RandomKernel};
+use machine::{Bytes, model::Model};
+use record::count::{CountedRun, Counts, GroupMetrics, group_metrics};
+use sim::pmu::{Flaws, SimulatedPmu};
+
+const HASWELL: &str = "haswell-ep-e5-2680v3";
+/// Nobody interrupts.
+static RUNNING: AtomicBool = AtomicBool::new(false);
+
+/// A group over the steady state of a job, and the nanoseconds that took.
+fn counted(
+    model: &Model,
+    job: &Job,
+    group: &str,
+    figures: Option<ProfileFigures<'_>>,
+) -> (GroupMetrics, f64) {
+    let pmu = SimulatedPmu::new(model, Flaws::of(model)).unwrap();
+    let mut host = Simulated::new(model, 1).unwrap().counted_by(&pmu);
+    let has = |event: &str| pmu.resolve(event).is_ok();
+    let chosen = MetricGroup::fitting(group, &has).unwrap().choose(&has);
+    let events: Vec<_> = chosen.events.iter().map(|(_, event)| pmu.resolve(event).unwrap()).collect();
+    let inputs: Vec<(&str, usize)> =
+        chosen.events.iter().enumerate().map(|(at, (input, _))| (*input, at)).collect();
+    let scope = host.scope(&job.cpus);
+    let request = CountRequest { events, scope, too_many: TooMany::AllAtOnce, share: CountShare::Together };
+    let mut counting = pmu.open(&request).unwrap();
+    let part = MeteredPart::Steady(Conditions::default());
+    let run = host.run_metered(job, part, &mut counting, &RUNNING).unwrap();
+    let counts = counting.read().unwrap();
+    let elapsed_ns = run.elapsed_ns[0].round() as u64;
+    let counted = CountedRun { elapsed_ns, ending: None, usage: None, counts, intervals: Vec::new() };
+    (group_metrics(&chosen, &inputs, &[counted], figures), run.elapsed_ns[0])
+}
+
+/// Nanoseconds per instruction.
+fn pace(model: &Model, job: &Job) -> f64 {
+    let mut host = Simulated::new(model, 1).unwrap();
+    let measured = host.measure(job, &RepeatPlan::within(1e9, 0.05), &RUNNING).unwrap();
+    measured.repeated.samples_ns[0] / measured.work.instructions
+}
+
+fn value(group: &GroupMetrics, name: &str) -> Option<f64> {
+    group.metrics.iter().find(|metric| metric.name == name)?.values.first().copied()
+}
+
+/// What all cores of one package move from and to memory at most, in bytes per second, as `calibrate` would find it.
+fn peak(model: &Model) -> f64 {
+    let mut host = Simulated::new(model, 1).unwrap();
+    let cpus: Vec<u32> = (0..model.cores_per_socket).collect();
+    let moved = [("load", 1.0), ("store", 2.0), ("copy", 1.5)].map(|(kernel, lines)| {
+        let job = host.job(kernel, Bytes::mib(256), &cpus).unwrap();
+        let measured = host.measure(&job, &RepeatPlan::within(1e9, 0.05), &RUNNING).unwrap();
+        measured.program_bytes_per_s().unwrap().value * lines
+    });
+    moved.into_iter().fold(0.0, f64::max)
+}
+
+/// A phase of one package: a kernel that comes with memwall or one drawn at random, on one core to all.
+fn phase(seed: u64, model: &Model) -> Job {
+    let mut random = SplitMix::new(seed);
+    let mut below = |limit: u64| random.below(limit);
+    let threads = 1 + below(u64::from(model.cores_per_socket)) as u32;
+    let cpus: Vec<u32> = (0..threads).collect();
+    // From the second cache to memory, each doubling equally likely.
+    let each = (65536.0 * (9.0 * below(1 << 20) as f64 / f64::from(1u32 << 20)).exp2()) as u64;
+    let size = Bytes(each * u64::from(threads));
+    let known = ["load", "store", "copy", "daxpy", "stream", "triad", "update", "sum", "chase-independent"];
+    let catalogue = KernelCatalogue::builtin().unwrap();
+    match below(3) {
+        0 => {
+            let drawn = RandomKernel::draw(seed, &model.topology().isa).unwrap();
+            Job { size, cpus, ..drawn.job(0) }
+        }
+        1 => {
+            let slow = catalogue.get("delayed-read").unwrap().with("nops", 8 * below(16)).unwrap();
+            Job::new(slow, size, &cpus)
+        }
+        _ => Job::new(catalogue.get(known[below(known.len() as u64) as usize]).unwrap(), size, &cpus),
+    }
+}
+
+/// One phase: what is said of it, and what really happens.
+struct ClockRow {
+    name: String,
+    free: bool,
+    least: f64,
+    most: f64,
+    in_use: f64,
+    longer: f64,
+}
+
+fn clock_row(model: &Model, job: &Job, peak: f64) -> ClockRow {
+    let figure = |name: &str| (name == "memory_traffic_peak").then_some(peak);
+    let (group, ns) = counted(model, job, lower_clock::GROUP, Some(&figure));
+    let slower = model.at_core_clock((model.clock.core_hz as f64 * lower_clock::CLOCK_SHARE) as u64);
+    let (_, slower_ns) = counted(&slower, job, "CYCLES", None);
+    let in_use = value(&group, "memory in use").unwrap();
+    let mut counts = Counts {
+        schema: String::new(),
+        instrument: String::new(),
+        target: String::new(),
+        events: Vec::new(),
+        runs: Vec::new(),
+        metrics: vec![group],
+        packages: Vec::new(),
+        remarks: Vec::new(),
+        witnesses: Vec::new(),
+        lower_clock: None,
+        validation: None,
+        interrupted: false,
+    };
+    lower_clock::judge(&mut counts, events::Catalogue::for_model(model));
+    let verdict = counts.lower_clock.unwrap_or_else(|| panic!("{job}: {:?}", counts.metrics));
+    ClockRow {
+        name: format!("`{}`, {}, {} threads", job.kernel.name(), job.size, job.cpus.len()),
+        free: verdict.free,
+        least: verdict.if_waiting_shrinks_percent,
+        most: verdict.if_waiting_stays_percent,
+        in_use,
+        longer: 100.0 * (slower_ns / ns - 1.0),
+    }
+}
+
+/// Prints the phases of these seeds; how many were called free although they lose 2 % or more.
+fn clock_table(seeds: Range<u64>) -> usize {
+    let model = Model::builtin(HASWELL).unwrap();
+    let peak = peak(&model);
+    println!(
+        "| phase | memory in use, % | called free | said, % longer | is, % longer |\n|---|---|---|---|---|"
+    );
+    let (mut all, mut free, mut wrong, mut missed) = (0, 0, 0, 0);
+    for seed in seeds {
+        let row = clock_row(&model, &phase(seed, &model), peak);
+        let (said, word) = match row.free {
+            true => ("hardly".to_owned(), "yes"),
+            false => (format!("{:.0} to {:.0}", row.least, row.most), "no"),
+        };
+        println!("| {} | {:.0} | {word} | {said} | {:.1} |", row.name, row.in_use, row.longer);
+        all += 1;
+        free += usize::from(row.free);
+        wrong += usize::from(row.free && row.longer >= 2.0);
+        missed += usize::from(!row.free && row.longer < 1.0);
+    }
+    println!("{free} of {all} called free, {wrong} wrongly; {missed} that lose less than 1 % were missed");
+    wrong
+}
+
+#[test]
+fn what_is_called_free_at_a_lower_clock_is() {
+    let model = Model::builtin(HASWELL).unwrap();
+    let peak = peak(&model);
+    let catalogue = KernelCatalogue::builtin().unwrap();
+    let all: Vec<u32> = (0..model.cores_per_socket).collect();
+    let row = |kernel: &str, size: Bytes| {
+        clock_row(&model, &Job::new(catalogue.get(kernel).unwrap(), size, &all), peak)
+    };
+    let memory = row("triad", Bytes::mib(256));
+    assert!(memory.free && memory.longer < 2.0, "{} takes {} % longer", memory.name, memory.longer);
+    for kept in [row("load", Bytes::mib(6)), row("chase", Bytes::mib(256))] {
+        assert!(!kept.free && kept.longer >= 2.0, "{} takes {} % longer", kept.name, kept.longer);
+    }
+}
+
+#[test]
+fn an_l3_that_follows_the_cores_is_not_called_free() {
+    let model = Model::builtin("sandy-bridge-ep-e5-2670").unwrap();
+    let all: Vec<u32> = (0..model.cores_per_socket).collect();
+    let load = KernelCatalogue::builtin().unwrap().get("load").unwrap();
+    let row = clock_row(&model, &Job::new(load, Bytes::mib(8), &all), 40e9);
+    assert!(!row.free && row.longer > 50.0, "{} % longer", row.longer);
+}
+
+#[test]
+#[ignore = "minutes: prints the table of docs/events.md"]
+fn lower_clock_of_seeds_nobody_tuned_to() {
+    // Wanted is none; of three called free, one lost 3.1 %.
+    assert!(clock_table(1000..1040) <= 1);
+}
+
+#[test]
+#[ignore = "minutes: for developing"]
+fn lower_clock_of_seeds_developed_on() {
+    clock_table(0..40);
+}
+
+/// Prints how far the share that waits for memory is from time's; how many of how many are within 10 points.
+fn split_table(seeds: Range<u64>) -> (usize, usize) {
+    let model = Model::builtin(HASWELL).unwrap();
+    println!("| kernel | waiting by time, % | by events, % | productive | other | latency | bandwidth |");
+    println!("|---|---|---|---|---|---|---|");
+    let (mut within, mut all) = (0, 0);
+    for seed in seeds {
+        let drawn = RandomKernel::draw(seed, &model.topology().isa).unwrap();
+        let waiting = 100.0 * (1.0 - pace(&model, &drawn.twin(0)) / pace(&model, &drawn.job(0))).max(0.0);
+        let (group, _) = counted(&model, &drawn.job(0), "STALLS", None);
+        let shown = |name: &str| value(&group, name).map_or("–".to_owned(), |share| format!("{share:.0}"));
+        all += 1;
+        let near = |said: f64| (said - waiting).abs() <= 10.0;
+        within += usize::from(value(&group, "memory bound").is_some_and(near));
+        let rest =
+            ["memory bound", "productive", "other stalls", "latency bound", "bandwidth bound"].map(shown);
+        println!("| random-{seed}, {} | {waiting:.0} | {} |", drawn.size, rest.join(" | "));
+    }
+    println!("{within} of {all} within 10 points");
+    (within, all)
+}
+
+#[test]
+#[ignore = "minutes: prints the table of docs/events.md"]
+fn stall_split_of_seeds_nobody_tuned_to() {
+    let (within, all) = split_table(2000..2040);
+    assert!(within * 2 >= all, "{within} of {all}");
+}
+
+/// Prints the impacts of kruse2011 beside the stalled cycles; every overshoot must be said.
+fn impact_table(model: &str, seeds: Range<u64>) {
+    let model = Model::builtin(model).unwrap();
+    println!("| kernel | stalled, % of cycles | impacts, % of stalled | said |\n|---|---|---|---|");
+    for seed in seeds {
+        let drawn = RandomKernel::draw(seed, &model.topology().isa).unwrap();
+        let (group, _) = counted(&model, &drawn.job(0), "ACCOUNTING", None);
+        let bar = |title: &str| group.bars.iter().find(|bar| bar.title == title).unwrap();
+        let (stalls, cycles) = (bar("stalled cycles by cause"), bar("cycles at execution"));
+        let Some((stalled, total)) = stalls.whole.zip(cycles.whole) else { continue };
+        let share = stalls.sum() / stalled;
+        let said = group.remarks.iter().any(|said| said.contains("overlap") && said.contains(&stalls.title));
+        assert_eq!(share > 1.03, said, "seed {seed}: {share}: {:?}", group.remarks);
+        let word = if said { "they overlap" } else { "" };
+        let (stalled, share) = (100.0 * stalled / total, 100.0 * share);
+        println!("| random-{seed}, {} | {stalled:.0} | {share:.0} | {word} |", drawn.size);
+    }
+}
+
+#[test]
+fn impacts_beyond_the_stalled_cycles_are_said() {
+    impact_table("nehalem-ep-x5570", 0..6);
+}
+
+#[test]
+#[ignore = "minutes: prints the table of docs/events.md"]
+fn impacts_of_seeds_nobody_tuned_to() {
+    impact_table("nehalem-ep-x5570", 3000..3020);
+}
+
+#[test]
+fn bandwidth_and_latency_are_told_apart_on_every_model_with_the_events() {
+    let mut tried = Vec::new();
+    for name in Model::builtin_names() {
+        let whole = Model::builtin(name).unwrap();
+        let model = whole.scaled(16).unwrap_or(whole);
+        let Ok(pmu) = SimulatedPmu::new(&model, Flaws::of(&model)) else { continue };
+        let has = |event: &str| pmu.resolve(event).is_ok();
+        let chosen = MetricGroup::named("MEMORY_LEVELS").unwrap().choose(&has);
+        if ["l2", "pending", "pending_cycles"].iter().any(|input| chosen.missing.contains(input)) {
+            continue;
+        }
+        let mut host = Simulated::new(&model, 1).unwrap();
+        let [chase, load] = ["chase", "load"].map(|kernel| host.job(kernel, Bytes::mib(96), &[0]).unwrap());
+        let mut measure = |job: &Job| host.measure(job, &RepeatPlan::within(1e9, 0.05), &RUNNING).unwrap();
+        let latency_s = measure(&chase).fastest_step_ns().unwrap() / 1e9;
+        let lines = measure(&load).program_bytes_per_s().unwrap().value / 64.0 * latency_s;
+        let figure = |name: &str| (name == "lines_in_flight").then_some(lines);
+        let [waits, streams] = [&chase, &load].map(|job| {
+            let (group, _) = counted(&model, job, "MEMORY_LEVELS", Some(&figure));
+            let share =
+                |name: &str| value(&group, name).unwrap_or_else(|| panic!("{}: {group:?}", model.name));
+            (share("beyond L2, latency bound"), share("beyond L2, bandwidth bound"))
+        });
+        println!("{name}: {lines:.1} lines; chase {waits:?}, load {streams:?} (latency, bandwidth)");
+        assert!(waits.0 > 4.0 * waits.1, "{name}: a chase {waits:?}");
+        assert!(streams.1 > 4.0 * streams.0, "{name}: a stream {streams:?}");
+        tried.push(name);
+    }
+    assert!(tried.len() >= 5, "{tried:?}");
+}
