@@ -1,7 +1,7 @@
 //! How often patterns are found where they are, and where they only seem to be.
 //!
 //! `cargo bench -p memwall --bench patterns` draws scenarios at random on a simulated machine: each pattern's own and the one
-//! that looks like it, with sizes, kernels and lengths by seed. Limits were set on seeds 1 to 10 (`-- 1 10`); what is
+//! that looks like it, with sizes, kernels and lengths by seed. Limits were set on seeds 1 to 3 (`-- 1 3`); what is
 //! reported are seeds from 1001 on. `-- live` builds the programs beside this file and says what is found in them here.
 
 use std::{collections::BTreeMap, env, fs, path::Path, process::Command};
