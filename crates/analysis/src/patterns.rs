@@ -19,7 +19,7 @@ pub use file::{KnownPattern, PatternClass, PatternSign, PatternSignature, SignLi
 pub use indicators::{IndicatorValue, Indicators};
 pub use listing::{ListedPattern, ListedSignature, PATTERNS_SCHEMA, PatternsAnswer, patterns_here};
 pub(crate) use remedies::{AccessWord, on_lines, remedy};
-pub use run::from_run;
+pub(crate) use run::from_run;
 
 /// A pattern beside one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

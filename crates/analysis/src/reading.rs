@@ -74,7 +74,8 @@ impl Reading {
         let import = ImportFindings::of(run);
         let regions = regions::regions(run, profile, options);
         let work = work::work(run, &findings, &objects, &parts);
-        let patterns = patterns::judge(&patterns::from_run(&findings, &objects, &work, profile));
+        let patterns =
+            patterns::judge(&patterns::from_run(&findings, &objects, &work, profile, RunOrigin::of(run)));
         Self { findings, objects, regions, work, patterns, surroundings, import, assigned, parts, tally }
     }
 

@@ -9,27 +9,26 @@ use crate::{
         ThreadActivity, TimeShare, WaitLevel,
     },
     statistics,
+    timer::origin::RunOrigin,
     work::WorkFindings,
 };
 
-const OTHERWISE: &str =
-    "events of a PMU: 'memwall count --patterns', where there is one or on a simulated machine";
-
 /// What a run says, by name.
-pub fn from_run(
+pub(crate) fn from_run(
     findings: &Findings,
     objects: &Objects,
     work: &WorkFindings,
     profile: Option<&Profile>,
+    origin: RunOrigin,
 ) -> Indicators {
-    let mut found = Indicators::new(OTHERWISE);
+    let mut found = Indicators::new(origin.events_instead());
     let Some(split) = findings.overall.filter(|_| findings.has_enough_samples()) else {
         for name in ALL {
-            found.lack(name, "more samples: a longer run, or a higher --rate");
+            found.lack(name, format!("more samples: {}", origin.more_samples()));
         }
         return found;
     };
-    let facts = RunFacts { findings, split, confidence: findings.verdict.confidence };
+    let facts = RunFacts { findings, split, confidence: findings.verdict.confidence, origin };
     facts.waits(&mut found);
     facts.bandwidth(&mut found);
     facts.translation(profile, &mut found);
@@ -63,6 +62,7 @@ struct RunFacts<'a> {
     findings: &'a Findings,
     split: Split,
     confidence: Confidence,
+    origin: RunOrigin,
 }
 
 impl RunFacts<'_> {
@@ -145,16 +145,14 @@ impl RunFacts<'_> {
                     let spread = streams.per_thread;
                     let scale = part / spread.bytes_per_s.max(f64::MIN_POSITIVE);
                     let value = IndicatorValue::new(
-                        "what its streams move, of what this machine gave",
+                        format!("what its streams move, of what {} gave", self.origin.machine()),
                         part,
                         self.confidence,
                     );
                     into.put(NAME, value.between(spread.low * scale, spread.high * scale));
                 }
                 (None, KnownLimits::Missing(why)) => into.lack(NAME, why.clone()),
-                (None, KnownLimits::Value(_)) => {
-                    into.lack(NAME, "the machine's bandwidth: 'memwall calibrate'")
-                }
+                (None, KnownLimits::Value(_)) => into.lack(NAME, self.origin.no_profile()),
             },
             KnownLimits::Missing(why) => into.lack(NAME, format!("streams whose speed is known: {why}")),
         }
@@ -163,10 +161,10 @@ impl RunFacts<'_> {
     fn translation(&self, profile: Option<&Profile>, into: &mut Indicators) {
         const NAME: &str = "translation_waiting";
         let Some(levels) = self.findings.levels.value() else {
-            return into.lack(NAME, "the machine's profile: 'memwall calibrate'");
+            return into.lack(NAME, self.origin.no_profile());
         };
         if profile.is_none_or(|profile| profile.tlb.is_none()) {
-            return into.lack(NAME, "what a page walk costs here: 'memwall calibrate' (without --quick)");
+            return into.lack(NAME, self.origin.no_page_walks());
         }
         let part = levels.parts.iter().find(|part| part.level == WaitLevel::Translation);
         let share = part.map_or(0.0, |part| part.share);

@@ -56,6 +56,20 @@ impl RunOrigin {
         )
     }
 
+    pub fn events_instead(self) -> &'static str {
+        self.either(
+            "events of a PMU: 'memwall count --patterns', where there is one or on a simulated machine",
+            "events of a PMU, counted on that machine",
+        )
+    }
+
+    pub fn no_page_walks(self) -> &'static str {
+        self.either(
+            "what a page walk costs here: 'memwall calibrate' (without --quick)",
+            "what a page walk costs on that machine",
+        )
+    }
+
     pub fn more_samples(self) -> &'static str {
         self.either("run it longer, or raise --rate", "record for longer, or more often (perf record -F)")
     }
