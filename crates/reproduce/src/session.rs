@@ -319,14 +319,14 @@ impl<'a> Session<'a> {
         family: &[(Vec<String>, PaperSetup)],
         setup: &PaperSetup,
         by: &str,
-    ) -> Result<values::Drawn, String> {
+    ) -> Result<values::ReaderLoad, String> {
         let of = |setup: &PaperSetup| self.over_seeds(paper, Some(setup), by, Summary::Mean);
         let drawn = of(setup)?;
         let alone = |one: &&PaperSetup| **one == PaperSetup { cores: 1, ..setup.clone() };
         let alone = family.iter().map(|(_, one)| one).find(alone).filter(|_| setup.cores > 1);
         let alone = alone.map(of).transpose()?;
         let slowdown = alone.map(|alone| alone * f64::from(setup.cores) / drawn);
-        Ok(values::Drawn { by: drawn, slowdown })
+        Ok(values::ReaderLoad { by: drawn, slowdown })
     }
 
     fn row(

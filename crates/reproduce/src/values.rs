@@ -69,14 +69,14 @@ pub fn summary(summary: Summary, values: &[f64]) -> Option<f64> {
 
 /// How much of a resource a setup draws, and how much slower each of its threads is than alone.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Drawn {
+pub struct ReaderLoad {
     /// By all threads together.
     pub by: f64,
     /// Time over that of the same work on one core; none of what runs alone, or where nobody ran it alone.
     pub slowdown: Option<f64>,
 }
 
-impl Drawn {
+impl ReaderLoad {
     /// Whether the resource is what limits it, of which `highest` is the most that any setup draws; none in between.
     ///
     /// Bandwidth alone does not tell: a prefetcher may draw all there is while nobody waits (helm2019 §6.3, of Fig. 9). The bounds
@@ -92,7 +92,7 @@ impl Drawn {
 }
 
 /// Of pairs of a saturated setup and one that is not, how many `values` put in the right order, percent; equal ones count half.
-pub fn separation(values: &[f64], drawn: &[Drawn]) -> Option<f64> {
+pub fn separation(values: &[f64], drawn: &[ReaderLoad]) -> Option<f64> {
     let highest = drawn.iter().map(|one| one.by).fold(f64::NEG_INFINITY, f64::max);
     let those = |wanted: bool| {
         let pairs = values.iter().zip(drawn);
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_setup_is_saturated_where_much_is_drawn_and_somebody_is_slower_for_it() {
-        let drawn = |by, slowdown| Drawn { by, slowdown };
+        let drawn = |by, slowdown| ReaderLoad { by, slowdown };
         let all = [drawn(10.0, None), drawn(50.0, Some(1.3)), drawn(100.0, Some(2.0))];
         assert_eq!(separation(&[1.0, 2.0, 3.0], &all), Some(100.0));
         assert_eq!(separation(&[3.0, 2.0, 1.0], &all), Some(0.0));
