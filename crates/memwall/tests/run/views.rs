@@ -175,14 +175,21 @@ fn comparing_fails_only_beyond_the_limit_that_was_set() {
     };
     let told = compare(&[]);
     assert!(told.status.success() && !told.stdout.is_empty(), "{}", text(&told.stderr));
-    let slower = compare(&["--fail-on", "20%"]);
-    assert_eq!(slower.status.code(), Some(1), "{}", text(&slower.stdout));
-    assert!(text(&slower.stderr).contains("grew by"), "{}", text(&slower.stderr));
     assert!(compare(&["--fail-on", "1000000%"]).status.success());
     assert_eq!(compare(&["--fail-on", "much"]).status.code(), Some(2));
     let json: Value = serde_json::from_slice(&compare(&["--json"]).stdout).expect("JSON");
     assert_eq!(json["schema"], "memwall.compare/1");
-    assert!(json["judgement"]["slower"]["ratio"].as_f64() > Some(0.2), "{}", json["judgement"]);
+    let slower = compare(&["--fail-on", "20%"]);
+    let grown = json["judgement"]["slower"]["ratio"].as_f64();
+    if grown.is_none() {
+        // Others took so much that twenty times the work cannot be told from noise: then nothing fails.
+        assert!(text(&slower.stdout).contains("can be told here"), "{}", text(&slower.stdout));
+        assert!(slower.status.success(), "{}", text(&slower.stderr));
+        return;
+    }
+    assert!(grown > Some(0.2), "{}", json["judgement"]);
+    assert_eq!(slower.status.code(), Some(1), "{}", text(&slower.stdout));
+    assert!(text(&slower.stderr).contains("grew by"), "{}", text(&slower.stderr));
 }
 
 /// Whatever one run a side seems to say, nobody knows how much the program varies.
