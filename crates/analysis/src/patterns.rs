@@ -152,7 +152,8 @@ fn signature_of(signature: &PatternSignature, indicators: &Indicators) -> Judged
     // What decides against is as sure as the surest sign against it, what speaks for it as the weakest.
     let confidences = evidence.iter().filter(|one| !is_against || !one.holds).map(|one| one.confidence);
     let confidence = if is_against { confidences.max() } else { confidences.min() };
-    let win = indicators.get(&signature.win).ok();
+    let win = signature.win.as_ref().and_then(|win| indicators.get(win).ok());
+    let main = signature.signs.first().and_then(|sign| indicators.get(&sign.indicator).ok());
     Judged {
         from: signature.from,
         state,
@@ -160,7 +161,7 @@ fn signature_of(signature: &PatternSignature, indicators: &Indicators) -> Judged
         evidence,
         needs,
         win: win.map(|win| win.value.clamp(0.0, 1.0)),
-        place: win.and_then(|win| win.place.clone()),
+        place: win.or(main).and_then(|indicator| indicator.place.clone()),
     }
 }
 

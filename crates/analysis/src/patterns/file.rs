@@ -94,8 +94,8 @@ pub struct PatternSignature {
     /// Groups of events that have to be counted.
     #[serde(default)]
     pub groups: Vec<String>,
-    /// The indicator that says what could be won.
-    pub win: String,
+    /// The indicator that says what could be won; none where nobody can say.
+    pub win: Option<String>,
     /// The signs.
     #[serde(rename = "sign")]
     pub signs: Vec<PatternSign>,

@@ -25,7 +25,7 @@ fn every_file_is_a_pattern_of_its_name_whose_groups_and_metrics_there_are() {
         let sources: Vec<SignSource> = pattern.signatures.iter().map(|one| one.from).collect();
         assert!(sources.contains(&SignSource::Samples) && sources.contains(&SignSource::Events), "{name}");
         for signature in &pattern.signatures {
-            for indicator in signature.signs.iter().map(|sign| &sign.indicator).chain([&signature.win]) {
+            for indicator in signature.signs.iter().map(|sign| &sign.indicator).chain(&signature.win) {
                 let Some((group, metric)) = indicator.split_once(": ") else { continue };
                 let group = MetricGroup::named(group).unwrap_or_else(|| panic!("{name}: {group}"));
                 assert!(group.metrics.iter().any(|one| one.name == metric), "{name}: {indicator}");
@@ -90,6 +90,16 @@ fn events_alone_do_not_tell_false_from_true_sharing() {
     let addressed = judge(&with(&[events[0], ("falsely_shared_loads", 0.9), ("truly_shared_loads", 0.1)]));
     assert_eq!(of(&addressed, "false-sharing").state, PatternState::Found);
     assert_eq!(of(&addressed, "true-sharing").state, PatternState::Absent);
+}
+
+#[test]
+fn waiting_for_shared_lines_that_looks_like_executing_is_no_lack_of_throughput() {
+    let alone = judge(&with(&[("core_bound", 0.97), ("false_sharing", 0.0), ("true_sharing", 0.0)]));
+    let found = of(&alone, "instruction-throughput");
+    assert_eq!((found.state, found.win_at_most), (PatternState::Found, None));
+    let shared = judge(&with(&[("core_bound", 0.97), ("false_sharing", 0.76), ("true_sharing", 0.0)]));
+    assert_eq!(of(&shared, "instruction-throughput").state, PatternState::Absent);
+    assert_eq!(of(&shared, "false-sharing").state, PatternState::Found);
 }
 
 #[test]
