@@ -91,7 +91,7 @@ fn run_here(scenario: &Scenario, interrupt: &AtomicBool) -> ScenarioRun {
 fn shipped_scenarios_run_here() {
     for shipped in shipped::ALL {
         let settings: &[_] = match shipped.name {
-            "remote-placement" => &[("far", "local"), ("rounds", "2")],
+            "remote-placement" | "pattern-numa" => &[("far", "local"), ("rounds", "2")],
             _ => &[("rounds", "2")],
         };
         let scenario = scenario(shipped.name, settings);
