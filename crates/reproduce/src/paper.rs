@@ -284,7 +284,7 @@ impl PublishedPaper {
         Ok(())
     }
 
-    /// The model a setup runs on.
+    /// The model a setup runs on, at the clock that it was published with.
     pub fn model_of(&self, setup: &PaperSetup) -> Result<Model, DataFileError> {
         let name = setup.model.as_ref().unwrap_or(&self.machine);
         Model::parse(Model::builtin_file(name).unwrap_or_default(), name)

@@ -421,7 +421,8 @@ fn made(
 ) -> Result<SetupReading, MeasureError> {
     let failed = |reason: String| MeasureError::Failed { setup: run.setup.key(), reason };
     let model = run.paper.model_of(&run.setup).map_err(|error| failed(error.to_string()))?;
-    let model = change.model(model).map_err(failed)?;
+    // The clock last: a change may begin with the model's file.
+    let model = run.setup.clocked(change.model(model).map_err(failed)?);
     let setup = change.setup(run.setup.clone());
     let (noise, events) = (run.paper.noise.as_ref(), run.events.as_slice());
     let mut aliases = run.paper.aliases.clone();

@@ -39,6 +39,9 @@ pub struct PaperSetup {
     /// The model it runs on, if not that of the paper.
     #[serde(default)]
     pub model: Option<String>,
+    /// The clock of its cores, if not the machine's own.
+    #[serde(default)]
+    pub core_mhz: Option<u64>,
     /// Repetitions, each with another seed.
     #[serde(default = "one")]
     pub seeds: u32,
@@ -74,6 +77,14 @@ fn yes() -> bool {
 }
 
 impl PaperSetup {
+    /// The model at the clock that this wants, under its own name: events are those of the model.
+    pub fn clocked(&self, model: Model) -> Model {
+        match self.core_mhz {
+            Some(mhz) => Model { name: model.name.clone(), ..model.at_core_clock(mhz * 1_000_000) },
+            None => model,
+        }
+    }
+
     /// How many cores that is on a model.
     pub fn cores_on(&self, model: &Model) -> u32 {
         match self.cores {
@@ -140,6 +151,7 @@ impl PaperSetup {
             ("one load sampled in", self.sample_one_in),
             ("instructions", self.instructions),
             ("cold passes", self.cold_passes),
+            ("core clock in MHz", self.core_mhz),
         ];
         for (what, number) in numbers {
             text += &number.map_or(String::new(), |number| format!(", {what} {number}"));
