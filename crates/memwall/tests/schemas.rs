@@ -89,6 +89,10 @@ fn documents(home: &Path) -> BTreeMap<String, Vec<Value>> {
     recording.execute_batch(marked).expect("marked");
     drop(recording);
     add("memwall.run/1", document(home, &["report", "--json", with_regions.to_str().expect("a name")]));
+    // As where threads were blocked, of which nobody knows an interval.
+    let mut without_interval = document(home, &["report", "--json", files[0]]);
+    without_interval["patterns"][0]["evidence"][0]["interval"] = Value::Null;
+    add("memwall.run/1", without_interval);
     let sides = [&["compare", "--json", "--before"], &files[..2], &["--after"], &files[2..4]].concat();
     add("memwall.compare/1", document(home, &sides));
     add("memwall.compare/1", document(home, &["compare", "--json", files[0], files[1]]));
