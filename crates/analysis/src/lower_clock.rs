@@ -95,20 +95,7 @@ mod tests {
             metric("slower, if waiting stays", Some(0.92 * own)),
         ];
         let group = GroupMetrics { group: GROUP.to_owned(), metrics, ..GroupMetrics::default() };
-        Counts {
-            schema: String::new(),
-            instrument: String::new(),
-            target: String::new(),
-            events: Vec::new(),
-            runs: Vec::new(),
-            metrics: vec![group],
-            packages: Vec::new(),
-            remarks: Vec::new(),
-            witnesses: Vec::new(),
-            lower_clock: None,
-            validation: None,
-            interrupted: false,
-        }
+        Counts { metrics: vec![group], ..Counts::default() }
     }
 
     fn judged(own: f64, in_use: Option<f64>, cpu: &str) -> Counts {

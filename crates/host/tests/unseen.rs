@@ -111,20 +111,7 @@ fn clock_row(model: &Model, job: &Job, peak: f64) -> ClockRow {
     let slower = model.at_core_clock((model.clock.core_hz as f64 * lower_clock::CLOCK_SHARE) as u64);
     let (_, slower_ns) = counted(&slower, job, "CYCLES", None);
     let in_use = value(&group, "memory in use").unwrap();
-    let mut counts = Counts {
-        schema: String::new(),
-        instrument: String::new(),
-        target: String::new(),
-        events: Vec::new(),
-        runs: Vec::new(),
-        metrics: vec![group],
-        packages: Vec::new(),
-        remarks: Vec::new(),
-        witnesses: Vec::new(),
-        lower_clock: None,
-        validation: None,
-        interrupted: false,
-    };
+    let mut counts = Counts { metrics: vec![group], ..Counts::default() };
     lower_clock::judge(&mut counts, events::Catalogue::for_model(model));
     let verdict = counts.lower_clock.unwrap_or_else(|| panic!("{job}: {:?}", counts.metrics));
     ClockRow {

@@ -17,7 +17,7 @@ pub use metrics::{
 pub const SCHEMA: &str = "memwall.count/1";
 
 /// The result of `memwall count`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counts {
     /// [`SCHEMA`].
     pub schema: String,
