@@ -80,8 +80,6 @@ fn every_number_can_be_doubled() {
 fn rows_of_a_table_that_move_with_a_number_are_those_that_say_so() {
     for (paper, item, key) in [
         ("molka2017", "table2", "l1d.evict_cycles"),
-        ("roehl2016", "table2.3", "prefetch.l2_streamer.l3_only_above"),
-        ("kruse2011", "section6.2", "l3.latency"),
     ] {
         let number = FreeNumber::of_paper(paper).find(|one| one.key == key).unwrap();
         let choice = choice(paper, Some(item));
