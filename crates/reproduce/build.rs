@@ -6,8 +6,9 @@ use std::{
 };
 
 /// What a reading depends on beside the experiment itself, which its key names.
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 12] = [
     "src/measure.rs",
+    "src/metrics.rs",
     "../sim/src",
     "../sim/pmu",
     "../host/src",
@@ -16,6 +17,8 @@ const SOURCES: [&str; 9] = [
     "../code/src",
     "../machine/models",
     "../events/catalogue",
+    "../events/groups",
+    "../events/src/groups",
 ];
 
 fn main() {

@@ -141,6 +141,9 @@ pub struct BranchModel {
     pub loop_entries: u32,
     /// Cycles from the branch's resolution to dispatch of the right path.
     pub mispredict_penalty: u32,
+    /// Nothing is dispatched behind a wrong guess until it is resolved. No real core does so: to try what follows from wrong paths.
+    #[serde(default)]
+    pub waits_for_branches: bool,
 }
 
 /// The out-of-order core.

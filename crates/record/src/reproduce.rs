@@ -150,6 +150,19 @@ pub struct MutationMatrix {
     pub never_fell: Vec<String>,
 }
 
+impl MutationMatrix {
+    /// All claims that some mutant was tried on, each once, in the order of the papers.
+    pub fn claims(&self) -> Vec<&str> {
+        let mut all: Vec<&str> = Vec::new();
+        for outcome in self.mutants.iter().flat_map(|mutant| &mutant.claims) {
+            if !all.contains(&outcome.claim.as_str()) {
+                all.push(&outcome.claim);
+            }
+        }
+        all
+    }
+}
+
 /// What became of the claims on one mutated machine.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MutantOutcome {

@@ -1,63 +1,109 @@
-//! Numbers of a model that no source gives, and which rows move with them.
+//! Numbers of models that no source gives, and which rows move with them.
 
 use std::{collections::BTreeMap, sync::OnceLock};
 
+use machine::model::Model;
 use record::reproduce::{ReproducedRow, Reproduction};
-use serde::Deserialize;
 
-use crate::mutants::Mutant;
+use crate::{mutants::Mutant, paper::NoiseAmplitudes, session::MachineChange, setup::PaperSetup};
 
-/// The paper whose machine's numbers these are.
-pub const PAPER: &str = "molka2017";
 /// A row that moves by more than this is not independent of what was doubled.
 const MOVES: f64 = 0.10;
+/// Shares and counts per line below this are as good as 0.
+const SMALL: f64 = 0.01;
+/// Numbers of the disturbance begin so; all others are keys of model files.
+const NOISE: &str = "noise.";
 
 /// A number that was chosen or assumed.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FreeNumber {
-    /// Where it stands in the model's file.
+    /// The paper whose machines have it.
+    pub paper: String,
+    /// Where it stands in the files of models, or `noise.` and where it stands in that of the paper.
     pub key: String,
     /// How it came there.
     pub how: String,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct FreeNumbers {
-    number: Vec<FreeNumber>,
-}
-
 impl FreeNumber {
-    /// All of the model.
+    /// All, by paper.
     ///
     /// # Panics
     /// Never in a build that passes its tests: they load the file.
     pub fn all() -> &'static [Self] {
         static ALL: OnceLock<Vec<FreeNumber>> = OnceLock::new();
-        ALL.get_or_init(|| match toml::from_str::<FreeNumbers>(include_str!("../doubled.toml")) {
-            Ok(file) => file.number,
-            Err(error) => panic!("doubled.toml: {error}"),
+        ALL.get_or_init(|| {
+            let file: Result<BTreeMap<String, BTreeMap<String, String>>, _> =
+                toml::from_str(include_str!("../doubled.toml"));
+            let papers = file.unwrap_or_else(|error| panic!("doubled.toml: {error}"));
+            let of = |(paper, numbers): (String, BTreeMap<String, String>)| {
+                numbers.into_iter().map(move |(key, how)| Self { paper: paper.clone(), key, how })
+            };
+            papers.into_iter().flat_map(of).collect()
         })
     }
 
-    /// The machine with twice as much of it.
-    pub fn doubled(&self) -> Mutant {
-        Mutant {
+    /// Those of a paper's machines.
+    pub fn of_paper(paper: &str) -> impl Iterator<Item = &'static Self> {
+        Self::all().iter().filter(move |number| number.paper == paper)
+    }
+
+    /// The machines, or the disturbance, with twice as much of it.
+    pub fn doubled(&self) -> Doubled {
+        let set = BTreeMap::from([(self.key.clone(), "*2".to_owned())]);
+        let set = if self.key.starts_with(NOISE) { BTreeMap::new() } else { set };
+        let machines = Mutant {
             id: format!("twice {}", self.key),
             change: format!("{} doubled", self.key),
-            set: BTreeMap::from([(self.key.clone(), "*2".to_owned())]),
+            papers: vec![self.paper.clone()],
+            set,
             kernels: BTreeMap::new(),
             events: BTreeMap::new(),
             mechanism: String::new(),
             falls: Vec::new(),
             stands: Vec::new(),
-        }
+        };
+        Doubled { machines, noise: self.key.strip_prefix(NOISE).map(str::to_owned) }
     }
 
     /// As a row says that it depends on it.
     pub fn mark(&self) -> String {
         format!("{} ({})", self.key, self.how)
+    }
+}
+
+/// Machines with twice as much of one number, or disturbed by twice as much.
+pub struct Doubled {
+    machines: Mutant,
+    noise: Option<String>,
+}
+
+impl MachineChange for Doubled {
+    fn model(&self, model: Model) -> Result<Model, String> {
+        if self.noise.is_some() { Ok(model) } else { self.machines.model(model) }
+    }
+
+    fn setup(&self, setup: PaperSetup) -> PaperSetup {
+        setup
+    }
+
+    fn noise(&self, mut noise: NoiseAmplitudes) -> NoiseAmplitudes {
+        match self.noise.as_deref() {
+            Some("memory_lines_per_s") => noise.memory_lines_per_s *= 2.0,
+            Some("l3_lines_per_s") => noise.l3_lines_per_s *= 2.0,
+            Some("interrupt_every_ns") => noise.interrupt_every_ns *= 2.0,
+            Some("interrupt_lasts_ns") => noise.interrupt_lasts_ns *= 2.0,
+            _ => {}
+        }
+        noise
+    }
+
+    fn tries(&self, paper: &str) -> bool {
+        self.machines.tries(paper)
+    }
+
+    fn key(&self) -> String {
+        self.machines.key()
     }
 }
 
@@ -77,6 +123,3 @@ pub fn moved(base: &Reproduction, doubled: &Reproduction) -> Vec<String> {
     };
     rows(base).iter().filter(|row| moves(row)).map(|row| row.claim.clone()).collect()
 }
-
-/// Shares and counts per line below this are as good as 0.
-const SMALL: f64 = 0.01;

@@ -10,6 +10,7 @@ pub mod doubled;
 pub mod here;
 pub mod keep;
 pub mod measure;
+mod metrics;
 pub mod mutants;
 mod needs;
 pub mod paper;

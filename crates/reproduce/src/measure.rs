@@ -1,7 +1,7 @@
 //! One setup on one model: what it did and what its PMU counted.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::atomic::{AtomicBool, Ordering},
 };
 
@@ -21,7 +21,11 @@ use sim::{
     pmu::{Flaws, SampleRequest, SimulatedPmu},
 };
 
-use crate::{paper::NoiseAmplitudes, setup::PaperSetup};
+use crate::{
+    metrics::{AskedGroup, is_group},
+    paper::NoiseAmplitudes,
+    setup::PaperSetup,
+};
 
 /// Why there is no sampled latency.
 pub(crate) const NO_SAMPLE: &str = "no load from memory was sampled";
@@ -64,7 +68,7 @@ pub struct Measurement<'a> {
     pub setup: &'a PaperSetup,
     /// The repetition, from 0: another seed.
     pub seed: u32,
-    /// What is counted, by the names that formulas use.
+    /// What is counted, by the names that formulas use; groups for all their metrics.
     pub events: &'a [String],
     /// What some of these names stand for.
     pub aliases: &'a BTreeMap<String, String>,
@@ -83,6 +87,7 @@ impl Measurement<'_> {
         }
         let job = Job::new(kernel, setup.bytes(self.model), &setup.cpus(self.model));
         let job = Job { width: setup.width, ..job };
+        let job = if setup.small_pages { job.on_small_pages() } else { job };
         Ok(job.on_node(setup.remote.then_some(1)).seeded(1 + u64::from(self.seed)))
     }
 
@@ -113,7 +118,13 @@ impl Measurement<'_> {
         let mut host = Simulated::with_kernels(self.model, kernels, 1).counted_by(&pmu);
         let mut reading = SetupReading::default();
         let mut resolved: Vec<(&String, Event)> = Vec::new();
-        for name in self.events {
+        let has = |event: &str| pmu.resolve(event).is_ok();
+        let groups: Vec<AskedGroup> =
+            self.events.iter().filter_map(|name| AskedGroup::new(name, &has)).collect();
+        let mut names: BTreeSet<String> =
+            self.events.iter().filter(|name| !is_group(name)).cloned().collect();
+        groups.iter().for_each(|group| group.add_events(&mut names));
+        for name in &names {
             match pmu.resolve(self.aliases.get(name).unwrap_or(name)).and_then(|event| countable(&pmu, event))
             {
                 Ok(event) => resolved.push((name, event)),
@@ -150,6 +161,7 @@ impl Measurement<'_> {
             }
         }
         self.add_work(&mut reading, &run, job.cpus.len());
+        groups.iter().for_each(|group| group.add_to(&mut reading));
         if let Some(period) = self.setup.sample_one_in {
             self.sample(&mut reading, &mut host, &pmu, &job, period, interrupt)?;
         }

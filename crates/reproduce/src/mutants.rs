@@ -16,7 +16,11 @@ pub struct Mutant {
     pub id: String,
     /// What is changed, in words.
     pub change: String,
-    /// Keys of model files and their values: `*4` and `/2` change a number, `none` takes something away.
+    /// Papers whose machines are changed; other machines may have nothing like it.
+    #[serde(default = "with_three_levels")]
+    pub papers: Vec<String>,
+    /// Keys of model files and their values: `*4` and `/2` change a number, `none` takes something away, `+true` adds what a
+    /// file leaves out. A machine that lacks the whole part (an L3, links) stays as it is.
     #[serde(default)]
     pub set: BTreeMap<String, String>,
     /// Kernels that run instead of others.
@@ -31,6 +35,11 @@ pub struct Mutant {
     pub falls: Vec<String>,
     /// Claims that must stand.
     pub stands: Vec<String>,
+}
+
+/// Papers whose machines are of Haswell and Broadwell.
+fn with_three_levels() -> Vec<String> {
+    ["molka2017", "helm2019", "roehl2016"].map(str::to_owned).to_vec()
 }
 
 #[derive(Deserialize)]
@@ -78,7 +87,8 @@ impl Mutant {
             items.flat_map(|item| item.rows.clone()).collect()
         };
         let after = rows(mutated);
-        let held = rows(base).into_iter().filter(|row| row.same == Some(true));
+        let tried = |claim: &str| claim.split_once('/').is_some_and(|(paper, _)| self.tries(paper));
+        let held = rows(base).into_iter().filter(|row| row.same == Some(true) && tried(&row.claim));
         let claims = held.map(|row| {
             let now = after.iter().find(|now| now.claim == row.claim);
             ClaimOutcome {
@@ -101,7 +111,9 @@ impl MachineChange for Mutant {
     fn model(&self, model: Model) -> Result<Model, String> {
         let text = Model::builtin_file(&model.name).ok_or_else(|| format!("{} has no file", model.name))?;
         let mut value: toml::Value = toml::from_str(text).map_err(|error| error.to_string())?;
-        for (path, to) in &self.set {
+        let has = |path: &str| path.split('.').next().is_some_and(|part| value.get(part).is_some());
+        let set: Vec<_> = self.set.iter().filter(|(path, _)| has(path)).collect();
+        for (path, to) in set {
             change(&mut value, path, to).map_err(|error| format!("{path} = {to}: {error}"))?;
         }
         let text = toml::to_string(&value).map_err(|error| error.to_string())?;
@@ -117,6 +129,10 @@ impl MachineChange for Mutant {
 
     fn events(&self) -> Option<&BTreeMap<String, String>> {
         Some(&self.events)
+    }
+
+    fn tries(&self, paper: &str) -> bool {
+        self.papers.iter().any(|tried| tried == paper)
     }
 
     /// By what it does, not by its name: a mutant that is put right is another one.
@@ -149,6 +165,13 @@ fn change(value: &mut toml::Value, path: &str, to: &str) -> Result<(), String> {
             _ => Err("nothing to take away".to_owned()),
         };
     }
+    if let (Some(added), toml::Value::Table(table)) = (to.strip_prefix('+'), &mut *here) {
+        let added = added.parse::<toml::Value>().map_err(|error| error.to_string())?;
+        return match table.insert(last.to_owned(), added) {
+            None => Ok(()),
+            Some(_) => Err("there is one".to_owned()),
+        };
+    }
     let place = here.get_mut(last).ok_or("there is none")?;
     *place = changed(place, to)?;
     Ok(())
@@ -178,12 +201,12 @@ fn changed(value: &toml::Value, to: &str) -> Result<toml::Value, String> {
 
 /// All outcomes together.
 pub fn matrix(mutants: Vec<MutantOutcome>, complete: bool) -> MutationMatrix {
+    let mut matrix =
+        MutationMatrix { schema: MATRIX_SCHEMA.to_owned(), complete, mutants, never_fell: Vec::new() };
     let fell = |claim: &str| {
-        let all = mutants.iter().flat_map(|mutant| &mutant.claims);
+        let all = matrix.mutants.iter().flat_map(|mutant| &mutant.claims);
         all.filter(|outcome| outcome.claim == claim).any(|outcome| outcome.holds == Some(false))
     };
-    let claims = mutants.first().map_or(&[][..], |mutant| &mutant.claims);
-    let never_fell =
-        claims.iter().map(|outcome| outcome.claim.clone()).filter(|claim| !fell(claim)).collect();
-    MutationMatrix { schema: MATRIX_SCHEMA.to_owned(), complete, mutants, never_fell }
+    matrix.never_fell = matrix.claims().into_iter().filter(|claim| !fell(claim)).map(str::to_owned).collect();
+    matrix
 }

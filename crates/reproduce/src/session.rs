@@ -17,7 +17,7 @@ use record::reproduce::{
 use crate::{
     measure::{MeasureError, Measurement, NO_SAMPLE, SetupReading},
     needs::{events_of, setups_of},
-    paper::{PaperFigure, PaperItem, PaperRow, PublishedPaper, Summary},
+    paper::{NoiseAmplitudes, PaperFigure, PaperItem, PaperRow, PublishedPaper, Summary},
     setup::PaperSetup,
     values,
 };
@@ -73,6 +73,14 @@ pub trait MachineChange: Sync {
     /// Events that are counted instead of others.
     fn events(&self) -> Option<&BTreeMap<String, String>> {
         None
+    }
+    /// How much others disturb instead.
+    fn noise(&self, noise: NoiseAmplitudes) -> NoiseAmplitudes {
+        noise
+    }
+    /// Whether a paper's experiments are tried under it.
+    fn tries(&self, _paper: &str) -> bool {
+        true
     }
     /// In words that no other change has; empty for none.
     fn key(&self) -> String;
@@ -164,7 +172,7 @@ impl<'a> Session<'a> {
     fn needed(&self) -> Vec<NeededRun<'static>> {
         let mut all = Vec::new();
         let mut known = BTreeSet::new();
-        for paper in self.choice.papers() {
+        for paper in self.choice.papers().filter(|paper| self.change.tries(&paper.id)) {
             let items = paper.items.iter().filter(|item| self.choice.makes(item));
             for setup in items.flat_map(|item| setups_of(paper, item)) {
                 for seed in 0..setup.seeds {
@@ -424,7 +432,8 @@ fn made(
     // The clock last: a change may begin with the model's file.
     let model = run.setup.clocked(change.model(model).map_err(failed)?);
     let setup = change.setup(run.setup.clone());
-    let (noise, events) = (run.paper.noise.as_ref(), run.events.as_slice());
+    let noise = run.paper.noise.clone().map(|noise| change.noise(noise));
+    let (noise, events) = (noise.as_ref(), run.events.as_slice());
     let mut aliases = run.paper.aliases.clone();
     aliases
         .extend(change.events().into_iter().flatten().map(|(event, other)| (event.clone(), other.clone())));

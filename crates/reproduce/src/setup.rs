@@ -30,6 +30,9 @@ pub struct PaperSetup {
     /// The second half of the cores is of the other package.
     #[serde(default)]
     pub across: bool,
+    /// Its data lies on pages of 4 KiB instead of 2 MiB.
+    #[serde(default)]
+    pub small_pages: bool,
     /// Its data lies in memory of another package.
     #[serde(default)]
     pub remote: bool,
@@ -141,6 +144,7 @@ impl PaperSetup {
         }
         let words = [
             (self.across, ", half of them of the other package".to_owned()),
+            (self.small_pages, ", small pages".to_owned()),
             (self.remote, ", remote".to_owned()),
             (!self.prefetch, ", prefetchers off".to_owned()),
             (self.noise, ", disturbed".to_owned()),

@@ -1,6 +1,6 @@
 //! What names in formulas stand for, and what is taken of several values.
 
-use crate::paper::Summary;
+use crate::{metrics, paper::Summary};
 
 /// Names of what a run did by construction; all others are events.
 const OF_WORK: [&str; 26] = [
@@ -39,8 +39,11 @@ pub fn is_event(name: &str) -> bool {
     !OF_WORK.contains(&name) && !OF_ROW.contains(&name) && !name.starts_with("row::")
 }
 
-/// The event behind a name: `EVENT@cpu0` is one of `EVENT`.
+/// The event behind a name, or the group: `EVENT@cpu0` is one of `EVENT`.
 pub fn event_of(name: &str) -> &str {
+    if let Some(group) = metrics::group_of(name) {
+        return group;
+    }
     match name.rsplit_once("@cpu") {
         Some((event, cpu)) if cpu.bytes().all(|digit| digit.is_ascii_digit()) => event,
         _ => name,

@@ -114,11 +114,10 @@ pub fn matrix(matrix: &MutationMatrix) -> String {
     out += "\n| claim |";
     out.extend(matrix.mutants.iter().map(|mutant| format!(" {} |", mutant.id)));
     out += &format!("\n|---|{}\n", "---|".repeat(matrix.mutants.len()));
-    let claims = matrix.mutants.first().map_or(&[][..], |mutant| &mutant.claims);
-    for claim in claims {
-        out += &format!("| {} |", claim.claim);
+    for claim in matrix.claims() {
+        out += &format!("| {claim} |");
         for mutant in &matrix.mutants {
-            let found = mutant.claims.iter().find(|outcome| outcome.claim == claim.claim);
+            let found = mutant.claims.iter().find(|outcome| outcome.claim == claim);
             let cell = match found.map(|outcome| (outcome.expected, outcome.holds)) {
                 Some((Some(said), Some(holds))) if said == holds => mark(holds).to_owned(),
                 Some((Some(_), Some(holds))) => format!("**{}**", mark(holds)),

@@ -116,7 +116,14 @@ mod tests {
     use super::*;
 
     fn predictor(loop_entries: u32) -> Predictor {
-        Predictor::new(&BranchModel { table_bits: 12, history_bits: 8, loop_entries, mispredict_penalty: 15 })
+        let waits_for_branches = false;
+        Predictor::new(&BranchModel {
+            table_bits: 12,
+            history_bits: 8,
+            loop_entries,
+            mispredict_penalty: 15,
+            waits_for_branches,
+        })
     }
 
     fn wrong(predictor: &mut Predictor, outcomes: impl Iterator<Item = bool>) -> usize {

@@ -115,7 +115,10 @@ impl<P: CoreObserver> CoreThread<P> {
         let times = path.times;
         let width = self.limits.dispatch_width;
         let room = self.window.free_at(times.resolved);
-        let wrong = (width * times.resolved.saturating_sub(times.dispatched)).min(room);
+        let wrong = match self.limits.waits_for_branches {
+            true => 0,
+            false => (width * times.resolved.saturating_sub(times.dispatched)).min(room),
+        };
         self.statistics.branches_mispredicted += 1;
         self.statistics.slots_wrong_path += wrong;
         self.statistics.cycles_dispatching += wrong.div_ceil(width);

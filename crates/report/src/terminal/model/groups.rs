@@ -117,7 +117,13 @@ fn front_end(front_end: &FrontEnd) -> Vec<String> {
         branch,
         itlb,
     } = front_end;
-    let BranchModel { table_bits, history_bits, loop_entries, mispredict_penalty } = branch;
+    let BranchModel { table_bits, history_bits, loop_entries, mispredict_penalty, waits_for_branches } =
+        branch;
+    let astray = if *waits_for_branches {
+        "nothing dispatched behind a wrong guess"
+    } else {
+        "wrong paths dispatched"
+    };
     let decoded = match uop_cache_uops {
         0 => "no cache of decoded µops".to_owned(),
         uops => format!("{uops} decoded µops"),
@@ -134,6 +140,7 @@ fn front_end(front_end: &FrontEnd) -> Vec<String> {
         format!("{history_bits} bits of history"),
         format!("{loop_entries} loops remembered"),
         format!("misprediction {}", cycles(*mispredict_penalty)),
+        astray.to_owned(),
     ]
 }
 
