@@ -4,6 +4,7 @@
 use events::{
     Catalogue, MetricGroup,
     formula::Absent,
+    groups::FormulaInputs,
     names::{self, Context},
 };
 
@@ -68,6 +69,49 @@ fn what_each_machine_can_say() {
     assert_eq!(possible("LATENCY", "sandy-bridge-ep")[0], "load-miss real latency");
     assert_eq!(possible("LATENCY", "broadwell-ep").len(), 3);
     assert!(!possible("L2", "skylake-x").contains(&"L1 to L2 bandwidth".to_owned()));
+}
+
+#[test]
+fn levels_and_slots_from_haswell_to_granite_rapids() {
+    let makes = [
+        "haswell-ep",
+        "broadwell-ep",
+        "skylake-x",
+        "cascade-lake",
+        "ice-lake-x",
+        "sapphire-rapids",
+        "emerald-rapids",
+        "granite-rapids",
+    ];
+    let levels = [
+        "L1 bound",
+        "L2 bound",
+        "L3 bound",
+        "DRAM bound",
+        "store bound",
+        "beyond L2, bandwidth bound",
+        "beyond L2, latency bound",
+    ];
+    let slots = ["retiring", "bad speculation", "front-end bound", "back-end bound", "memory bound"];
+    for make in makes {
+        let catalogue = Catalogue::named(make).unwrap();
+        let has = |event: &str| known(Some(catalogue), event);
+        for (group, wanted) in [("MEMORY_LEVELS", &levels[..]), ("TOPDOWN", &slots[..])] {
+            let chosen = MetricGroup::fitting(group, &has).unwrap().choose(&has);
+            let count = |input: &str| chosen.events.iter().any(|(name, _)| *name == input).then_some(8.0);
+            let inputs = FormulaInputs {
+                count: &count,
+                seconds: Some(2.0),
+                program_cycles: None,
+                profile: Some(&|_| Some(10.0)),
+            };
+            let values = chosen.evaluate(&inputs);
+            for name in wanted {
+                let found = values.iter().find(|found| found.metric.name == *name).unwrap();
+                assert!(found.value.is_ok(), "{make}, {group}, {name}: {:?}", found.value);
+            }
+        }
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod known_work;
 mod native;
+mod repeats;
 mod selection;
 mod witnesses;
 
@@ -20,7 +21,8 @@ pub use known_work::{CountedKernel, CountedScenario};
 pub use native::{Hear, NativeTarget};
 pub use selection::Selection;
 
-use witnesses::Witnesses;
+use repeats::CountedSoFar;
+use witnesses::{WitnessPlaces, Witnesses};
 
 /// What is counted once per pass.
 pub trait Target {
@@ -29,6 +31,11 @@ pub trait Target {
 
     /// Opens with `open`, starts, lets the target do its work, and reads; at every interval too, where asked for.
     fn pass(&mut self, open: &mut Open<'_>, interval: Option<Duration>) -> Result<Pass, CountError>;
+
+    /// Whether a second pass can differ from the first: on a simulated machine it is the first to the bit.
+    fn can_differ(&self) -> bool {
+        true
+    }
 }
 
 /// Opens a set of events for a scope that the target knows.
@@ -130,7 +137,7 @@ pub enum Whom {
     Cgroup(String, CpuSet, Vec<OsString>),
 }
 
-/// Counts as asked. `progress` hears how many passes are done and how many there are.
+/// Counts as asked. `progress` hears how many passes are done and how many there are, as far as is known.
 pub fn count(
     request: &CountRequest<'_>,
     instrument: &dyn Instrument,
@@ -144,14 +151,40 @@ pub fn count(
         Fit::TakeTurns => (vec![(0..events.len()).collect()], TooMany::Multiplex),
         Fit::AllAtOnce => (vec![(0..events.len()).collect()], TooMany::AllAtOnce),
     };
-    let all = request.runs.max(1) * passes.len();
-    let mut counts = Counts {
-        witnesses: Vec::new(),
+    // Passes that count different events are only worth comparing if they did the same.
+    let witnesses = (passes.len() > 1).then(|| Witnesses::of(instrument));
+    let mut counting = Passes { request, instrument, target, too_many, witnesses, counts: begin(request) };
+    counting.counts.instrument = instrument.name();
+    counting.counts.target = counting.target.name();
+    let asked = request.runs.max(1);
+    let all = asked * passes.len();
+    for run in 0..asked {
+        let mut parts = Vec::new();
+        for (number, wanted) in passes.iter().enumerate() {
+            progress(run * passes.len() + number, all);
+            parts.push(counting.pass(wanted)?);
+            if counting.counts.interrupted {
+                break;
+            }
+        }
+        counting.keep(&parts);
+        if counting.counts.interrupted {
+            break;
+        }
+    }
+    counting.repeat(&passes, asked, progress)?;
+    let mut counts = counting.counts;
+    counts.remarks.extend(witnesses::remark(&counts.witnesses));
+    counts.metrics = request.selection.metrics(&counts, request.profile, request.memory_share);
+    Ok(counts)
+}
+
+/// Counts of nothing yet.
+fn begin(request: &CountRequest<'_>) -> Counts {
+    let events = request.selection.events().iter();
+    Counts {
         schema: SCHEMA.to_owned(),
-        instrument: instrument.name(),
-        target: target.name(),
         events: events
-            .iter()
             .map(|event| CountedEvent {
                 name: event.name.clone(),
                 signal: event.signal.clone(),
@@ -160,64 +193,102 @@ pub fn count(
                 trust: None,
             })
             .collect(),
-        runs: Vec::new(),
-        metrics: Vec::new(),
         packages: request.packages.clone(),
-        remarks: Vec::new(),
-        lower_clock: None,
-        validation: None,
-        interrupted: false,
-    };
-    // Passes that count different events are only worth comparing if they did the same.
-    let witnesses = (passes.len() > 1).then(|| Witnesses::of(instrument));
-    for run in 0..request.runs.max(1) {
-        let mut parts = Vec::new();
-        for (number, wanted) in passes.iter().enumerate() {
-            progress(run * passes.len() + number, all);
-            let mut set: Vec<Event> = wanted.iter().map(|&index| events[index].clone()).collect();
-            let places = witnesses.as_ref().map(|witnesses| witnesses.join(instrument, &mut set));
-            let mut open = |scope: Scope| {
-                let events = set.clone();
-                instrument.open(&events::CountRequest { events, scope, too_many, share: request.share })
-            };
-            let pass = target.pass(&mut open, request.interval)?;
-            counts.witnesses.extend(places.map(|places| places.read(&pass)));
-            counts.interrupted |= pass.interrupted;
-            for note in &pass.notes {
-                if !counts.remarks.contains(note) {
-                    counts.remarks.push(note.clone());
-                }
-            }
-            parts.push((wanted, pass));
-            if counts.interrupted {
-                break;
-            }
-        }
-        counts.runs.push(joined(parts));
-        if counts.interrupted {
-            break;
-        }
+        ..Counts::default()
     }
-    counts.remarks.extend(witnesses::remark(&counts.witnesses));
-    counts.metrics = request.selection.metrics(&counts, request.profile, request.memory_share);
-    Ok(counts)
+}
+
+/// Passes over a target, and what they counted.
+struct Passes<'a> {
+    request: &'a CountRequest<'a>,
+    instrument: &'a dyn Instrument,
+    target: &'a mut dyn Target,
+    too_many: TooMany,
+    witnesses: Option<Witnesses>,
+    counts: Counts,
+}
+
+/// One pass and the events it counted.
+struct MadePass<'a> {
+    wanted: &'a [usize],
+    witnesses: Option<WitnessPlaces>,
+    pass: Pass,
+}
+
+impl Passes<'_> {
+    /// Makes a pass that counts these events, and the witnesses beside them.
+    fn pass<'w>(&mut self, wanted: &'w [usize]) -> Result<MadePass<'w>, CountError> {
+        let (instrument, too_many, share) = (self.instrument, self.too_many, self.request.share);
+        let events = self.request.selection.events();
+        let mut set: Vec<Event> = wanted.iter().map(|&index| events[index].clone()).collect();
+        let witnesses = self.witnesses.as_ref().map(|witnesses| witnesses.join(instrument, &mut set));
+        let mut open = |scope: Scope| {
+            let events = set.clone();
+            instrument.open(&events::CountRequest { events, scope, too_many, share })
+        };
+        let pass = self.target.pass(&mut open, self.request.interval)?;
+        let counts = &mut self.counts;
+        counts.witnesses.extend(witnesses.map(|places| places.read(&pass)));
+        counts.interrupted |= pass.interrupted;
+        for note in &pass.notes {
+            if !counts.remarks.contains(note) {
+                counts.remarks.push(note.clone());
+            }
+        }
+        Ok(MadePass { wanted, witnesses, pass })
+    }
+
+    /// Keeps passes as a repetition.
+    fn keep(&mut self, parts: &[MadePass<'_>]) {
+        let mut run = joined(parts);
+        if let Some(witnesses) = &self.witnesses {
+            witnesses.average(&self.counts.events, parts, &mut run.counts);
+        }
+        self.counts.runs.push(run);
+    }
+
+    /// Makes passes again as long as that is worth it, each a repetition of its own.
+    fn repeat(
+        &mut self,
+        passes: &[Vec<usize>],
+        asked: usize,
+        progress: &mut dyn FnMut(usize, usize),
+    ) -> Result<(), CountError> {
+        let planned = asked * passes.len();
+        let mut made = planned;
+        while self.target.can_differ() && !self.counts.interrupted {
+            let Counts { runs, witnesses, .. } = &self.counts;
+            let Some(again) = (CountedSoFar { passes, asked, runs, witnesses }).again() else { break };
+            progress(made, made + 1);
+            let part = self.pass(&passes[again])?;
+            self.keep(&[part]);
+            made += 1;
+        }
+        if made > planned {
+            let Counts { runs, witnesses, .. } = &self.counts;
+            let so_far = CountedSoFar { passes, asked, runs, witnesses };
+            let remark = repeats::remark(&so_far, &self.counts.events, made - planned);
+            self.counts.remarks.push(remark);
+        }
+        Ok(())
+    }
 }
 
 /// One repetition from its passes: each event from the pass that counted it.
-fn joined(parts: Vec<(&Vec<usize>, Pass)>) -> CountedRun {
+fn joined(parts: &[MadePass<'_>]) -> CountedRun {
     let renumbered = |wanted: &[usize], counts: &[Count]| -> Vec<Count> {
         let renumber = |count: &Count| wanted.get(count.event).map(|&event| Count { event, ..count.clone() });
         counts.iter().filter_map(renumber).collect()
     };
-    let elapsed: u64 = parts.iter().map(|(_, pass)| pass.elapsed_ns).sum();
+    let elapsed: u64 = parts.iter().map(|part| part.pass.elapsed_ns).sum();
     let mut run = CountedRun {
         elapsed_ns: elapsed / parts.len().max(1) as u64,
-        ending: parts.last().and_then(|(_, pass)| pass.ending),
-        usage: parts.last().and_then(|(_, pass)| pass.usage),
+        ending: parts.last().and_then(|part| part.pass.ending),
+        usage: parts.last().and_then(|part| part.pass.usage),
         counts: Vec::new(),
         intervals: Vec::new(),
     };
-    for (wanted, pass) in &parts {
+    for MadePass { wanted, pass, .. } in parts {
         run.counts.extend(renumbered(wanted, &pass.counts));
         let mut before: Vec<Count> = Vec::new();
         for (end_ns, reading) in &pass.readings {
@@ -230,3 +301,6 @@ fn joined(parts: Vec<(&Vec<usize>, Pass)>) -> CountedRun {
     run.counts.sort_by_key(|count| count.event);
     run
 }
+
+#[cfg(test)]
+mod tests;

@@ -131,6 +131,16 @@ pub enum Total {
     },
 }
 
+impl Total {
+    /// The sum, if nothing is missing.
+    pub fn estimate(&self) -> Option<f64> {
+        match self {
+            Self::Counted { estimate, .. } => Some(*estimate),
+            Self::Missing { .. } => None,
+        }
+    }
+}
+
 /// Sums one event over those of its places that `include` takes; none if there are none.
 pub fn total(counts: &[Count], event: usize, include: impl Fn(&CountedPlace) -> bool) -> Option<Total> {
     let mine: Vec<&Value> = counts

@@ -3,12 +3,15 @@
 mod core_support;
 mod pmu_support;
 
+use std::collections::BTreeSet;
+
 use core_support::{LoopSource, cycles};
+use events::{Instrument as _, MetricGroup};
 use machine::model::Model;
 use pmu_support::{
     count,
     machine_support::{Rig, Work, huge, model},
-    plain,
+    plain, pmu,
 };
 use sim::{
     core::Statistics,
@@ -72,6 +75,53 @@ fn wrong_path_work_is_dispatched_and_never_retires() {
     let [misses, dispatched, slots, pairs] = counted[..] else { panic!("{counted:?}") };
     assert!(statistics.uops_wrong_path <= 64 * misses, "{} of {misses}", statistics.uops_wrong_path);
     assert!(dispatched.abs_diff(slots + pairs) <= 64 * misses + 64, "{dispatched} of {slots} and {pairs}");
+}
+
+/// A metric of the group that fits a machine, from its own events; none if the machine lacks one.
+fn metric(model: &Model, work: Work, group: &str, name: &str) -> Option<f64> {
+    let pmu = pmu(model);
+    let has = |event: &str| pmu.resolve(event).is_ok();
+    let chosen = MetricGroup::fitting(group, &has)?.choose(&has);
+    let metric = chosen.metrics.iter().find(|metric| metric.name == name)?;
+    let inputs: Vec<&str> = chosen.inputs_of(metric);
+    if inputs.iter().any(|input| chosen.missing.contains(input)) {
+        return None;
+    }
+    let names: BTreeSet<&str> = inputs.iter().filter_map(|input| chosen.event(input)).collect();
+    let names: Vec<&str> = names.into_iter().collect();
+    let counts = count(model, &mut Rig::new(model, huge(), work), &names);
+    let counted = |input: &str| Some(*counts.get(chosen.event(input)?)? as f64);
+    let found = chosen.values(&counted, None).into_iter().find(|(known, _)| known.name == name)?;
+    found.1.ok().map(|found| found.value)
+}
+
+#[test]
+fn what_does_not_retire_is_the_work_of_wrong_paths_on_every_model_with_the_events() {
+    let mut tried = Vec::new();
+    for name in Model::builtin_names() {
+        let model = model(name);
+        let kernels =
+            [Work { passes: 16, ..Work::new("branch-miss", 0) }, Work::new("branch-on-data", 32 << 10)];
+        for work in kernels {
+            let mut again = Rig::new(&model, huge(), work);
+            again.run(work.warm);
+            let truth = again.run(work.passes).jobs[0].statistics;
+            assert!(truth.slots_wrong_path > 1000, "{name}, {}: {}", work.kernel, truth.slots_wrong_path);
+            let slots = truth.cycles as f64 * f64::from(model.core.dispatch_width);
+            let truths = [
+                ("TOPDOWN", "thrown away", 100.0 * truth.slots_wrong_path as f64 / slots),
+                ("ACCOUNTING_CORE", "non-retired µops", truth.uops_wrong_path as f64),
+            ];
+            for (group, metric_name, truth) in truths {
+                let Some(said) = metric(&model, work, group, metric_name) else { continue };
+                println!("{name}, {}: {metric_name} {said:.1}, wrong paths {truth:.1}", work.kernel);
+                assert!((said - truth).abs() < 0.1 * truth, "{name}, {}: {said} for {truth}", work.kernel);
+                tried.push(name);
+            }
+        }
+    }
+    tried.dedup();
+    assert!(tried.len() >= 8, "{tried:?}");
 }
 
 #[test]

@@ -83,15 +83,20 @@ impl Target for CountedKernel<'_> {
         if let Some(counted) = run.passes {
             done.notes.push(format!(
                 "Counted over {} after {} that warmed the caches.",
-                passes(counted),
-                passes(self.warm_up)
+                in_words(counted),
+                in_words(self.warm_up)
             ));
         }
         Ok(done)
     }
+
+    fn can_differ(&self) -> bool {
+        self.host.simulated().is_none()
+    }
 }
 
-fn passes(count: u64) -> String {
+/// So many passes.
+pub(super) fn in_words(count: u64) -> String {
     if count == 1 { "1 pass".to_owned() } else { format!("{count} passes") }
 }
 
@@ -105,5 +110,9 @@ impl Target for CountedScenario<'_> {
         let meter = Some(&mut counting as &mut dyn Meter);
         let run = scenario::run_metered(&self.request, self.host, meter, self.interrupt)?;
         Ok(pass(run.wall_ns, counting.read()?))
+    }
+
+    fn can_differ(&self) -> bool {
+        self.host.simulated().is_none()
     }
 }

@@ -1,13 +1,13 @@
 //! Cycles and instructions counted in every pass: whether passes that counted different events did the same
 //! (kruse2011 §5.1 counts cycles in five runs, since they change by some 3 %).
 
-use events::{Event, Instrument, MetricGroup, Scope};
-use record::count::{PassWitness, Total, total};
+use events::{Count, Event, Instrument, MetricGroup, Scope, Value};
+use record::count::{CountedEvent, PassWitness, total};
 
-use super::Pass;
+use super::{MadePass, Pass};
 
 /// Passes whose cycles differ by more than this share are said to.
-const UNSTEADY: f64 = 0.03;
+pub(super) const UNSTEADY: f64 = 0.03;
 
 /// What is counted beside the events of each pass.
 pub(super) struct Witnesses {
@@ -51,21 +51,57 @@ impl Witnesses {
         };
         WitnessPlaces { cycles: place(&self.cycles), instructions: place(&self.instructions) }
     }
+
+    /// Where cycles or instructions were asked for, what a repetition has of them is the mean over its passes; a pass made again
+    /// adds them to its own events.
+    pub fn average(&self, asked: &[CountedEvent], parts: &[MadePass<'_>], counts: &mut Vec<Count>) {
+        let pick = [|places: &WitnessPlaces| places.cycles, |places: &WitnessPlaces| places.instructions];
+        for (witness, pick) in [&self.cycles, &self.instructions].into_iter().zip(pick) {
+            let Some(witness) = witness else { continue };
+            let Some(event) = asked.iter().position(|asked| asked.signal == witness.signal) else { continue };
+            let of_pass = |part: &MadePass<'_>| -> Vec<Count> {
+                let Some(place) = part.witnesses.as_ref().and_then(pick) else { return Vec::new() };
+                let counts = part.pass.counts.iter().filter(|count| count.event == place);
+                counts.map(|count| Count { event, ..count.clone() }).collect()
+            };
+            let passes: Vec<Vec<Count>> =
+                parts.iter().map(of_pass).filter(|found| !found.is_empty()).collect();
+            if let Some(mean) = mean(&passes) {
+                counts.retain(|count| count.event != event);
+                counts.extend(mean);
+            }
+        }
+        counts.sort_by_key(|count| count.event);
+    }
+}
+
+/// Place by place; none where passes were counted in other places, as threads of a program that runs anew are.
+fn mean(passes: &[Vec<Count>]) -> Option<Vec<Count>> {
+    let (first, others) = passes.split_first()?;
+    let mean = |count: &Count| {
+        let same = |pass: &Vec<Count>| pass.iter().find(|other| other.place == count.place).cloned();
+        let others: Vec<Count> = others.iter().map(same).collect::<Option<_>>()?;
+        let mut sums = [0u64; 3];
+        for found in others.iter().chain([count]) {
+            let Value::Counted { raw, enabled_ns, running_ns } = found.value else { return None };
+            [raw, enabled_ns, running_ns].iter().zip(&mut sums).for_each(|(value, sum)| *sum += value);
+        }
+        let [raw, enabled_ns, running_ns] = sums.map(|sum| sum / (others.len() as u64 + 1));
+        Some(Count { value: Value::Counted { raw, enabled_ns, running_ns }, ..count.clone() })
+    };
+    first.iter().map(mean).collect()
 }
 
 impl WitnessPlaces {
     /// What they came to.
     pub fn read(self, pass: &Pass) -> PassWitness {
-        let value = |index: Option<usize>| match total(&pass.counts, index?, |_| true)? {
-            Total::Counted { estimate, .. } => Some(estimate),
-            Total::Missing { .. } => None,
-        };
+        let value = |index: Option<usize>| total(&pass.counts, index?, |_| true)?.estimate();
         PassWitness { cycles: value(self.cycles), instructions: value(self.instructions) }
     }
 }
 
 /// Largest less smallest, over the mean.
-fn spread(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+pub(super) fn spread(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     let values: Vec<f64> = values.collect::<Option<_>>()?;
     let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
     let largest = values.iter().copied().fold(f64::MIN, f64::max);

@@ -72,7 +72,8 @@ pub struct CountArgs {
     /// Repeat; shows the spread
     #[arg(long, value_name = "N", default_value_t = 1)]
     runs: usize,
-    /// With more events than counters, run the program several times instead of letting events take turns
+    /// With more events than counters, run the program several times instead of letting events take turns: at least five times,
+    /// and events that change from run to run more often than others
     #[arg(long)]
     several_passes: bool,
     /// Also show values of events that 'memwall validate' found broken here

@@ -7,7 +7,7 @@ use events::{
 use serde::{Deserialize, Serialize};
 use trust::Standing;
 
-use super::{CountedRun, Total, total};
+use super::{CountedRun, total};
 
 /// Parts may differ from their whole by this share of it without a word (kruse2011 ch. 4: the error is typically below 3 %).
 const APART: f64 = 0.03;
@@ -170,15 +170,23 @@ pub fn group_metrics(
 ) -> GroupMetrics {
     let mut metrics: Vec<CountedMetric> = chosen.metrics.iter().map(|metric| begin(chosen, metric)).collect();
     let mut cycles = Vec::new();
-    for run in runs {
+    let counted = runs.iter().any(|run| has_any(run, inputs));
+    for run in runs.iter().filter(|run| !counted || has_any(run, inputs)) {
+        let event = |input: &str| inputs.iter().find(|(name, _)| *name == input).map(|(_, event)| *event);
+        // A pass that was made once more has some of the events: the others enter with their mean.
         let count = |input: &str| {
-            let (_, event) = inputs.iter().find(|(name, _)| *name == input)?;
-            match total(&run.counts, *event, |_| true)? {
-                Total::Counted { estimate, .. } => Some(estimate),
-                Total::Missing { .. } => None,
+            let event = event(input)?;
+            match total(&run.counts, event, |_| true) {
+                Some(found) => found.estimate(),
+                None => mean(&estimates(runs, event)),
             }
         };
-        let seconds = (run.elapsed_ns > 0).then_some(run.elapsed_ns as f64 / 1e9);
+        let lacks = inputs.iter().any(|(_, event)| total(&run.counts, *event, |_| true).is_none());
+        let elapsed_ns = match lacks {
+            false => run.elapsed_ns as f64,
+            true => runs.iter().map(|run| run.elapsed_ns as f64).sum::<f64>() / runs.len() as f64,
+        };
+        let seconds = (elapsed_ns > 0.0).then_some(elapsed_ns / 1e9);
         cycles.extend(count("cycles"));
         let given = FormulaInputs { count: &count, seconds, program_cycles: None, profile };
         for (metric, value) in metrics.iter_mut().zip(chosen.evaluate(&given)) {
@@ -205,6 +213,16 @@ pub fn group_metrics(
     let remarks: Vec<String> = group.bars.iter().filter_map(|bar| adds_up(bar, &group)).collect();
     group.remarks.extend(remarks);
     group
+}
+
+/// Whether a run counted any of the inputs.
+fn has_any(run: &CountedRun, inputs: &[(&str, usize)]) -> bool {
+    run.counts.iter().any(|count| inputs.iter().any(|(_, event)| *event == count.event))
+}
+
+/// What runs that counted an event counted.
+fn estimates(runs: &[CountedRun], event: usize) -> Vec<f64> {
+    runs.iter().filter_map(|run| total(&run.counts, event, |_| true)?.estimate()).collect()
 }
 
 fn begin(chosen: &Chosen<'_>, metric: &Metric) -> CountedMetric {
@@ -453,6 +471,36 @@ parts = ["near_impact", "far_impact"]
         // Less, and what is not counted is named.
         let group = of([Some(1000), Some(400), Some(100), Some(0)], None);
         assert!(group.remarks[1].contains("explain 25 % of it. What cannot be counted: the moon."));
+    }
+
+    #[test]
+    fn a_pass_made_once_more_has_the_rest_at_its_mean() {
+        let groups = MetricGroup::parse(FILE, "g.toml").expect("a group");
+        let chosen = groups[0].choose(&|_| true);
+        let inputs = [("cycles", 0), ("stalled", 1), ("near", 2), ("far", 3)];
+        let run = |counts: &[(usize, u64)]| CountedRun {
+            elapsed_ns: 5,
+            ending: None,
+            usage: None,
+            counts: counts
+                .iter()
+                .map(|&(event, raw)| Count {
+                    event,
+                    place: CountedPlace::Target,
+                    value: Value::Counted { raw, enabled_ns: 1, running_ns: 1 },
+                })
+                .collect(),
+            intervals: Vec::new(),
+        };
+        let runs = [
+            run(&[(0, 1000), (1, 400), (2, 100), (3, 20)]),
+            run(&[(0, 1000), (1, 600), (2, 100), (3, 20)]),
+            run(&[(2, 190)]),
+            run(&[(7, 1)]),
+        ];
+        let both = &group_metrics(&chosen, &inputs, &runs, None).metrics[3];
+        assert_eq!(both.values, [75.0, 50.0, 78.0], "near is 190, the rest as it is on average");
+        assert_eq!(both.missing, [""; 0]);
     }
 
     #[test]

@@ -50,6 +50,9 @@ struct Means {
     /// The shape of the encoding is how the hardware gets at it: nothing is left to shape.
     #[serde(default)]
     shaped: bool,
+    /// Counts once for every slot that a cycle has.
+    #[serde(default)]
+    each_slot: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -173,7 +176,8 @@ fn of_means(means: &Means, entry: &Entry, model: &Model) -> Option<Recipe> {
         return Some(Recipe::Boxes { unit, terms: means.is.iter().map(term).collect::<Option<_>>()? });
     }
     let term = |name: &String, how| {
-        Some(Term { signal: CoreSignal::named(name)?.into(), when: when(how), weight: 1 })
+        let weight = if means.each_slot { model.core.dispatch_width } else { 1 };
+        Some(Term { signal: CoreSignal::named(name)?.into(), when: when(how), weight })
     };
     if !means.all.is_empty() {
         let terms: Option<Vec<_>> = means.all.iter().map(|part| term(&part.is, part.when)).collect();

@@ -1,0 +1,148 @@
+//! Counting over a target whose events change from run to run, as scripted.
+#![allow(clippy::unwrap_used)]
+
+use std::cell::Cell;
+
+use events::{CountedPlace, Counting, Offer, Value};
+use machine::model::Model;
+use sim::pmu::{Flaws, SimulatedPmu};
+
+use super::*;
+
+/// The counters of a Nehalem, with values as written: one event changes by a tenth, cycles by 4 %, the rest not at all.
+struct ChangingPmu {
+    inner: SimulatedPmu,
+    opened: Cell<u64>,
+}
+
+impl ChangingPmu {
+    fn raw(&self, event: &str) -> u64 {
+        // Passes take turns: each sees both values.
+        let odd = self.opened.get() / 2 % 2;
+        match event {
+            "UOPS_ISSUED:ANY" => 500_000 + 50_000 * odd,
+            "CPU_CLK_UNHALTED.THREAD" => 1_000_000 + 40_000 * odd,
+            _ => 700_000,
+        }
+    }
+}
+
+impl Instrument for ChangingPmu {
+    fn name(&self) -> String {
+        "scripted".to_owned()
+    }
+
+    fn resolve(&self, name: &str) -> Result<Event, CountRefusal> {
+        self.inner.resolve(name)
+    }
+
+    fn offers(&self) -> Vec<Offer> {
+        Vec::new()
+    }
+
+    fn runs(&self, events: &[Event], scope: &Scope) -> Result<Vec<Vec<usize>>, CountRefusal> {
+        self.inner.runs(events, scope)
+    }
+
+    fn open<'a>(&'a self, request: &events::CountRequest) -> Result<Box<dyn Counting + 'a>, CountRefusal> {
+        self.opened.set(self.opened.get() + 1);
+        let count = |(event, asked): (usize, &Event)| Count {
+            event,
+            place: CountedPlace::Target,
+            value: Value::Counted { raw: self.raw(&asked.name), enabled_ns: 1, running_ns: 1 },
+        };
+        Ok(Box::new(Written(request.events.iter().enumerate().map(count).collect())))
+    }
+}
+
+/// Values that are there from the start.
+struct Written(Vec<Count>);
+
+impl Counting for Written {
+    fn start(&mut self) -> Result<(), CountRefusal> {
+        Ok(())
+    }
+
+    fn stop(&mut self) -> Result<(), CountRefusal> {
+        Ok(())
+    }
+
+    fn read(&mut self) -> Result<Vec<Count>, CountRefusal> {
+        Ok(self.0.clone())
+    }
+}
+
+/// Something that does the same each time, or says that it cannot do otherwise.
+struct Repeated {
+    can_differ: bool,
+}
+
+impl Target for Repeated {
+    fn name(&self) -> String {
+        "scripted".to_owned()
+    }
+
+    fn pass(&mut self, open: &mut Open<'_>, _interval: Option<Duration>) -> Result<Pass, CountError> {
+        let counts = open(Scope::ThisThread)?.read()?;
+        let (readings, notes) = (Vec::new(), Vec::new());
+        Ok(Pass { elapsed_ns: 1000, ending: None, usage: None, counts, readings, notes, interrupted: false })
+    }
+
+    fn can_differ(&self) -> bool {
+        self.can_differ
+    }
+}
+
+const EVENTS: &str = "UOPS_ISSUED:ANY,CPU_CLK_UNHALTED.THREAD,BR_INST_RETIRED:ALL_BRANCHES,MEM_INST_RETIRED:LOADS,\
+                      MEM_INST_RETIRED:STORES,UOPS_RETIRED:ANY,ITLB_MISS_RETIRED,ARITH:DIV,BR_INST_EXEC:ANY";
+
+fn counted(runs: usize, can_differ: bool) -> Counts {
+    let model = Model::builtin("nehalem-ep-x5570").unwrap();
+    let inner = SimulatedPmu::new(&model, Flaws::Off).unwrap();
+    let pmu = ChangingPmu { inner, opened: Cell::new(0) };
+    let selection = Selection::new(&pmu, &[EVENTS.to_owned()], &[]).unwrap();
+    let request = CountRequest {
+        selection: &selection,
+        runs,
+        fit: Fit::SeveralPasses,
+        share: CountShare::Together,
+        interval: None,
+        packages: Vec::new(),
+        profile: None,
+        memory_share: 1.0,
+    };
+    count(&request, &pmu, &mut Repeated { can_differ }, &mut |_, _| {}).unwrap()
+}
+
+/// In how many runs an event was counted.
+fn often(counts: &Counts, event: &str) -> usize {
+    let index = counts.events.iter().position(|known| known.name == event).unwrap();
+    counts.runs.iter().filter(|run| run.counts.iter().any(|count| count.event == index)).count()
+}
+
+#[test]
+fn events_that_change_are_counted_more_often_than_those_that_do_not() {
+    let counts = counted(2, true);
+    assert!(often(&counts, "UOPS_ISSUED:ANY") >= 5, "{:?}", counts.remarks);
+    let steady = counts.events.iter().filter(|event| often(&counts, &event.name) == 2).count();
+    assert!(steady >= 3, "what does not change is counted as often as asked: {:?}", counts.remarks);
+    assert!(counts.witnesses.len() > 5, "cycles are counted in every pass: {:?}", counts.witnesses);
+    let said = counts.remarks.iter().find(|said| said.contains("more than asked for")).unwrap();
+    assert!(said.contains("UOPS_ISSUED:ANY (5 runs)"), "{said}");
+}
+
+#[test]
+fn cycles_are_counted_in_every_pass_and_their_mean_is_taken() {
+    let counts = counted(1, true);
+    assert!(counts.witnesses.len() >= 5, "{:?}", counts.witnesses);
+    let index = counts.events.iter().position(|event| event.name == "CPU_CLK_UNHALTED.THREAD").unwrap();
+    let cycles = record::count::total(&counts.runs[0].counts, index, |_| true).unwrap().estimate().unwrap();
+    let passes = counts.witnesses.len() as f64;
+    assert!(passes > 1.0 && cycles > 1.0e6 && cycles < 1.04e6, "neither pass alone: {cycles}");
+}
+
+#[test]
+fn what_repeats_to_the_bit_is_not_repeated() {
+    let counts = counted(1, false);
+    assert_eq!(counts.runs.len(), 1, "{:?}", counts.remarks);
+}
