@@ -6,8 +6,12 @@ use std::{
 };
 
 /// What a reading depends on beside the experiment itself, which its key names.
-const SOURCES: [&str; 9] = [
+const SOURCES: [&str; 13] = [
     "src/measure.rs",
+    "src/squeezed.rs",
+    "../squeeze/src/casas.rs",
+    "../squeeze/src/recipe.rs",
+    "../squeeze/src/victims.rs",
     "../sim/src",
     "../sim/pmu",
     "../host/src",
