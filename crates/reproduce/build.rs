@@ -6,9 +6,13 @@ use std::{
 };
 
 /// What a reading depends on beside the experiment itself, which its key names.
-const SOURCES: [&str; 12] = [
+const SOURCES: [&str; 14] = [
     "src/measure.rs",
     "src/metrics.rs",
+    "src/squeezed.rs",
+    "../squeeze/src/casas.rs",
+    "../squeeze/src/recipe.rs",
+    "../squeeze/src/victims.rs",
     "../sim/src",
     "../sim/pmu",
     "../host/src",

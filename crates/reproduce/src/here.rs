@@ -36,6 +36,8 @@ pub fn measure(choice: &ItemChoice, host: &mut dyn Host, interrupt: &AtomicBool)
                 .iter()
                 .filter(|row| row.names().iter().all(|name| !values::is_event(name)))
                 .filter_map(|row| Some((row, paper.setups.get(row.on.as_ref()?)?)))
+                // What interference takes here `memwall squeeze --calibrate` says.
+                .filter(|(_, setup)| setup.squeezed.is_none())
                 .map(|(row, setup)| {
                     let key = setup.key();
                     let reading = known.entry(key).or_insert_with(|| run(setup, host, interrupt));

@@ -16,6 +16,7 @@ mod needs;
 pub mod paper;
 pub mod session;
 pub mod setup;
+pub mod squeezed;
 mod values;
 
 /// Names the simulator and all it consists of: readings of another one are not used.

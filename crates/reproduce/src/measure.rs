@@ -25,6 +25,7 @@ use crate::{
     metrics::{AskedGroup, is_group},
     paper::NoiseAmplitudes,
     setup::PaperSetup,
+    squeezed,
 };
 
 /// Why there is no sampled latency.
@@ -112,6 +113,14 @@ impl Measurement<'_> {
 
     /// Runs it.
     pub fn run(&self, interrupt: &AtomicBool) -> Result<SetupReading, MeasureError> {
+        if let Some(squeezed) = &self.setup.squeezed {
+            let values = squeezed::run(self.model, self.setup, squeezed, interrupt);
+            if interrupt.load(Ordering::Relaxed) {
+                return Err(MeasureError::Interrupted);
+            }
+            let values = values.map_err(|reason| self.failed(reason))?;
+            return Ok(SetupReading { values, missing: BTreeMap::new() });
+        }
         let kernels = KernelCatalogue::builtin().map_err(|error| self.failed(error))?;
         let job = self.job(&kernels)?;
         let pmu = SimulatedPmu::new(self.model, Flaws::of(self.model)).map_err(|error| self.failed(error))?;

@@ -199,7 +199,7 @@ pub struct SetupFamily {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Variation {
-    /// `size`, `cores`, `prefetch`, `model`, `kernel`, or a parameter of the kernel.
+    /// `size`, `cores`, `prefetch`, `model`, `kernel`, what a squeezed setup has, or a parameter of the kernel.
     pub what: String,
     /// Its values.
     pub values: Vec<String>,
@@ -233,7 +233,13 @@ fn changed(setup: &PaperSetup, what: &str, value: &str) -> Result<PaperSetup, St
         "model" => setup.model = Some(value.to_owned()),
         "kernel" => setup.kernel = value.to_owned(),
         "across" => setup.across = value == "yes",
-        parameter => _ = setup.parameters.insert(parameter.to_owned(), number(value)?),
+        parameter => {
+            let number = number(value)?;
+            let taken = setup.squeezed.as_mut().is_some_and(|squeezed| squeezed.change(parameter, number));
+            if !taken {
+                setup.parameters.insert(parameter.to_owned(), number);
+            }
+        }
     }
     Ok(setup)
 }

@@ -58,9 +58,13 @@ impl ItemChoice {
         self.item.as_ref().is_none_or(|id| *id == item.id)
     }
 
-    /// Whether an item is made: what was asked for by name always is.
+    /// Whether an item is made: what was asked for by name always is, and so is a paper of which nothing is quick.
     pub fn makes(&self, item: &PaperItem) -> bool {
-        self.shows(item) && (item.quick || self.full || self.item.is_some())
+        self.shows(item) && (item.quick || self.full || self.item.is_some() || self.nothing_is_quick())
+    }
+
+    fn nothing_is_quick(&self) -> bool {
+        self.paper.is_some() && self.papers().all(|paper| paper.items.iter().all(|item| !item.quick))
     }
 }
 

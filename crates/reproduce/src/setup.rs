@@ -6,6 +6,8 @@ use machine::{Bytes, Width, model::Model};
 use serde::{Deserialize, Deserializer, de::Error as _};
 use trust::KernelPlace;
 
+use crate::squeezed::SqueezedSetup;
+
 /// Known work for one number of a paper.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -63,6 +65,9 @@ pub struct PaperSetup {
     /// Whole passes that are counted instead, the first time over the data.
     #[serde(default)]
     pub cold_passes: Option<u64>,
+    /// It is a victim of interference threads.
+    #[serde(default)]
+    pub squeezed: Option<SqueezedSetup>,
 }
 
 /// `16K`, as people write it.
@@ -160,6 +165,7 @@ impl PaperSetup {
         for (what, number) in numbers {
             text += &number.map_or(String::new(), |number| format!(", {what} {number}"));
         }
+        text += &self.squeezed.as_ref().map_or(String::new(), SqueezedSetup::key);
         text
     }
 }

@@ -1,6 +1,6 @@
 //! What names in formulas stand for, and what is taken of several values.
 
-use crate::{metrics, paper::Summary};
+use crate::{metrics, paper::Summary, squeezed};
 
 /// Names of what a run did by construction; all others are events.
 const OF_WORK: [&str; 26] = [
@@ -36,7 +36,8 @@ const OF_ROW: [&str; 2] = ["ours", "published"];
 
 /// Whether a name without a setup is an event.
 pub fn is_event(name: &str) -> bool {
-    !OF_WORK.contains(&name) && !OF_ROW.contains(&name) && !name.starts_with("row::")
+    let of_victim = name.starts_with(squeezed::PREFIX);
+    !OF_WORK.contains(&name) && !OF_ROW.contains(&name) && !name.starts_with("row::") && !of_victim
 }
 
 /// The event behind a name, or the group: `EVENT@cpu0` is one of `EVENT`.

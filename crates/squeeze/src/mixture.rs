@@ -106,7 +106,7 @@ pub fn explain(
     let parts = |one: &TriedMixture| usize::from(one.set.is_some()) + usize::from(one.stream.is_some());
     let simpler =
         |a: &&TriedMixture, b: &&TriedMixture| parts(a).cmp(&parts(b)).then(a.squares.total_cmp(&b.squares));
-    let best = tried.iter().min_by(simpler)?.clone();
+    let best = plainest(&columns, tried.iter().min_by(simpler)?, limit);
     Some(MixtureAnswer {
         parts: columns.parts(&best.shares),
         cache: bounds(
@@ -152,6 +152,32 @@ fn best_of(columns: &Columns, set: Option<usize>, stream: Option<usize>) -> Trie
         squares: f64::INFINITY,
         shares: Vec::new(),
     })
+}
+
+/// The same hypothesis with as few known programs as explain the runs no worse than `limit` allows: what overflows the cache, and
+/// a second way to go over a set, are not taken in for the last hair.
+fn plainest(columns: &Columns, best: &TriedMixture, limit: f64) -> TriedMixture {
+    let chosen: Vec<Candidate> = columns
+        .candidates(best.set, best.stream)
+        .into_iter()
+        .filter(|one| one.is_set() || one.is_stream())
+        .collect();
+    let of_set: Vec<Candidate> = chosen.iter().copied().filter(Candidate::is_set).collect();
+    let stream: Vec<Candidate> = chosen.iter().copied().filter(Candidate::is_stream).collect();
+    let single = of_set.iter().map(|one| std::iter::once(*one).chain(stream.clone()).collect::<Vec<_>>());
+    let fewer = single.chain((of_set.is_empty()).then(|| stream.clone())).map(|candidates| {
+        let shares = solve(columns, &candidates, &[]);
+        TriedMixture { squares: columns.squares(&shares), shares, ..best.clone() }
+    });
+    let enough = |one: &TriedMixture| {
+        let share = |of: fn(&Candidate) -> bool| {
+            one.shares.iter().filter(|(one, _)| of(one)).map(|(_, share)| share).sum::<f64>()
+        };
+        one.squares <= limit
+            && (best.set.is_none() || share(Candidate::is_set) >= LEAST_SHARE)
+            && (best.stream.is_none() || share(Candidate::is_stream) >= LEAST_SHARE)
+    };
+    fewer.filter(enough).min_by(|a, b| a.squares.total_cmp(&b.squares)).unwrap_or_else(|| best.clone())
 }
 
 /// Shares of each candidate, `forced` ones with at least the least share.

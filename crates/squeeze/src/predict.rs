@@ -5,6 +5,7 @@
 
 mod footprint;
 mod sharing;
+mod socket;
 
 use machine::{profile::Estimate, squeezing::SqueezeKind};
 use record::{
@@ -48,6 +49,17 @@ pub enum PredictRefusal {
         kind: SqueezeKind,
         /// Why not.
         why: String,
+    },
+    /// A little more or less changes all.
+    #[error(
+        "it takes {least:.2} to {most:.2} times as long: its working set is about as large as what the other leaves, and a little \
+             more or less of it changes all"
+    )]
+    Edge {
+        /// Time over the time alone, at least.
+        least: f64,
+        /// At most.
+        most: f64,
     },
     /// Less than was ever left.
     #[error("{} of {kind} is outside what was measured: squeezing left {} at least", in_units(*.kind, *.asked), in_units(*.kind, *.least))]

@@ -91,12 +91,15 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
     if smaller != SmallerMachine::default() {
         answers.extend(runs.iter().map(|run| predict::on_smaller(run, smaller)));
     }
+    let shares = runs.len() == 2 || !args.map.is_empty();
+    let kept = if shares { Some(shared_machine(&runs)?) } else { None };
+    let profile = kept.as_ref().and_then(KeptProfile::squeeze);
     if let [one, other] = runs.as_slice() {
-        answers.extend(predict::side_by_side(one, other));
+        answers.extend(predict::side_by_side(one, other, profile));
     }
     let mut best = None;
     if !args.map.is_empty() {
-        let (mapped, found) = predict::best_mapping(&runs[0], &args.map);
+        let (mapped, found) = predict::best_mapping(&runs[0], &args.map, profile);
         answers.extend(mapped);
         best = found;
     }
@@ -117,6 +120,22 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
         return Err(Failure::Measurement("nothing can be predicted from these curves".to_owned()));
     }
     Ok(())
+}
+
+/// What is known of the machine that all of them were squeezed on; programs of different machines share none.
+fn shared_machine(runs: &[SqueezeRun]) -> Result<KeptProfile, Failure> {
+    let machines: Vec<&Option<String>> = runs.iter().map(|run| &run.simulated).collect();
+    if machines.iter().any(|machine| *machine != machines[0]) {
+        return Err(Failure::Usage(
+            "these were squeezed on different machines: squeeze both on the one that they are to share"
+                .to_owned(),
+        ));
+    }
+    let target = match machines[0] {
+        Some(model) => Target::Simulated(Box::new(target::builtin(model)?)),
+        None => Target::Native,
+    };
+    KeptProfile::of(&target)
 }
 
 fn read(path: &Path) -> Result<SqueezeRun, Failure> {

@@ -63,7 +63,7 @@ pub fn print(model: &Model, seeds: std::ops::RangeInclusive<u64>) {
         }
         runs.push((need, run));
     }
-    pairs(model, &domain, &runs);
+    pairs(model, &domain, &profile, &runs);
     mapping(model, &domain, &profile);
 }
 
@@ -82,14 +82,19 @@ fn row(seed: u64, name: &str, what: &str, answer: &record::predict::PredictAnswe
 }
 
 /// Each program beside each of another kind that does one thing only, which runs on three other CPUs of the socket meanwhile.
-fn pairs(model: &Model, domain: &SqueezeDomain, runs: &[(needs::KnownNeed, SqueezeRun)]) {
+fn pairs(
+    model: &Model,
+    domain: &SqueezeDomain,
+    profile: &SqueezeProfile,
+    runs: &[(needs::KnownNeed, SqueezeRun)],
+) {
     let mut off = Vec::new();
     for (index, (need, run)) in runs.iter().enumerate() {
         let alone = time_ns(model, model, &need.text, &domain.own[..3]);
         for (other, other_run) in runs.iter().cycle().skip(index + 1).take(runs.len() - 1) {
             let Some(job) = beside_job(model, other, domain) else { continue };
             let truth = time_beside(model, &need.text, &domain.own[..3], &job) / alone;
-            let [answer, _] = predict::side_by_side(run, other_run);
+            let [answer, _] = predict::side_by_side(run, other_run, Some(profile));
             if let Some(found) = &answer.slowdown {
                 off.push(100.0 * (found.value - truth).abs());
             }
@@ -151,7 +156,7 @@ fn mapping(model: &Model, domain: &SqueezeDomain, profile: &SqueezeProfile) {
         text
     };
     let run = needs::squeezed(model, &text(1), domain, profile, true);
-    let (answers, best) = predict::best_mapping(&run, &[1, 2, 4]);
+    let (answers, best) = predict::best_mapping(&run, &[1, 2, 4], Some(profile));
     let alone = time_ns(model, model, &text(1), &[0]);
     for (many, answer) in [1usize, 2, 4].into_iter().zip(&answers) {
         let cpus: Vec<u32> = (0..many as u32).collect();

@@ -6,13 +6,14 @@
 use machine::squeezing::KnownPattern;
 use record::squeeze::ProgramPart;
 
-/// Halvings of the time within which lines are held.
+/// Halvings of the time within which lines are held, and the longest: then nothing is ever dropped.
 const STEPS: usize = 60;
+const LONGEST_S: f64 = 3600.0;
 
-/// Bytes that one part touches within so many seconds. Sets are taken to be so many times as large.
-fn touched(part: &ProgramPart, seconds: f64, times: f64) -> f64 {
+/// Bytes that one part touches within so many seconds.
+fn touched(part: &ProgramPart, seconds: f64) -> f64 {
     let rate = part.bytes_per_s * part.share;
-    let size = part.size.0 as f64 * times;
+    let size = part.size.0 as f64;
     match (part.pattern, part.overflows) {
         (KnownPattern::Private, _) => 0.0,
         (_, true) | (KnownPattern::Stream, _) => rate * seconds,
@@ -21,25 +22,22 @@ fn touched(part: &ProgramPart, seconds: f64, times: f64) -> f64 {
     }
 }
 
-fn touched_by_all(parts: &[ProgramPart], seconds: f64, times: f64) -> f64 {
-    parts.iter().map(|part| touched(part, seconds, times)).sum()
+/// Bytes that a program touches within so many seconds, each part so many times more slowly than alone.
+pub(super) fn touched_by(parts: &[ProgramPart], slower: &[f64], seconds: f64) -> f64 {
+    parts.iter().zip(slower).map(|(part, slower)| touched(part, seconds / slower)).sum()
 }
 
-/// Bytes of a cache of `whole` bytes that are left to one program beside others, each so many times. `times`: how much larger
-/// the sets of the others are than in their parts.
-pub(super) fn room(own: &[ProgramPart], others: &[(&[ProgramPart], usize)], whole: f64, times: f64) -> f64 {
-    let theirs = |seconds: f64| {
-        others.iter().map(|(parts, many)| *many as f64 * touched_by_all(parts, seconds, times)).sum::<f64>()
-    };
-    let (mut low, mut high) = (0.0f64, 3600.0f64);
-    if touched_by_all(own, high, 1.0) + theirs(high) <= whole {
-        return whole - theirs(high);
+/// Seconds within which a cache of `whole` bytes holds what is touched: those in which all together touch as much.
+pub(super) fn window(touched: &dyn Fn(f64) -> f64, whole: f64) -> f64 {
+    let (mut low, mut high) = (0.0f64, LONGEST_S);
+    if touched(high) <= whole {
+        return high;
     }
     for _ in 0..STEPS {
         let middle = (low + high) / 2.0;
-        if touched_by_all(own, middle, 1.0) + theirs(middle) > whole { high = middle } else { low = middle }
+        if touched(middle) > whole { high = middle } else { low = middle }
     }
-    (whole - theirs(low)).max(0.0)
+    low
 }
 
 /// Share of its time that a program loses by its streams alone where so much bandwidth is left: each takes as much longer as
@@ -104,24 +102,16 @@ mod tests {
     }
 
     #[test]
-    fn sets_that_fit_together_leave_the_rest() {
-        let chase = [part(KnownPattern::Chase, 6.0 * MB, 4e9, 1.0)];
-        let left = room(&chase, &[(&chase, 2)], 20.0 * MB, 1.0);
-        assert!((left / MB - 8.0).abs() < 0.01, "{left}");
-        // Four want 24 of 20: each gets as much.
-        let left = room(&chase, &[(&chase, 3)], 20.0 * MB, 1.0);
-        assert!((left / MB - 5.0).abs() < 0.01, "{left}");
-        assert_eq!(room(&chase, &[], 20.0 * MB, 1.0), 20.0 * MB);
-    }
-
-    #[test]
-    fn a_stream_drives_out_what_is_touched_more_slowly() {
+    fn a_cache_holds_what_is_touched_within_a_window() {
         let chase = [part(KnownPattern::Chase, 10.0 * MB, 4e9, 1.0)];
         let stream = [part(KnownPattern::Stream, 80.0 * MB, 20e9, 1.0)];
-        let left = room(&chase, &[(&stream, 1)], 20.0 * MB, 1.0);
-        assert!((left / MB - 20.0 * 4.0 / 24.0).abs() < 0.01, "{left}");
-        let slow = [part(KnownPattern::Stream, 80.0 * MB, 1e9, 1.0)];
-        assert!(room(&chase, &[(&slow, 1)], 20.0 * MB, 1.0) > 10.0 * MB);
+        let both = |seconds: f64| touched_by(&chase, &[1.0], seconds) + touched_by(&stream, &[1.0], seconds);
+        let held = window(&both, 20.0 * MB);
+        assert!((touched_by(&chase, &[1.0], held) / MB - 20.0 * 4.0 / 24.0).abs() < 0.01, "{held}");
+        // One that is driven out goes on more slowly, and touches less within the same time.
+        assert!(touched_by(&chase, &[4.0], held) < 0.3 * touched_by(&chase, &[1.0], held));
+        let alone = |seconds: f64| touched_by(&chase, &[1.0], seconds);
+        assert_eq!(window(&alone, 20.0 * MB), LONGEST_S, "nothing is ever dropped");
     }
 
     #[test]

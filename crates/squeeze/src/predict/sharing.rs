@@ -1,21 +1,22 @@
 //! Programs that share a cache and its way to memory.
 
 use machine::{
+    Bytes,
     profile::Estimate,
-    squeezing::{KnownPattern, SqueezeKind},
+    squeezing::{KnownPattern, SqueezeKind, SqueezeProfile},
 };
 use record::{
     predict::{BestMapping, PredictAnswer},
     squeeze::{ProgramPart, SqueezeCurve, SqueezeRun},
 };
 
-use super::{PredictRefusal, answer, footprint, loss, whole};
+use super::{PredictRefusal, answer, footprint, loss, socket::KnownMachine, whole};
 
 /// A mapping that loses less than this is as good as one that loses nothing.
 const AS_GOOD: f64 = 0.03;
 
-/// Rounds after which what is lost and how fast sets are gone over agree.
-const SETTLING: usize = 8;
+/// Losses that may differ by more than this share of the time cannot be told: a set is then at the edge of what the cache holds.
+const EDGE: f64 = 0.20;
 
 /// What a program uses of a resource, at least and at most.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,71 +60,102 @@ fn sum(uses: impl Iterator<Item = ResourceUse>) -> ResourceUse {
     })
 }
 
-fn beside(run: &SqueezeRun, others: &[(&SqueezeRun, usize)], what: String) -> PredictAnswer {
+/// What `run` loses beside others. `profile`: the machine that they share, with its known programs.
+fn beside(
+    run: &SqueezeRun,
+    others: &[(&SqueezeRun, usize)],
+    profile: Option<&SqueezeProfile>,
+    what: String,
+) -> PredictAnswer {
     let explained = !run.parts.is_empty() && others.iter().all(|(other, _)| !other.parts.is_empty());
-    let of_kind = |kind: SqueezeKind| {
-        let loss = if explained { by_parts(run, others, kind) } else { by_bounds(run, others, kind) };
-        loss.map(|loss| (kind, loss))
+    let machine = profile.and_then(KnownMachine::of).filter(|_| explained);
+    let losses = match machine {
+        Some(machine) => by_parts(&machine, run, others),
+        None => SqueezeKind::ALL
+            .into_iter()
+            .map(|kind| by_bounds(run, others, kind).map(|loss| (kind, loss)))
+            .collect(),
     };
-    answer(what, SqueezeKind::ALL.into_iter().map(of_kind).collect())
+    answer(what, losses)
 }
 
 /// From the known programs that each behaves like.
 fn by_parts(
+    machine: &KnownMachine<'_>,
     run: &SqueezeRun,
     others: &[(&SqueezeRun, usize)],
-    kind: SqueezeKind,
-) -> Result<Estimate, PredictRefusal> {
-    let curve = run.curve(kind);
-    let whole = whole(curve)?;
+) -> Result<Vec<(SqueezeKind, Estimate)>, PredictRefusal> {
     let parts: Vec<(&[ProgramPart], usize)> =
         others.iter().map(|(other, many)| (other.parts.as_slice(), *many)).collect();
-    if kind == SqueezeKind::Bandwidth {
-        let value = footprint::lost_beside(&run.parts, &parts, whole);
-        // The curve knows what waiting costs as well, beside threads that write.
-        let left = (whole - footprint::drawn_by(&parts)).max(0.0);
-        let measured = loss(curve, [left; 3])?;
-        let value = value.max(measured.low);
-        return Ok(Estimate {
-            value,
-            low: measured.low.min(value),
-            high: measured.high.max(value),
-            ..measured
-        });
+    let unknown = || PredictRefusal::NoCurve {
+        kind: SqueezeKind::Storage,
+        why: "no known program of its kind was tried".to_owned(),
+    };
+    let likely = machine.loss(&run.parts, &parts, false).ok_or_else(unknown)?;
+    let mut all = vec![likely.cache];
+    // With everything in the cache at the beginning, and with sets as small and as large as bounds allow.
+    for (own_end, other_end) in ENDS {
+        let own = sized(run, own_end);
+        let theirs: Vec<Vec<ProgramPart>> = others.iter().map(|(other, _)| sized(other, other_end)).collect();
+        let theirs: Vec<(&[ProgramPart], usize)> =
+            theirs.iter().zip(others).map(|(parts, (_, many))| (parts.as_slice(), *many)).collect();
+        for warm in [false, true] {
+            all.push(machine.loss(&own, &theirs, warm).ok_or_else(unknown)?.cache);
+        }
     }
-    let spread = set_spread(others);
-    let room = |own: &[ProgramPart], times: f64| footprint::room(own, &parts, whole, times);
-    // A chase that is driven out goes on more slowly, and is driven out the more for it; copies of it are so too.
-    let mut own = run.parts.clone();
-    let mut found = loss(curve, [room(&own, spread.1), room(&own, 1.0), room(&own, spread.0)])?;
-    let alike = others.iter().all(|(other, _)| std::ptr::eq(*other, run));
-    for _ in 0..if alike { 0 } else { SETTLING } {
-        own = slowed(&run.parts, found.value);
-        found = loss(curve, [room(&own, spread.1), room(&own, 1.0), room(&own, spread.0)])?;
+    let (least, most) =
+        all.iter().fold((likely.cache, likely.cache), |(a, b), one| (a.min(*one), b.max(*one)));
+    if most - least > EDGE {
+        return Err(PredictRefusal::Edge { least: 1.0 + least, most: 1.0 + most });
     }
-    Ok(found)
+    let samples = run.storage.points.iter().map(|point| point.slowdown.samples).min().unwrap_or(0);
+    let cache = Estimate { value: likely.cache, low: least, high: most, samples };
+    Ok(vec![(SqueezeKind::Storage, cache), (SqueezeKind::Bandwidth, by_draw(run, &parts, likely.bandwidth)?)])
 }
 
-/// Its parts when all of a loss is that of its sets. Accesses that do not wait for each other keep their rate.
-fn slowed(parts: &[ProgramPart], lost: f64) -> Vec<ProgramPart> {
+/// What a program loses by what others draw: its streams share what there is, and the rest of it waits.
+fn by_draw(
+    run: &SqueezeRun,
+    others: &[(&[ProgramPart], usize)],
+    waiting: f64,
+) -> Result<Estimate, PredictRefusal> {
+    let curve = &run.bandwidth;
+    let whole = whole(curve)?;
+    let left = (whole - footprint::drawn_by(others)).max(0.0);
+    let least = curve.points.iter().map(|point| point.left.value).fold(f64::INFINITY, f64::min);
+    let streams = footprint::lost_beside(&run.parts, others, whole) + waiting;
+    // The curve knows what queues cost as well, beside threads that write; beyond it streams share in proportion.
+    let measured = loss(curve, [left.max(least); 3])?;
+    let value = streams.max(measured.value);
+    Ok(Estimate { value, low: measured.low.min(value), high: measured.high.max(value), ..measured })
+}
+
+/// Which end of its bounds a set is taken to be at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SetEnd {
+    Least,
+    Likely,
+    Most,
+}
+
+/// Own set and those of others.
+const ENDS: [(SetEnd, SetEnd); 3] =
+    [(SetEnd::Likely, SetEnd::Likely), (SetEnd::Least, SetEnd::Least), (SetEnd::Most, SetEnd::Most)];
+
+/// Parts with the set as small or as large as bounds on it allow.
+fn sized(run: &SqueezeRun, end: SetEnd) -> Vec<ProgramPart> {
+    let bounds = run.storage.bounds;
+    let end = match end {
+        SetEnd::Least => bounds.and_then(|bounds| bounds.at_least),
+        SetEnd::Likely => None,
+        SetEnd::Most => bounds.and_then(|bounds| bounds.at_most),
+    };
     let is_set = |part: &ProgramPart| !part.overflows && part.pattern != KnownPattern::Private;
-    let in_sets: f64 = parts.iter().filter(|part| is_set(part)).map(|part| part.share).sum();
-    let times = if in_sets > 0.0 { 1.0 + lost / in_sets } else { 1.0 };
-    let slower = |part: &ProgramPart| ProgramPart { bytes_per_s: part.bytes_per_s / times, ..*part };
-    let waits = |part: &ProgramPart| is_set(part) && part.pattern == KnownPattern::Chase;
-    parts.iter().map(|part| if waits(part) { slower(part) } else { *part }).collect()
-}
-
-/// How much smaller and larger the sets of others may be than in their parts.
-fn set_spread(others: &[(&SqueezeRun, usize)]) -> (f64, f64) {
-    let mut spread = (1.0f64, 1.0f64);
-    for (other, _) in others {
-        let set = other.parts.iter().find(|part| !part.overflows && part.pattern != KnownPattern::Private);
-        let Some((set, bounds)) = set.zip(other.storage.bounds) else { continue };
-        let times = |end: Option<f64>| end.map_or(1.0, |end| end / (set.size.0 as f64).max(1.0));
-        spread = (spread.0.min(times(bounds.at_least)), spread.1.max(times(bounds.at_most)));
-    }
-    spread
+    let resized = |part: &ProgramPart| match end {
+        Some(bytes) if is_set(part) => ProgramPart { size: Bytes(bytes.max(1.0) as u64), ..*part },
+        _ => *part,
+    };
+    run.parts.iter().map(resized).collect()
 }
 
 /// From bounds on what each uses.
@@ -143,20 +175,30 @@ fn by_bounds(
     loss(curve, range_left(own, sum(theirs.into_iter()), whole(curve)?, alike))
 }
 
-/// How much slower each of two programs is when they share a socket.
-pub fn side_by_side(one: &SqueezeRun, other: &SqueezeRun) -> [PredictAnswer; 2] {
-    let what = |run: &SqueezeRun, beside: &SqueezeRun| format!("{} beside {}", run.program, beside.program);
-    [beside(one, &[(other, 1)], what(one, other)), beside(other, &[(one, 1)], what(other, one))]
+/// How much slower each of two programs is when they share a socket of a machine.
+pub fn side_by_side(
+    one: &SqueezeRun,
+    other: &SqueezeRun,
+    profile: Option<&SqueezeProfile>,
+) -> [PredictAnswer; 2] {
+    let of = |run: &SqueezeRun, next: &SqueezeRun| {
+        beside(run, &[(next, 1)], profile, format!("{} beside {}", run.program, next.program))
+    };
+    [of(one, other), of(other, one)]
 }
 
 /// How much slower each process is with so many of them on a socket, and which of these mappings is best: the most on a
 /// socket that lose nothing.
-pub fn best_mapping(run: &SqueezeRun, mappings: &[usize]) -> (Vec<PredictAnswer>, Option<BestMapping>) {
+pub fn best_mapping(
+    run: &SqueezeRun,
+    mappings: &[usize],
+    profile: Option<&SqueezeProfile>,
+) -> (Vec<PredictAnswer>, Option<BestMapping>) {
     let answers: Vec<PredictAnswer> = mappings
         .iter()
         .map(|&many| {
             let what = format!("{} with {many} on a socket", run.program);
-            beside(run, &[(run, many.saturating_sub(1))], what)
+            beside(run, &[(run, many.saturating_sub(1))], profile, what)
         })
         .collect();
     let lost = |index: usize| answers[index].slowdown.map(|slowdown| slowdown.value - 1.0);

@@ -109,7 +109,7 @@ fn beyond_what_was_measured_it_refuses() {
 
 #[test]
 fn four_of_five_megabytes() {
-    let (answers, best) = best_mapping(&five_megabytes(), &[1, 2, 4, 6]);
+    let (answers, best) = best_mapping(&five_megabytes(), &[1, 2, 4, 6], None);
     let lost: Vec<Option<i64>> = answers
         .iter()
         .map(|answer| answer.slowdown.map(|s| ((s.value - 1.0) * 100.0).round() as i64))
@@ -132,12 +132,12 @@ fn two_that_want_more_than_there_is() {
         &[(30e9, 1.0), (25e9, 1.1), (20e9, 1.4), (10e9, 2.5)],
         (Some(25e9), Some(30e9)),
     );
-    let [one, other] = side_by_side(&stream, &stream);
+    let [one, other] = side_by_side(&stream, &stream, None);
     assert_eq!(one.slowdown, other.slowdown);
     let slowdown = one.slowdown.expect("a prediction");
     assert!((1.3..1.5).contains(&slowdown.value), "{slowdown:?}");
     assert_eq!(one.cause, Some(SqueezeKind::Bandwidth));
     // Beside what draws nothing, nothing is lost.
-    let [one, _] = side_by_side(&stream, &five_megabytes());
+    let [one, _] = side_by_side(&stream, &five_megabytes(), None);
     assert!(one.slowdown.expect("a prediction").value < 1.05);
 }
