@@ -21,6 +21,7 @@ extern "C" {
 extern void memwall_region_begin(const char *name) __attribute__((weak));
 extern void memwall_region_end(const char *name) __attribute__((weak));
 extern void memwall_region_skip_first(const char *name, unsigned visits) __attribute__((weak));
+extern void memwall_region_event_done(void) __attribute__((weak));
 
 /* A region begins on this thread. */
 static inline void memwall_begin(const char *name) {
@@ -35,6 +36,12 @@ static inline void memwall_end(const char *name) {
 /* The first visits of a region, on each thread, do not count: caches and pages are cold. Say so before they begin. */
 static inline void memwall_skip_first(const char *name, unsigned visits) {
     if (memwall_region_skip_first) memwall_region_skip_first(name, visits);
+}
+
+/* The program has done with one of the events, steps or requests that it works on. How many and how long they take is told, and
+ * `memwall run --skip-events N` leaves out what came before the first N were done. */
+static inline void memwall_event_done(void) {
+    if (memwall_region_event_done) memwall_region_event_done();
 }
 
 /* Whether marks are written down. */

@@ -11,23 +11,24 @@ Under ``memwall run`` and ``memwall record`` the region is written down; otherwi
 import contextlib
 import ctypes
 
-__all__ = ["is_watching", "region", "skip_first"]
+__all__ = ["event_done", "is_watching", "region", "skip_first"]
 
 
-def _mark(name, *more):
+def _mark(name, *types):
     """A function of the library that memwall puts into the program; None where it did not."""
     try:
         function = getattr(ctypes.CDLL(None), name)
     except (AttributeError, OSError):
         return None
-    function.argtypes = [ctypes.c_char_p, *more]
+    function.argtypes = types
     function.restype = None
     return function
 
 
-_begin = _mark("memwall_region_begin")
-_end = _mark("memwall_region_end")
-_skip = _mark("memwall_region_skip_first", ctypes.c_uint)
+_begin = _mark("memwall_region_begin", ctypes.c_char_p)
+_end = _mark("memwall_region_end", ctypes.c_char_p)
+_skip = _mark("memwall_region_skip_first", ctypes.c_char_p, ctypes.c_uint)
+_done = _mark("memwall_region_event_done")
 
 
 def is_watching():
@@ -53,3 +54,9 @@ def skip_first(name, visits):
     """The first visits of a region, on each thread, do not count. Say so before they begin."""
     if _skip is not None:
         _skip(name.encode(), visits)
+
+
+def event_done():
+    """The program has done with one of the events, steps or requests that it works on."""
+    if _done is not None:
+        _done()

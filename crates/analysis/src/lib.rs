@@ -23,6 +23,7 @@ pub mod reading;
 pub mod regions;
 pub mod relief;
 mod runtimes;
+pub mod scaling;
 mod statistics;
 pub mod surroundings;
 pub mod timer;

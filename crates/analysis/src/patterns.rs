@@ -12,7 +12,7 @@ mod run;
 
 use serde::{Deserialize, Serialize};
 
-use crate::findings::Confidence;
+use crate::{findings::Confidence, scaling};
 
 pub use counts::{SharedLoads, SharedLoadsTally, from_counts};
 pub use file::{KnownPattern, PatternClass, PatternSign, PatternSignature, SignLimit, SignSource, known};
@@ -102,8 +102,9 @@ struct Judged {
 }
 
 fn finding(pattern: &KnownPattern, indicators: &Indicators) -> PatternFinding {
-    let judged: Vec<Judged> =
-        pattern.signatures.iter().map(|signature| signature_of(signature, indicators)).collect();
+    let scales = scaling::INDICATORS.iter().any(|name| indicators.get(name).is_ok());
+    let looked_at = pattern.signatures.iter().filter(|one| scales || one.from != SignSource::Scaling);
+    let judged: Vec<Judged> = looked_at.map(|signature| signature_of(signature, indicators)).collect();
     let of = |state: PatternState| judged.iter().filter(move |one| one.state == state);
     // An instrument that is there and leaves one of its signatures open has not decided against the pattern.
     let is_there = |from: SignSource| judged.iter().any(|one| one.from == from && !one.evidence.is_empty());
@@ -143,6 +144,10 @@ fn signature_of(signature: &PatternSignature, indicators: &Indicators) -> Judged
             Err(need) => needs.push(need),
         }
     }
+    // Other numbers of threads tell more where they were run; nobody has to.
+    let known =
+        signature.scaling.iter().filter_map(|sign| Some((sign, indicators.get(&sign.indicator).ok()?)));
+    evidence.extend(known.map(|(sign, value)| weigh(sign, value)));
     let is_against = evidence.iter().any(|one| !one.holds);
     let state = match (is_against, needs.is_empty()) {
         (true, _) => PatternState::Absent,

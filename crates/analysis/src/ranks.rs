@@ -3,13 +3,14 @@
 //! Libraries of MPI wait by asking again and again: a rank that waits for others is busy all the same. So time in those
 //! libraries counts as waiting for others, together with time off the CPU, and only the rest as work.
 
+mod regions;
+
 use record::file::LaunchedRank;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    findings::{Findings, TimeShare},
-    statistics::median,
-};
+use crate::{findings::TimeShare, reading::Reading, statistics::median};
+
+pub use regions::{RankRegion, RegionRanks};
 
 /// Name and version of the form in which ranks are written as JSON.
 pub const SCHEMA: &str = "memwall.ranks/1";
@@ -51,6 +52,9 @@ pub struct RankFindings {
     pub memory: Option<RankSpread>,
     /// How much of the longest work an average rank has nothing to do: 0 where all work alike; none without work.
     pub imbalance: Option<f64>,
+    /// Regions that ranks marked, those with most time first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub regions: Vec<RegionRanks>,
 }
 
 /// One rank.
@@ -70,6 +74,9 @@ pub struct RankFinding {
     pub waiting_ns: Option<f64>,
     /// Share of user time that waits for memory.
     pub memory: Option<TimeShare>,
+    /// Regions that it marked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub regions: Vec<RankRegion>,
 }
 
 /// The ranks of a node.
@@ -102,7 +109,8 @@ pub struct RankSpread {
 
 impl RankFinding {
     /// Of a recording: its name, what it knows of its rank, and what it says. `order` stands for a number that is not known.
-    pub fn of(recording: &str, order: u32, about: Option<&LaunchedRank>, findings: &Findings) -> Self {
+    pub fn of(recording: &str, order: u32, about: Option<&LaunchedRank>, reading: &Reading) -> Self {
+        let findings = &reading.findings;
         let period = findings.about.period_ns;
         let in_library = |module: &str| {
             let file = module.rsplit('/').next().unwrap_or(module);
@@ -127,6 +135,11 @@ impl RankFinding {
             work_ns: has_samples.then(|| samples(false)),
             waiting_ns: has_samples.then(|| samples(true) + off.unwrap_or(0.0)),
             memory: findings.verdict.memory,
+            regions: reading
+                .regions
+                .iter()
+                .map(|region| RankRegion::of(region, has_samples.then_some(period)))
+                .collect(),
         }
     }
 }
@@ -160,6 +173,7 @@ impl RankFindings {
             waiting_ns: spread(ranks.iter(), |rank| rank.waiting_ns),
             memory: spread(ranks.iter(), |rank| rank.memory.map(|memory| memory.value)),
             imbalance,
+            regions: regions::regions(&ranks),
             ranks,
         }
     }
@@ -189,6 +203,7 @@ mod tests {
             work_ns,
             waiting_ns: Some(waiting_ns),
             memory: work_ns.map(|_| TimeShare { value: 0.5, low: 0.4, high: 0.6 }),
+            regions: Vec::new(),
         }
     }
 
@@ -206,6 +221,27 @@ mod tests {
         assert_eq!(found.imbalance, Some(0.5));
         let nodes: Vec<_> = found.nodes.iter().map(|node| (node.node.as_str(), node.ranks)).collect();
         assert_eq!(nodes, [("a", 2), ("b", 1)]);
+    }
+
+    #[test]
+    fn regions_are_compared_over_ranks_and_a_rank_that_never_was_there_lacks_all() {
+        let region = |name: &str, wall_ns: u64| RankRegion {
+            name: name.to_owned(),
+            visits: 1,
+            wall_ns,
+            user_ns: None,
+            memory: None,
+        };
+        let mut ranks: Vec<RankFinding> = (0..2).map(|number| rank(number, "a", None, 0.0)).collect();
+        ranks[0].regions = vec![region("solve", 40), region("write", 30), region("solve", 60)];
+        ranks[1].regions = vec![region("solve", 50)];
+        let found = RankFindings::of(ranks).regions;
+        let shown: Vec<_> = found
+            .iter()
+            .map(|one| (one.name.as_str(), one.ranks, one.wall_ns.unwrap().most, one.imbalance))
+            .collect();
+        assert_eq!(shown, [("solve", 2, 100.0, Some(0.25)), ("write", 1, 30.0, Some(0.5))]);
+        assert_eq!(found[0].user_ns, None);
     }
 
     #[test]

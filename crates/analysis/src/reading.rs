@@ -1,7 +1,7 @@
 //! A recording read as a whole: what it says of code and of data, each sample blamed once.
 
 use machine::profile::Profile;
-use record::{ids::PlaceId, run::Run};
+use record::{ids::PlaceId, regions::EventsDone, run::Run};
 
 use crate::{
     findings::{Confidence, Findings, HeldBack, Objects, ThreadActivity},
@@ -11,6 +11,7 @@ use crate::{
     patterns::{self, PatternFinding},
     regions::{self, RegionFinding},
     runtimes,
+    scaling::{self, ScalingFindings},
     surroundings::ProgramSurroundings,
     timer::{self, SplitTally, Tally, TimerOptions, origin::RunOrigin},
     work::{self, WorkFindings},
@@ -26,6 +27,10 @@ pub struct Reading {
     pub regions: Vec<RegionFinding>,
     /// How threads share the work.
     pub work: WorkFindings,
+    /// How it takes more threads, if it was run with several numbers of them.
+    pub scaling: Option<ScalingFindings>,
+    /// Events that the program said it had done with.
+    pub events: Option<EventsDone>,
     /// Known diseases beside it, those it has first.
     pub patterns: Vec<PatternFinding>,
     /// What went on around the program.
@@ -74,9 +79,27 @@ impl Reading {
         let import = ImportFindings::of(run);
         let regions = regions::regions(run, profile, options);
         let work = work::work(run, &findings, &objects, &parts);
-        let patterns =
-            patterns::judge(&patterns::from_run(&findings, &objects, &work, profile, RunOrigin::of(run)));
-        Self { findings, objects, regions, work, patterns, surroundings, import, assigned, parts, tally }
+        let mut indicators = patterns::from_run(&findings, &objects, &work, profile, RunOrigin::of(run));
+        let scaling = run.scaling.as_ref().map(scaling::scaling);
+        if let Some(scaling) = &scaling {
+            scaling::indicators(scaling, &mut indicators);
+        }
+        let patterns = patterns::judge(&indicators);
+        let events = run.regions.events;
+        Self {
+            findings,
+            objects,
+            regions,
+            work,
+            scaling,
+            events,
+            patterns,
+            surroundings,
+            import,
+            assigned,
+            parts,
+            tally,
+        }
     }
 
     /// The samples of the same run one by one, in terms of the findings.

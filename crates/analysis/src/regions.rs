@@ -3,7 +3,7 @@
 use machine::profile::Profile;
 use record::{
     ids::ThreadId,
-    regions::{RegionId, Regions},
+    regions::{RegionCounts, RegionId, Regions},
     relief::ReliefRecord,
     run::{Run, Samples},
 };
@@ -36,7 +36,12 @@ pub struct RegionFinding {
     pub wall_ns: u64,
     /// Thread by thread, those with most time first.
     pub threads: Vec<RegionThread>,
-    /// How much of the longest thread's time the others lack on average; none of a region with one thread.
+    /// Of that, waiting for other threads at barriers; none where nobody tells.
+    pub waits_ns: Option<u64>,
+    /// What the kernel counted; none if no visit was counted.
+    pub counts: Option<RegionCounts>,
+    /// How much of the longest thread's time, without that at barriers, the others lack on average; none of a region with one
+    /// thread.
     pub imbalance: Option<f64>,
     /// Samples of it, without those of regions within.
     pub samples: u64,
@@ -57,6 +62,17 @@ pub struct RegionThread {
     pub visits: u64,
     /// For how long it was there.
     pub wall_ns: u64,
+    /// Of that, waiting for other threads at barriers; none where nobody tells.
+    pub waits_ns: Option<u64>,
+    /// What the kernel counted of it there; none if no visit was counted.
+    pub counts: Option<RegionCounts>,
+}
+
+impl RegionThread {
+    /// For how long it was there and did not wait for others.
+    fn busy_ns(&self) -> u64 {
+        self.wall_ns.saturating_sub(self.waits_ns.unwrap_or(0))
+    }
 }
 
 /// What the samples of a region say.
@@ -109,6 +125,8 @@ fn finding(run: &Run, region: RegionId, samples: u64, waiting: Option<RegionWait
             tid: run.thread(one.thread).map_or(0, |thread| thread.tid),
             visits: one.visits,
             wall_ns: one.wall_ns,
+            waits_ns: one.waits_ns,
+            counts: one.counts,
         })
         .collect();
     threads.sort_by_key(|thread| std::cmp::Reverse(thread.wall_ns));
@@ -120,6 +138,8 @@ fn finding(run: &Run, region: RegionId, samples: u64, waiting: Option<RegionWait
         visits: threads.iter().map(|thread| thread.visits).sum(),
         unended: own.map(|one| one.unended).sum(),
         wall_ns: threads.iter().map(|thread| thread.wall_ns).sum(),
+        waits_ns: threads.iter().filter_map(|thread| thread.waits_ns).reduce(|a, b| a + b),
+        counts: threads.iter().filter_map(|thread| thread.counts).reduce(|a, b| a.and(&b)),
         imbalance: imbalance(&threads),
         threads,
         samples,
@@ -130,8 +150,9 @@ fn finding(run: &Run, region: RegionId, samples: u64, waiting: Option<RegionWait
 
 /// Of the longest thread's time, what the others lack on average.
 fn imbalance(threads: &[RegionThread]) -> Option<f64> {
-    let longest = threads.first().filter(|first| threads.len() > 1 && first.wall_ns > 0)?.wall_ns as f64;
-    let mean = threads.iter().map(|thread| thread.wall_ns as f64).sum::<f64>() / threads.len() as f64;
+    let busy = || threads.iter().map(|thread| thread.busy_ns() as f64);
+    let longest = busy().reduce(f64::max).filter(|longest| threads.len() > 1 && *longest > 0.0)?;
+    let mean = busy().sum::<f64>() / threads.len() as f64;
     Some(1.0 - mean / longest)
 }
 
@@ -178,6 +199,7 @@ fn frame(run: &Run) -> Run {
         regions: Regions::default(),
         probes: run.probes.clone(),
         import: None,
+        scaling: None,
         stacks: Vec::new(),
         data: run.data.clone(),
         slices: Vec::new(),
@@ -224,12 +246,15 @@ mod tests {
             visits: 2,
             unended: 0,
             wall_ns,
+            waits_ns: None,
+            counts: None,
         };
         run.regions = Regions {
             list: vec![region("count"), region("walk"), region("never sampled")],
             of_samples: (0..400).map(|index| Some(RegionId(u32::from(index < 300)))).collect(),
             of_bursts: Vec::new(),
             visits: vec![visits(0, 100), visits(1, 300)],
+            events: None,
         };
         run
     }
@@ -250,10 +275,20 @@ mod tests {
 
     #[test]
     fn imbalance_is_what_the_others_lack() {
-        let thread = |wall_ns: u64| RegionThread { id: ThreadId(0), tid: 1, visits: 1, wall_ns };
+        let waiting = |wall_ns: u64, waits_ns: Option<u64>| RegionThread {
+            id: ThreadId(0),
+            tid: 1,
+            visits: 1,
+            wall_ns,
+            waits_ns,
+            counts: None,
+        };
+        let thread = |wall_ns: u64| waiting(wall_ns, None);
         assert_eq!(imbalance(&[thread(100)]), None);
         assert_eq!(imbalance(&[thread(100), thread(100)]), Some(0.0));
         assert_eq!(imbalance(&[thread(100), thread(50)]), Some(0.25));
         assert_eq!(imbalance(&[thread(0), thread(0)]), None);
+        // Both are there as long, and one of them waits for the other.
+        assert_eq!(imbalance(&[waiting(100, Some(0)), waiting(100, Some(50))]), Some(0.25));
     }
 }

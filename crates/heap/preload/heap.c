@@ -261,3 +261,4 @@ SHOWN int chroot(const char *path) {
 
 #include "executing.h"
 #include "marks.h"
+#include "openmp.h"

@@ -1,8 +1,107 @@
-/* Regions of the program: where they begin and end, as it says so itself (include/memwall.h), and where OpenMP's parallel
- * ones do in programs of gcc. A mark is a note whose words for callers hold the name.
+/* Regions of the program: where they begin and end, as it says so itself (include/memwall.h). A mark is a note whose words
+ * for callers hold the name. Where it may be, the kernel's counts of the thread stand in a note before it, of the same time.
  */
+#include <sys/prctl.h>
 
 enum { NAME_BYTES = CALLERS * sizeof(uint64_t) };
+
+/* ---- counts at marks: page faults and switches of the thread, by one system call ----
+ *
+ * Counting takes less than 1/128 of a thread's time, whatever its regions are: where marks follow each other faster than that
+ * only some visits are counted, and the reader sees which.
+ */
+
+enum {
+    COST_SHIFT = 7,
+    CREDIT_NS = 50000,      /* that much a thread may spend at first */
+    MOST_COST_NS = 2000,    /* a reading that took longer was interrupted */
+    MOST_COUNTED = 16,      /* regions that may be open within each other and counted */
+};
+
+/* Once a filter of system calls may be there, asking could end the program. */
+static _Atomic bool counts_are_off;
+
+PER_THREAD struct {
+    uint64_t first_ns, spent_ns, cost_ns;
+    /* Open regions that were counted when they began, by what they are called. */
+    uint64_t open[MOST_COUNTED];
+    unsigned depth;
+} counting;
+
+static uint64_t key_of(const uint64_t *name, const void *code) {
+    uint64_t key = (uintptr_t)code;
+    for (int word = 0; word < CALLERS; word++) key = (key ^ name[word]) * 0x9e3779b97f4a7c15;
+    return key;
+}
+
+/* Whether a region that begins may be counted; its end has to be paid as well. */
+static bool begins_counted(uint64_t key) {
+    if (atomic_load_explicit(&counts_are_off, memory_order_relaxed) || counting.depth == MOST_COUNTED) return false;
+    uint64_t now = now_ns();
+    if (counting.first_ns == 0) {
+        counting.first_ns = now, counting.cost_ns = 500;
+        /* A filter may have come with the program. */
+        if (syscall(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0L, 0L, 0L, 0L) == 1) atomic_store(&counts_are_off, true);
+        if (atomic_load(&counts_are_off)) return false;
+    }
+    uint64_t due = (counting.depth + 2) * counting.cost_ns;
+    if (counting.spent_ns + due > CREDIT_NS + ((now - counting.first_ns) >> COST_SHIFT)) return false;
+    counting.open[counting.depth++] = key;
+    return true;
+}
+
+/* Whether a region that ends was counted when it began. */
+static bool ends_counted(uint64_t key) {
+    for (unsigned at = counting.depth; at-- > 0;) {
+        if (counting.open[at] != key) continue;
+        counting.depth--;
+        memmove(&counting.open[at], &counting.open[at + 1], (counting.depth - at) * sizeof counting.open[0]);
+        return !atomic_load_explicit(&counts_are_off, memory_order_relaxed);
+    }
+    return false;
+}
+
+static bool read_counts(struct rusage *counts, uint64_t began_ns, uint64_t *ended_ns) {
+    bool is_read = syscall(SYS_getrusage, RUSAGE_THREAD, counts) == 0;
+    *ended_ns = now_ns();
+    uint64_t took = *ended_ns - began_ns;
+    if (took < MOST_COST_NS) counting.cost_ns = (counting.cost_ns * 7 + took) / 8;
+    counting.spent_ns += took < MOST_COST_NS ? took : counting.cost_ns;
+    return is_read;
+}
+
+static void finish_counts(struct note *note, const struct rusage *counts, uint64_t time_ns) {
+    note->time_ns = time_ns;
+    note->address = (uint64_t)counts->ru_minflt;
+    note->callers[0] = (uint64_t)counts->ru_majflt;
+    note->callers[1] = (uint64_t)counts->ru_nvcsw;
+    note->callers[2] = (uint64_t)counts->ru_nivcsw;
+    note->callers[3] = 0;
+    finish_note(note, (uint64_t)REGION_COUNTS << (SIZE_BITS + DISTANCE_BITS));
+}
+
+/* ---- marks ---- */
+
+static void fill_mark(struct region *to, enum kind kind, const uint64_t *name, const void *code, uint64_t number) {
+    bool ends = kind == REGION_ENDED;
+    bool is_counted = ends ? ends_counted(key_of(name, code)) : kind == REGION_BEGAN && begins_counted(key_of(name, code));
+    struct rusage counts;
+    struct note *of_counts = NULL;
+    uint64_t began_ns = now_ns(), ended_ns = began_ns;
+    /* Pages of our own that are touched for the first time must not count: claimed before a region is counted, and after. */
+    if (is_counted && ends) is_counted = read_counts(&counts, began_ns, &ended_ns);
+    if (is_counted) of_counts = claim_note(to);
+    struct note *note = claim_note(to);
+    if (is_counted && !ends) is_counted = read_counts(&counts, now_ns(), &ended_ns);
+    uint64_t time_ns = ends || !is_counted ? began_ns : ended_ns;
+    if (of_counts != NULL && is_counted) finish_counts(of_counts, &counts, time_ns);
+    else if (of_counts != NULL) finish_note(of_counts, (uint64_t)NOTHING << (SIZE_BITS + DISTANCE_BITS));
+    if (note == NULL) return;
+    note->time_ns = time_ns;
+    note->address = (uintptr_t)code;
+    memcpy(note->callers, name, NAME_BYTES);
+    finish_note(note, (uint64_t)kind << (SIZE_BITS + DISTANCE_BITS) | number);
+}
 
 static __attribute__((noinline)) void mark(enum kind kind, const char *name, const void *code, uint64_t number) {
     int error = errno;
@@ -10,14 +109,10 @@ static __attribute__((noinline)) void mark(enum kind kind, const char *name, con
     struct region *to = atomic_load(&ring);
     if (to != NULL) {
         know_self();
-        struct note *note = claim_note(to);
-        if (note != NULL) {
-            note->address = (uintptr_t)code;
-            /* All of it if it fits; what is longer is cut, and the reader sees that no zero ends it. */
-            memset(note->callers, 0, NAME_BYTES);
-            if (name != NULL) memcpy(note->callers, name, strnlen(name, NAME_BYTES));
-            finish_note(note, (uint64_t)kind << (SIZE_BITS + DISTANCE_BITS) | number);
-        }
+        /* All of it if it fits; what is longer is cut, and the reader sees that no zero ends it. */
+        uint64_t words[CALLERS] = {0};
+        if (name != NULL) memcpy(words, name, strnlen(name, NAME_BYTES));
+        fill_mark(to, kind, words, code, number);
     }
     leave(error);
 }
@@ -28,36 +123,15 @@ SHOWN void memwall_region_end(const char *name) { mark(REGION_ENDED, name, NULL,
 
 SHOWN void memwall_region_skip_first(const char *name, unsigned visits) { mark(REGION_SKIPS, name, NULL, visits); }
 
-/* ---- OpenMP of gcc: every thread of a parallel region runs the same function ---- */
+SHOWN void memwall_region_event_done(void) { mark(EVENT_DONE, NULL, NULL, 0); }
 
-struct parallel {
-    void (*work)(void *);
-    void *data;
-};
-
-static void in_parallel(void *given) {
-    struct parallel *region = given;
-    mark(REGION_BEGAN, NULL, (const void *)region->work, 0);
-    region->work(region->data);
-    mark(REGION_ENDED, NULL, (const void *)region->work, 0);
-}
-
-SHOWN void GOMP_parallel(void (*work)(void *), void *data, unsigned threads, unsigned flags) {
-    static void (*_Atomic known)(void (*)(void *), void *, unsigned, unsigned);
-    void (*next_parallel)(void (*)(void *), void *, unsigned, unsigned) = atomic_load(&known);
-    if (next_parallel == NULL) {
-        next_parallel = (void (*)(void (*)(void *), void *, unsigned, unsigned))dlsym(RTLD_NEXT, "GOMP_parallel");
-        /* Nobody calls it who has no OpenMP; if it cannot be found all the same, the work is done by one thread. */
-        if (next_parallel == NULL) {
-            work(data);
-            return;
-        }
-        atomic_store(&known, next_parallel);
-    }
-    if (atomic_load_explicit(&ring, memory_order_relaxed) == NULL) {
-        next_parallel(work, data, threads, flags);
-        return;
-    }
-    struct parallel region = {work, data};
-    next_parallel(in_parallel, &region, threads, flags);
+/* Who gives up new rights, or asks for a filter, may soon have one that forbids to count. */
+SHOWN int prctl(int option, ...) {
+    unsigned long words[4];
+    va_list list;
+    va_start(list, option);
+    for (int word = 0; word < 4; word++) words[word] = va_arg(list, unsigned long);
+    va_end(list);
+    if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP) atomic_store(&counts_are_off, true);
+    return (int)syscall(SYS_prctl, option, words[0], words[1], words[2], words[3]);
 }

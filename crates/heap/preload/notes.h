@@ -39,6 +39,11 @@ enum kind {
     REGION_BEGAN = 5,
     REGION_ENDED = 6,
     REGION_SKIPS = 7,
+    WAIT_BEGAN = 8,  /* at a barrier within a region */
+    WAIT_ENDED = 9,  /* its size: nanoseconds of work on tasks meanwhile */
+    REGION_COUNTS = 10, /* of the mark behind it */
+    EVENT_DONE = 11,
+    NOTHING = 12, /* claimed for what could not be had */
 };
 
 /* Begins the file. All is words of 64 bits, so that the reader needs to know no more than their order. */

@@ -19,7 +19,7 @@ use std::{
 };
 
 pub use file::{Absences, NoteFile};
-pub use note::{Note, NoteKind, RegionMark, StandsFor};
+pub use note::{Note, NoteKind, RegionMark, StandsFor, ThreadCounts};
 pub use ring::{BadRing, NoteRing};
 
 /// The library, ready to be preloaded.

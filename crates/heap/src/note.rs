@@ -28,6 +28,29 @@ pub enum NoteKind {
     RegionEnded(RegionMark),
     /// Its first visits, as many as the size says, are not to count.
     RegionSkips(RegionMark),
+    /// A thread began to wait for others at a barrier within a region.
+    WaitBegan,
+    /// It goes on; meanwhile it worked on tasks for as many nanoseconds as the size says.
+    WaitEnded,
+    /// What the kernel had counted of the thread at the mark behind this note, which has the same time.
+    RegionCounts(ThreadCounts),
+    /// The program has done with one of the events that it works on (kruse2011 §5.3).
+    EventDone,
+    /// A place that was claimed for nothing.
+    Nothing,
+}
+
+/// What the kernel has counted of a thread since it began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ThreadCounts {
+    /// Page faults that needed no disk.
+    pub minor_faults: u64,
+    /// Page faults that did.
+    pub major_faults: u64,
+    /// Times that it gave up its CPU.
+    pub voluntary_switches: u64,
+    /// Times that its CPU was taken from it.
+    pub involuntary_switches: u64,
 }
 
 /// Which region: by name, or, where it has none, by the address of its code, which is that of the note.
@@ -102,6 +125,16 @@ impl Note {
             5 => NoteKind::RegionBegan(RegionMark::of(callers)),
             6 => NoteKind::RegionEnded(RegionMark::of(callers)),
             7 => NoteKind::RegionSkips(RegionMark::of(callers)),
+            8 => NoteKind::WaitBegan,
+            9 => NoteKind::WaitEnded,
+            10 => NoteKind::RegionCounts(ThreadCounts {
+                minor_faults: address,
+                major_faults: callers[0],
+                voluntary_switches: callers[1],
+                involuntary_switches: callers[2],
+            }),
+            11 => NoteKind::EventDone,
+            12 => NoteKind::Nothing,
             _ => return None,
         };
         Some(Self {
@@ -140,11 +173,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_words_make_it_panic(words in any::<[u64; WORDS]>(), kind in 0_u64..9, distance in 0_u64..256) {
+        fn no_words_make_it_panic(words in any::<[u64; WORDS]>(), kind in 0_u64..14, distance in 0_u64..256) {
             Note::parse(words);
             let control = words[0] >> 16 | distance << SIZE_BITS | kind << (SIZE_BITS + DISTANCE_BITS);
             let note = Note::parse([control, words[1], words[2], words[3], words[4], words[5], words[6], words[7]]);
-            prop_assert_eq!(note.is_some(), (1..8).contains(&kind) && (kind != 2 || distance < 64));
+            prop_assert_eq!(note.is_some(), (1..13).contains(&kind) && (kind != 2 || distance < 64));
             if let Some(note) = note {
                 let stands = note.stands_for();
                 prop_assert!(stands.bytes >= note.size_bytes as f64 && stands.variance >= 0.0, "{stands:?}");

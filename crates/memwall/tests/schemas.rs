@@ -85,8 +85,27 @@ fn documents(home: &Path) -> BTreeMap<String, Vec<Value>> {
         CREATE TABLE region_visits(region INTEGER, thread INTEGER, visits INTEGER, unended INTEGER, wall_ns INTEGER);
         INSERT INTO region VALUES(0, 'solve', 0), (1, 'main._omp_fn.0', 1);
         INSERT INTO region_sample SELECT id, 0 FROM sample;
-        INSERT INTO region_visits VALUES(0, 0, 5, 0, 1000), (0, 1, 5, 0, 500), (1, 0, 1, 1, 70)";
+        INSERT INTO region_visits VALUES(0, 0, 5, 0, 1000), (0, 1, 5, 0, 500), (1, 0, 1, 1, 70);
+        CREATE TABLE region_waits(region INTEGER, thread INTEGER, waits_ns INTEGER);
+        INSERT INTO region_waits VALUES(1, 0, 30);
+        CREATE TABLE region_counts(region INTEGER, thread INTEGER, visits INTEGER, minor_faults INTEGER,
+            major_faults INTEGER, voluntary_switches INTEGER, involuntary_switches INTEGER);
+        INSERT INTO region_counts VALUES(0, 0, 4, 30, 1, 7, 2);
+        CREATE TABLE events_done(id INTEGER, done INTEGER, skipped INTEGER, first_ns INTEGER, last_ns INTEGER);
+        INSERT INTO events_done VALUES(0, 9, 2, 100, 900);
+        CREATE TABLE scaling(id INTEGER PRIMARY KEY, document TEXT NOT NULL)";
     recording.execute_batch(marked).expect("marked");
+    let run = |threads: u32, round: u32| {
+        serde_json::json!({
+            "threads": threads, "seen": threads, "round": round, "elapsed_ns": 1_000_000 / threads, "user_ns": 1e6,
+            "useful_ns": 9e5, "memory_ns": 1e5, "synchronising_ns": 1e4, "imbalance": (threads > 1).then_some(0.1),
+            "stream_bytes_per_s": 1e9, "spoilt": (round > 1).then_some("others took it"),
+        })
+    };
+    let runs: Vec<Value> =
+        [1, 2].iter().flat_map(|threads| [0, 1, 2].map(|round| run(*threads, round))).collect();
+    let series = serde_json::json!({"cpus": 2, "cores": 1, "runs": runs}).to_string();
+    recording.execute("INSERT INTO scaling VALUES(0, ?)", [series]).expect("a series");
     drop(recording);
     add("memwall.run/1", document(home, &["report", "--json", with_regions.to_str().expect("a name")]));
     // As where threads were blocked, of which nobody knows an interval.
@@ -96,7 +115,8 @@ fn documents(home: &Path) -> BTreeMap<String, Vec<Value>> {
     let sides = [&["compare", "--json", "--before"], &files[..2], &["--after"], &files[2..4]].concat();
     add("memwall.compare/1", document(home, &sides));
     add("memwall.compare/1", document(home, &["compare", "--json", files[0], files[1]]));
-    add("memwall.ranks/1", document(home, &[&["report", "--json"], &files[..3]].concat()));
+    let marked = with_regions.to_str().expect("a name");
+    add("memwall.ranks/1", document(home, &[&["report", "--json"], &files[..3], &[marked]].concat()));
     all
 }
 

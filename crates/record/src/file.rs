@@ -7,6 +7,7 @@
 //! restores the commit before.
 
 mod about;
+mod amend;
 mod beside;
 mod data;
 mod error;
@@ -19,6 +20,7 @@ mod read;
 mod regions;
 mod relief;
 mod rows;
+mod scaling;
 mod schema;
 #[cfg(test)]
 mod tests;
@@ -30,5 +32,6 @@ pub use import::EventSample;
 pub use probes::add_probes;
 pub use rank::{LaunchedRank, add_rank, rank_of};
 pub use read::{imported_samples, read};
+pub use scaling::add_scaling;
 pub use schema::{APPLICATION_ID, VERSION};
 pub use write::{Code, RecordedSample, Writer, write};

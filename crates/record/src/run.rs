@@ -14,6 +14,7 @@ use crate::{
     probe::Probes,
     regions::Regions,
     relief::ReliefRecord,
+    scaling::Scaling,
 };
 
 /// A whole recording in memory.
@@ -54,6 +55,9 @@ pub struct Run {
     /// How fast cache and memory answered before and after.
     #[serde(default)]
     pub probes: Probes,
+    /// The series that it is a run of, with other numbers of threads; none if it is of none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scaling: Option<Scaling>,
     /// Where it was imported from; none if it was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub import: Option<Box<ImportRecord>>,

@@ -79,6 +79,10 @@ pub struct RecordRequest {
     pub skid_instructions: u32,
     /// What to do where the kernel refuses to sample.
     pub on_refusal: OnRefusal,
+    /// Variables that a program that is started has in its environment, beside our own.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Regions count only after the program has said so many times that an event is done.
+    pub skip_events: u64,
     /// Have a program that is started write down its allocations.
     pub heap: bool,
     /// Take call chains along, as far as frame pointers carry. On a guest they took 0.1 to 0.3 % of processor time beside
@@ -121,6 +125,8 @@ impl RecordRequest {
             duration: None,
             skid_instructions: 1,
             on_refusal: OnRefusal::GoOn,
+            environment: Vec::new(),
+            skip_events: 0,
             heap: true,
             call_chains: false,
             precise: false,

@@ -5,11 +5,11 @@
 
 use std::collections::HashMap;
 
-use ::heap::RegionMark;
+use ::heap::{RegionMark, ThreadCounts};
 use record::{
     file::Writer,
     ids::ThreadId,
-    regions::{Region, RegionId, RegionVisits},
+    regions::{EventsDone, Region, RegionCounts, RegionId, RegionVisits},
 };
 
 /// Regions that are told apart; of others nothing is known.
@@ -38,17 +38,39 @@ enum WaitingSample {
 struct ThreadRegions {
     /// In the recording.
     index: Option<u32>,
-    /// Innermost last, each with when it began.
-    open: Vec<(RegionId, u64)>,
+    /// Innermost last.
+    open: Vec<OpenRegion>,
     waiting: Vec<(u64, WaitingSample)>,
     visits: HashMap<RegionId, ThreadVisits>,
+    /// What the kernel had counted, and when: for the mark of that time.
+    counts: Option<(u64, ThreadCounts)>,
+    /// Since when it waits for others at a barrier.
+    waits_since: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct OpenRegion {
+    region: RegionId,
+    began_ns: u64,
+    counts: Option<ThreadCounts>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct ThreadVisits {
     begun: u64,
     counted: u64,
+    /// Begun, not to be counted, and not ended.
+    ignored: u64,
     wall_ns: u64,
+    waits_ns: Option<u64>,
+    counts: Option<RegionCounts>,
+}
+
+/// When something happened, and on which thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MarkedMoment {
+    pub tid: i32,
+    pub time_ns: u64,
 }
 
 /// All that is known of regions.
@@ -58,6 +80,9 @@ pub(super) struct RegionTally {
     /// First visits of a region that do not count, on each thread.
     skipped: HashMap<RegionId, u64>,
     threads: HashMap<i32, ThreadRegions>,
+    /// So many events are to be done before anything counts.
+    skip_events: u64,
+    events: Option<EventsDone>,
     samples: u64,
     bursts: u64,
     /// Marks that made no sense: ends without a beginning, too many regions.
@@ -110,48 +135,98 @@ impl RegionTally {
         self.threads.entry(tid).or_default().index = Some(thread.0);
     }
 
-    /// A region began on a thread, which has this number in the recording.
+    /// Regions count only after so many events were done.
+    pub fn skip_events(&mut self, events: u64) {
+        self.skip_events = events;
+    }
+
+    /// A region began on a thread, which has this number in the recording; `tells_waits` if its waiting at barriers is told too.
     pub fn begin(
         &mut self,
         region: RegionId,
-        tid: i32,
+        at: MarkedMoment,
         thread: Option<ThreadId>,
-        time_ns: u64,
+        tells_waits: bool,
         writer: &mut Writer,
     ) {
+        let MarkedMoment { tid, time_ns } = at;
         let skipped = self.skipped.get(&region).copied().unwrap_or(0);
+        let is_early = self.events.map_or(0, |events| events.done) < self.skip_events;
         let known = self.threads.entry(tid).or_default();
         known.index = thread.map(|thread| thread.0).or(known.index);
         known.settle(time_ns, writer);
+        let counts = known.counts_at(time_ns);
         let visits = known.visits.entry(region).or_default();
         visits.begun += 1;
-        if visits.begun <= skipped {
+        if visits.begun <= skipped || is_early {
+            visits.ignored += 1;
             return;
         }
         visits.counted += 1;
+        if tells_waits {
+            visits.waits_ns.get_or_insert(0);
+        }
         if known.open.len() < MOST_NESTED {
-            known.open.push((region, time_ns));
+            known.open.push(OpenRegion { region, began_ns: time_ns, counts });
         } else {
             self.strange += 1;
         }
     }
 
     /// It ended. Regions may overlap: the one that ends need not be the innermost.
-    pub fn end(&mut self, region: RegionId, tid: i32, time_ns: u64, writer: &mut Writer) {
-        let skipped = self.skipped.get(&region).copied().unwrap_or(0);
-        let Some(known) = self.threads.get_mut(&tid) else {
+    pub fn end(&mut self, region: RegionId, at: MarkedMoment, writer: &mut Writer) {
+        let Some(known) = self.threads.get_mut(&at.tid) else {
             self.strange += 1;
             return;
         };
-        known.settle(time_ns, writer);
+        known.settle(at.time_ns, writer);
+        let counts = known.counts_at(at.time_ns);
         let visits = known.visits.entry(region).or_default();
-        match known.open.iter().rposition(|(open, _)| *open == region) {
+        match known.open.iter().rposition(|open| open.region == region) {
             Some(index) => {
-                let (_, began_ns) = known.open.remove(index);
-                visits.wall_ns += time_ns.saturating_sub(began_ns);
+                let began = known.open.remove(index);
+                visits.wall_ns += at.time_ns.saturating_sub(began.began_ns);
+                if let (Some(before), Some(after)) = (began.counts, counts) {
+                    let all = visits.counts.get_or_insert_default();
+                    *all = all.and(&between(&before, &after));
+                }
             }
-            None if visits.begun > 0 && visits.begun <= skipped => {}
+            None if visits.ignored > 0 => visits.ignored -= 1,
             None => self.strange += 1,
+        }
+    }
+
+    /// What the kernel has counted of a thread, at the mark of the same moment that comes next.
+    pub fn counted(&mut self, at: MarkedMoment, counts: ThreadCounts) {
+        self.threads.entry(at.tid).or_default().counts = Some((at.time_ns, counts));
+    }
+
+    /// A thread waits for others from here on.
+    pub fn wait_began(&mut self, at: MarkedMoment) {
+        self.threads.entry(at.tid).or_default().waits_since = Some(at.time_ns);
+    }
+
+    /// It goes on, and worked on tasks for so long meanwhile. All regions that are open have waited.
+    pub fn wait_ended(&mut self, at: MarkedMoment, worked_ns: u64) {
+        let Some(known) = self.threads.get_mut(&at.tid) else { return };
+        let Some(since) = known.waits_since.take() else { return };
+        let waited = at.time_ns.saturating_sub(since).saturating_sub(worked_ns);
+        for open in &known.open {
+            if let Some(visits) = known.visits.get_mut(&open.region) {
+                *visits.waits_ns.get_or_insert(0) += waited;
+            }
+        }
+    }
+
+    /// The program has done with an event.
+    pub fn event_done(&mut self, time_ns: u64) {
+        let skipped = self.skip_events;
+        let none = EventsDone { done: 0, skipped, first_ns: None, last_ns: 0 };
+        let events = self.events.get_or_insert(none);
+        events.done += 1;
+        events.last_ns = events.last_ns.max(time_ns);
+        if events.done == skipped.max(1) {
+            events.first_ns = Some(time_ns);
         }
     }
 
@@ -170,9 +245,9 @@ impl RegionTally {
         self.settle(u64::MAX, writer);
         for thread in self.threads.values_mut() {
             let mut unended: HashMap<RegionId, u64> = HashMap::new();
-            for (region, began_ns) in std::mem::take(&mut thread.open) {
-                *unended.entry(region).or_default() += 1;
-                thread.visits.entry(region).or_default().wall_ns += end_ns.saturating_sub(began_ns);
+            for open in std::mem::take(&mut thread.open) {
+                *unended.entry(open.region).or_default() += 1;
+                thread.visits.entry(open.region).or_default().wall_ns += end_ns.saturating_sub(open.began_ns);
             }
             let Some(index) = thread.index else {
                 self.strange += 1;
@@ -185,16 +260,38 @@ impl RegionTally {
                     visits: visits.counted,
                     unended: unended.get(&region).copied().unwrap_or(0),
                     wall_ns: visits.wall_ns,
+                    waits_ns: visits.waits_ns,
+                    counts: visits.counts,
                 });
             }
+        }
+        if let Some(events) = self.events {
+            writer.events_done(events);
         }
     }
 }
 
+/// What was counted from one moment to another.
+fn between(before: &ThreadCounts, after: &ThreadCounts) -> RegionCounts {
+    RegionCounts {
+        visits: 1,
+        minor_faults: after.minor_faults.saturating_sub(before.minor_faults),
+        major_faults: after.major_faults.saturating_sub(before.major_faults),
+        voluntary_switches: after.voluntary_switches.saturating_sub(before.voluntary_switches),
+        involuntary_switches: after.involuntary_switches.saturating_sub(before.involuntary_switches),
+    }
+}
+
 impl ThreadRegions {
+    /// What was counted at a mark; of another moment it belongs to a mark that was lost.
+    fn counts_at(&mut self, time_ns: u64) -> Option<ThreadCounts> {
+        let (at_ns, counts) = self.counts.take()?;
+        (at_ns == time_ns).then_some(counts)
+    }
+
     /// Samples of before this moment lie in what is open now.
     fn settle(&mut self, until_ns: u64, writer: &mut Writer) {
-        let innermost = self.open.last().map(|(region, _)| *region);
+        let innermost = self.open.last().map(|open| open.region);
         self.waiting.retain(|(time_ns, sample)| {
             if *time_ns >= until_ns {
                 return true;
@@ -210,94 +307,4 @@ impl ThreadRegions {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use record::{
-        file::{RecordedSample, read},
-        ids::PlaceId,
-        run::Run,
-    };
-
-    const TID: i32 = 7;
-
-    /// A recording of one thread with samples at these times, and what regions make of it.
-    fn recorded(times: &[u64], mark: impl FnOnce(&mut RegionTally, &mut Writer)) -> Run {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.sqlite");
-        // It begins with a sample of its own.
-        let mut recorder = crate::tests::recorder(&path);
-        let mut regions = RegionTally::default();
-        regions.sample(TID, ThreadId(0), 2);
-        for &time_ns in times {
-            let thread = ThreadId(0);
-            recorder.writer.sample(RecordedSample {
-                time_ns,
-                thread,
-                cpu: 0,
-                place: PlaceId(0),
-                address: None,
-                stack: None,
-            });
-            regions.sample(TID, thread, time_ns);
-        }
-        mark(&mut regions, &mut recorder.writer);
-        regions.finish(1000, &mut recorder.writer);
-        crate::tests::finish(recorder);
-        read(&path).unwrap()
-    }
-
-    fn named(regions: &mut RegionTally, name: &str, writer: &mut Writer) -> RegionId {
-        let mut words = [0_u64; 8];
-        let mut bytes = [0; RegionMark::BYTES];
-        bytes[..name.len()].copy_from_slice(name.as_bytes());
-        for (word, chunk) in words[4..].iter_mut().zip(bytes.chunks_exact(8)) {
-            *word = u64::from_ne_bytes(chunk.try_into().unwrap());
-        }
-        words[0] = 5 << 56;
-        let note = ::heap::Note::parse(words).unwrap();
-        let ::heap::NoteKind::RegionBegan(mark) = note.kind else { panic!("{note:?}") };
-        let region = Region { name: name.to_owned(), is_parallel: false };
-        regions.region(RegionKey::Named(mark), || region, writer).unwrap()
-    }
-
-    #[test]
-    fn samples_belong_to_the_innermost_region_and_regions_may_overlap() {
-        let run = recorded(&[5, 15, 25, 35, 45, 55], |regions, writer| {
-            let (outer, inner) = (named(regions, "outer", writer), named(regions, "inner", writer));
-            regions.begin(outer, TID, Some(ThreadId(0)), 10, writer);
-            regions.begin(inner, TID, Some(ThreadId(0)), 20, writer);
-            // The outer one ends first.
-            regions.end(outer, TID, 30, writer);
-            regions.end(inner, TID, 40, writer);
-            regions.begin(outer, TID, Some(ThreadId(0)), 50, writer);
-        });
-        let (outer, inner) = (Some(RegionId(0)), Some(RegionId(1)));
-        assert_eq!(run.regions.of_samples, [None, None, outer, inner, inner, None, outer]);
-        let visits = |region: u32, visits: u64, unended: u64, wall_ns: u64| RegionVisits {
-            region: RegionId(region),
-            thread: ThreadId(0),
-            visits,
-            unended,
-            wall_ns,
-        };
-        assert_eq!(run.regions.visits, [visits(0, 2, 1, 20 + 950), visits(1, 1, 0, 20)]);
-    }
-
-    #[test]
-    fn first_visits_can_be_skipped_and_ends_without_a_beginning_are_counted() {
-        let mut strange = 0;
-        let run = recorded(&[15, 35], |regions, writer| {
-            let solve = named(regions, "solve", writer);
-            regions.end(solve, TID, 3, writer);
-            regions.skip(solve, 1);
-            regions.begin(solve, TID, Some(ThreadId(0)), 10, writer);
-            regions.end(solve, TID, 20, writer);
-            regions.begin(solve, TID, Some(ThreadId(0)), 30, writer);
-            regions.end(solve, TID, 40, writer);
-            strange = regions.strange;
-        });
-        assert_eq!(run.regions.of_samples, [None, None, Some(RegionId(0))]);
-        assert_eq!((run.regions.visits[0].visits, run.regions.visits[0].wall_ns), (1, 10));
-        assert_eq!(strange, 1);
-    }
-}
+mod tests;

@@ -202,7 +202,8 @@ impl<'k> Begin<'_, 'k> {
         let about = self.about(command, None);
         let writer = Writer::create(&self.request.output, &about)?;
         let (heap, no_heap) = self.heap(program.path());
-        let variables = heap.as_ref().map_or_else(Vec::new, |heap| heap.environment().to_vec());
+        let of_heap = heap.iter().flat_map(Heap::environment);
+        let variables: Vec<_> = self.request.environment.iter().cloned().chain(of_heap).collect();
         // The program inherits what allocations are written to; whatever else we start does not.
         let let_inherit = |is_inherited| heap.as_ref().map_or(Ok(()), |heap| heap.let_inherit(is_inherited));
         let forked = let_inherit(true).and_then(|()| program.fork_with(signals.mask_before(), &variables));
@@ -226,6 +227,7 @@ impl<'k> Begin<'_, 'k> {
         let mut recorder = Recorder::new(writer, child.pid, window, SLICE_NS, self.request.skid_instructions);
         let has_heap = heap.is_some();
         recorder.heap = heap;
+        recorder.regions.skip_events(self.request.skip_events);
         let mut session = self.session(instrument, recorder, signals, about, child.pid, true);
         let untold = "whose they are stands in the kernel's records, which it refused";
         session.no_heap =

@@ -17,6 +17,7 @@ pub mod ranks;
 pub mod regions;
 pub mod reproduce;
 pub mod run;
+pub mod scaling;
 pub mod scenario;
 pub mod squeeze;
 pub mod surroundings;

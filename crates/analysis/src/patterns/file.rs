@@ -83,6 +83,8 @@ pub enum SignSource {
     Samples,
     /// `memwall count --patterns`: events of the PMU, or of a simulated one.
     Events,
+    /// `memwall run --threads`: samples, and how the program takes more threads. Not looked at in other runs.
+    Scaling,
 }
 
 /// Signs that belong together: all must hold.
@@ -99,6 +101,9 @@ pub struct PatternSignature {
     /// The signs.
     #[serde(rename = "sign")]
     pub signs: Vec<PatternSign>,
+    /// Signs that must hold as well where it was run with several numbers of threads.
+    #[serde(default)]
+    pub scaling: Vec<PatternSign>,
 }
 
 /// An indicator and from where on it is a sign.

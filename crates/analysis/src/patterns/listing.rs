@@ -3,7 +3,7 @@
 use record::{doctor::CapabilityState, methods::MethodState};
 use serde::{Deserialize, Serialize};
 
-use super::file::{KnownPattern, PatternClass, PatternSignature, SignSource, known};
+use super::file::{KnownPattern, PatternClass, PatternSign, PatternSignature, SignLimit, SignSource, known};
 use crate::methods::MethodsMachine;
 
 /// Name and version of the form in which patterns are listed as JSON.
@@ -68,15 +68,14 @@ fn listed(pattern: &KnownPattern, machine: &MethodsMachine<'_>, has_profile: boo
         signs: signature
             .signs
             .iter()
-            .map(|sign| match sign.limit {
-                super::SignLimit::AtLeast(limit) => format!("{} at least {limit}", sign.indicator),
-                super::SignLimit::AtMost(limit) => format!("{} at most {limit}", sign.indicator),
-            })
+            .map(words)
+            .chain(signature.scaling.iter().map(|sign| format!("with --threads {}", words(sign))))
             .collect(),
         state: state(signature, machine, has_profile),
         command: match signature.from {
             SignSource::Samples => "memwall run ./app".to_owned(),
             SignSource::Events => "memwall count --patterns ./app".to_owned(),
+            SignSource::Scaling => "memwall run --threads 1,2,4 ./app".to_owned(),
         },
     };
     ListedPattern {
@@ -93,12 +92,19 @@ fn listed(pattern: &KnownPattern, machine: &MethodsMachine<'_>, has_profile: boo
     }
 }
 
+fn words(sign: &PatternSign) -> String {
+    match sign.limit {
+        SignLimit::AtLeast(limit) => format!("{} at least {limit}", sign.indicator),
+        SignLimit::AtMost(limit) => format!("{} at most {limit}", sign.indicator),
+    }
+}
+
 /// Signs that only a profile gives a meaning to.
 const OF_PROFILE: [&str; 3] = ["bandwidth_of_limit", "translation_waiting", "memory_of_peak"];
 
 fn state(signature: &PatternSignature, machine: &MethodsMachine<'_>, has_profile: bool) -> MethodState {
     let key = match signature.from {
-        SignSource::Samples => "clock_sampling",
+        SignSource::Samples | SignSource::Scaling => "clock_sampling",
         SignSource::Events => "core_pmu",
     };
     let row = machine.checkup.rows.iter().find(|row| row.key == key);

@@ -39,7 +39,7 @@ const DEFAULT_RATE_HZ: u32 = 1000;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Whom to record, and how.
-#[derive(clap::Args)]
+#[derive(Clone, clap::Args)]
 #[command(next_help_heading = "What is recorded")]
 pub struct Recording {
     /// Attach to this process and its threads instead of starting a program
@@ -66,12 +66,18 @@ pub struct Recording {
     /// Sample loads with their latency and where their data came from, where the processor can (PEBS, IBS)
     #[arg(long)]
     precise: bool,
+    /// Leave regions out until the program has said so many times that an event is done (memwall_event_done)
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    skip_events: u64,
     /// Do not probe, some 50 ms before and after the program, whether others use cache and memory
     #[arg(long)]
     no_probe: bool,
     /// How long it has gone on is told where a person watches.
     #[arg(skip = true)]
     is_told: bool,
+    /// What the program has in its environment beside ours.
+    #[arg(skip)]
+    environment: Vec<(OsString, OsString)>,
     /// The program and its arguments; -- may stand before it
     #[arg(
         trailing_var_arg = true,
@@ -104,10 +110,17 @@ impl Recording {
             no_heap: false,
             call_graph: false,
             precise: false,
+            skip_events: 0,
             no_probe: false,
             is_told: true,
+            environment: Vec::new(),
             program,
         }
+    }
+
+    /// The same program with other arguments and variables, as one of many runs: nobody is told of it, and nothing is probed.
+    pub fn in_series(&self, program: Vec<OsString>, environment: Vec<(OsString, OsString)>) -> Self {
+        Self { program, environment, no_probe: true, is_told: false, ..self.clone() }
     }
 
     /// Whether the program is of this user: it then names no file that it could not read by itself.
@@ -185,6 +198,8 @@ impl Recording {
             heap: !self.no_heap,
             call_chains: self.call_graph,
             precise: self.precise,
+            environment: self.environment.clone(),
+            skip_events: self.skip_events,
             program_output,
             on_refusal: if self.need_samples { OnRefusal::Fail } else { OnRefusal::GoOn },
             skid_instructions,
@@ -268,7 +283,9 @@ impl ReadRecording {
         let import = import.map(|import| report::terminal::import::text(import, detail.verbose, columns));
         let import = import.map_or_else(String::new, |text| format!("\n{text}"));
         text + &report::terminal::patterns::text(&self.reading.patterns, detail.verbose, columns)
+            + &report::terminal::scaling::text(self.reading.scaling.as_ref(), columns)
             + &report::terminal::regions::text(&self.reading.regions, detail.verbose, columns)
+            + &report::terminal::regions::events_text(self.reading.events.as_ref(), columns)
             + &report::terminal::surroundings::text(&self.reading.surroundings, detail.verbose, columns)
             + &import
     }

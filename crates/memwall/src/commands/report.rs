@@ -90,7 +90,7 @@ fn ranks(args: &ReportArgs) -> Result<(), Failure> {
         let read = recording::read(path)?;
         let about = record::file::rank_of(path);
         let (name, order) = (path.display().to_string(), u32::try_from(order).unwrap_or(u32::MAX));
-        found.push(RankFinding::of(&name, order, about.as_ref(), &read.reading.findings));
+        found.push(RankFinding::of(&name, order, about.as_ref(), &read.reading));
     }
     let found = RankFindings::of(found);
     args.forms.give(Screen::Out, &found, |columns| {

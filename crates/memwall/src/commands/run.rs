@@ -1,5 +1,7 @@
 //! `memwall run`: is a program held back by memory, where, and how sure is that.
 
+mod threads;
+
 use std::{
     path::{Path, PathBuf},
     process::ExitCode,
@@ -7,6 +9,7 @@ use std::{
 
 use report::terminal::run::Detail;
 
+use self::threads::{DEFAULT_ROUNDS, ThreadNumbers, ThreadSeries};
 use super::recording::{self, Recording};
 use crate::{
     failure::Failure,
@@ -25,6 +28,13 @@ pub struct RunArgs {
     /// Keep the recording in this file, for 'memwall report' and 'memwall compare'
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Run it with each of these numbers of threads in turn and say how it scales: OMP_NUM_THREADS and its like are set, and
+    /// {threads} in an argument becomes the number; its output is thrown away
+    #[arg(long, value_name = "N,N", conflicts_with_all = ["pid", "relief"])]
+    threads: Option<ThreadNumbers>,
+    /// How often it is run with each number of threads; 2 are needed to tell noise, 3 if nothing is said
+    #[arg(long, value_name = "N", requires = "threads", value_parser = clap::value_parser!(u32).range(2..=100))]
+    runs: Option<u32>,
     /// Measure in copies of the program what its hot loops would take with their data in the first cache
     #[arg(long)]
     relief: bool,
@@ -47,6 +57,8 @@ Examples:
   memwall run ./app --size 1000               is it held back by memory, where, how sure
   memwall run -o before.sqlite ./app          keep the recording, for report and compare
   memwall run --pid 4242 --seconds 10         a running process, for ten seconds
+  memwall run --threads 1,2,4 ./app           how it scales, and what its patterns are by that
+  memwall run --threads 1,2 ./app -t {threads}   the same for a program that takes the number as an argument
   memwall run --relief ./app                  a second way to the share of waiting; stops the program up to 1 % of its run
   memwall run --json ./app | jq .verdict      for scripts; the program's own stdout goes to stderr then
   memwall run --json=app.json ./app           the same into a file
@@ -68,6 +80,14 @@ pub fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
             (Some(folder), path)
         }
     };
+    if let Some(numbers) = &args.threads {
+        ThreadSeries::of(&args.recording, numbers, args.runs.unwrap_or(DEFAULT_ROUNDS))?.record(&path)?;
+        if passing.is_none() {
+            ranks::note(&path);
+        }
+        report(args, &path, &sources)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let program = args.recording.program();
     let printing = args.forms.program_output(program, None);
     let outcome = args.recording.record(&path, args.relief, printing);

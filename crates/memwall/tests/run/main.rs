@@ -11,4 +11,5 @@ mod place;
 mod regions;
 mod relief;
 mod same_names;
+mod threads;
 mod views;

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use machine::probe::{ProbeReading, ProbedChase};
-use rusqlite::{Connection, OpenFlags, params};
+use rusqlite::{Connection, params};
 
-use super::{FileError, read::Trouble, schema::APPLICATION_ID};
+use super::{FileError, amend::amend, read::Trouble};
 use crate::probe::{ProbeOutcome, Probes};
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS probe(
@@ -16,26 +16,13 @@ const MOMENTS: [&str; 2] = ["before", "after"];
 
 /// Adds what probes found to a recording that is done.
 pub fn add_probes(path: &Path, probes: &Probes) -> Result<(), FileError> {
-    let add = || -> rusqlite::Result<bool> {
-        let mut connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        connection.busy_timeout(std::time::Duration::from_secs(2))?;
-        let application: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
-        if application != APPLICATION_ID {
-            return Ok(false);
-        }
-        let transaction = connection.transaction()?;
-        transaction.execute_batch(TABLE)?;
-        for (moment, probed) in MOMENTS.into_iter().zip([&probes.before, &probes.after]) {
-            write(&transaction, moment, probed)?;
-        }
-        transaction.commit()?;
-        Ok(true)
-    };
-    match add() {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(FileError::Foreign { path: path.to_owned(), is: "another SQLite file" }),
-        Err(error) => Err(FileError::writing(path, &error)),
-    }
+    amend(path, |to| {
+        to.execute_batch(TABLE)?;
+        MOMENTS
+            .into_iter()
+            .zip([&probes.before, &probes.after])
+            .try_for_each(|(moment, probed)| write(to, moment, probed))
+    })
 }
 
 fn write(to: &Connection, moment: &str, probed: &ProbeOutcome) -> rusqlite::Result<()> {

@@ -6,7 +6,10 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, params};
 use serde::{Deserialize, Serialize};
 
-use super::{FileError, schema::APPLICATION_ID};
+use super::{
+    FileError,
+    amend::{amend, is_ours},
+};
 
 /// A rank as its launcher numbers it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -25,22 +28,11 @@ const TABLE: &str = "CREATE TABLE IF NOT EXISTS rank(
 
 /// Adds to a recording that is done which rank it is of.
 pub fn add_rank(path: &Path, rank: &LaunchedRank) -> Result<(), FileError> {
-    let add = || -> rusqlite::Result<bool> {
-        let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-        connection.busy_timeout(std::time::Duration::from_secs(2))?;
-        if !is_ours(&connection)? {
-            return Ok(false);
-        }
-        connection.execute_batch(TABLE)?;
+    amend(path, |to| {
+        to.execute_batch(TABLE)?;
         let values = params![rank.rank, rank.ranks, rank.node];
-        connection.execute("INSERT OR REPLACE INTO rank VALUES(0, ?, ?, ?)", values)?;
-        Ok(true)
-    };
-    match add() {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(FileError::Foreign { path: path.to_owned(), is: "another SQLite file" }),
-        Err(error) => Err(FileError::writing(path, &error)),
-    }
+        to.execute("INSERT OR REPLACE INTO rank VALUES(0, ?, ?, ?)", values).map(|_| ())
+    })
 }
 
 /// The rank that a recording is of; none if it is of none. Whether the recording can be read at all says
@@ -57,9 +49,4 @@ pub fn rank_of(path: &Path) -> Option<LaunchedRank> {
         Ok(LaunchedRank { rank: row.get(0)?, ranks: row.get(1)?, node: row.get(2)? })
     });
     found.optional().ok().flatten()
-}
-
-fn is_ours(connection: &Connection) -> rusqlite::Result<bool> {
-    let application: i64 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
-    Ok(application == APPLICATION_ID)
 }

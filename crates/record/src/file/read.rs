@@ -6,7 +6,7 @@ use machine::regular;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, types::Value};
 
 use super::{
-    EventSample, FileError, about, data, guard, import, loads, probes, regions, relief,
+    EventSample, FileError, about, data, guard, import, loads, probes, regions, relief, scaling,
     schema::{APPLICATION_ID, VERSION},
 };
 use crate::{
@@ -160,6 +160,7 @@ fn tables(from: &Connection, version: i64) -> Result<Run, Trouble> {
         samples: samples_of_time,
         bursts,
         probes: probes::read(from)?,
+        scaling: scaling::read(from)?,
         import: import::read(from)?.map(Box::new),
         stacks: if has_data { data::read_stacks(from)? } else { Vec::new() },
         data: if has_data { data::read(from)? } else { Data::default() },

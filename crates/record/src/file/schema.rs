@@ -99,6 +99,18 @@ CREATE TABLE region_visits(
     region INTEGER NOT NULL REFERENCES region, thread INTEGER NOT NULL REFERENCES thread, visits INTEGER NOT NULL,
     unended INTEGER NOT NULL, wall_ns INTEGER NOT NULL, PRIMARY KEY(region, thread)
 );
+CREATE TABLE region_waits(
+    region INTEGER NOT NULL REFERENCES region, thread INTEGER NOT NULL REFERENCES thread, waits_ns INTEGER NOT NULL,
+    PRIMARY KEY(region, thread)
+);
+CREATE TABLE region_counts(
+    region INTEGER NOT NULL REFERENCES region, thread INTEGER NOT NULL REFERENCES thread, visits INTEGER NOT NULL,
+    minor_faults INTEGER NOT NULL, major_faults INTEGER NOT NULL, voluntary_switches INTEGER NOT NULL,
+    involuntary_switches INTEGER NOT NULL, PRIMARY KEY(region, thread)
+);
+CREATE TABLE events_done(
+    id INTEGER PRIMARY KEY, done INTEGER NOT NULL, skipped INTEGER NOT NULL, first_ns INTEGER, last_ns INTEGER NOT NULL
+);
 CREATE TABLE remark(id INTEGER PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE reserve(id INTEGER PRIMARY KEY, room BLOB);
 CREATE VIEW located AS

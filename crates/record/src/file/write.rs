@@ -12,6 +12,7 @@ use super::{
     loads::PendingLoads,
     probes::add_probes,
     rows::{PendingRows, write_about, write_code},
+    scaling::add_scaling,
     schema::{APPLICATION_ID, RESERVE_BYTES, TABLES, VERSION},
 };
 use crate::{
@@ -21,7 +22,7 @@ use crate::{
     inlined::InlinedCode,
     loads::LoadSample,
     probe::Probes,
-    regions::{Region, RegionId, RegionVisits},
+    regions::{EventsDone, Region, RegionId, RegionVisits},
     relief::ReliefRecord,
     run::{About, Function, LineRange, Module, Place, Process, RecordedThread, Run, Samples, Slice},
 };
@@ -283,6 +284,11 @@ impl Writer {
         self.pending.regions.visits.push(visits);
     }
 
+    /// Events that the program has done with, in all.
+    pub fn events_done(&mut self, events: EventsDone) {
+        self.pending.regions.events = Some(events);
+    }
+
     /// What relief found.
     pub fn relief(&mut self, relief: ReliefRecord) {
         self.pending.relief = relief;
@@ -442,6 +448,7 @@ pub fn write(path: &Path, run: &Run) -> Result<(), FileError> {
     writer.pending.regions.samples = numbered_regions(&run.regions.of_samples);
     writer.pending.regions.bursts = numbered_regions(&run.regions.of_bursts);
     writer.pending.regions.visits.clone_from(&run.regions.visits);
+    writer.pending.regions.events = run.regions.events;
     if let Some(import) = &run.import {
         writer.begin_import()?;
         writer.import(ImportRecord::clone(import));
@@ -471,5 +478,8 @@ pub fn write(path: &Path, run: &Run) -> Result<(), FileError> {
     };
     writer.finish(&run.about, &code)?;
     drop(writer);
-    if run.probes == Probes::default() { Ok(()) } else { add_probes(path, &run.probes) }
+    if run.probes != Probes::default() {
+        add_probes(path, &run.probes)?;
+    }
+    run.scaling.as_ref().map_or(Ok(()), |scaling| add_scaling(path, scaling))
 }

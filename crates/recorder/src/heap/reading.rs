@@ -6,10 +6,7 @@ use record::{
     ids::ProcessId,
 };
 
-use super::{
-    Heap, HeapContext,
-    marks::{self, MarkKind},
-};
+use super::{Heap, HeapContext, marks};
 
 /// Blocks kept in all: a recording of about 60 MB.
 const MOST_BLOCKS: u64 = 1_000_000;
@@ -82,17 +79,11 @@ impl Heap {
         if note.time_ns >= around.window.end_ns {
             return;
         }
-        let mark = match &note.kind {
-            NoteKind::RegionBegan(mark) => Some((MarkKind::Began, mark)),
-            NoteKind::RegionEnded(mark) => Some((MarkKind::Ended, mark)),
-            NoteKind::RegionSkips(mark) => Some((MarkKind::Skips, mark)),
-            _ => None,
-        };
-        if let Some((kind, mark)) = mark {
+        if marks::take(note, pid, around) {
             if let Some(author) = self.authors.get_mut(&pid) {
                 author.notes += 1;
             }
-            return marks::take(kind, mark, note, pid, around);
+            return;
         }
         let Some(kind) = block_kind(&note.kind) else { return };
         if self.blocks >= MOST_BLOCKS {
@@ -139,7 +130,7 @@ fn block_kind(kind: &NoteKind) -> Option<BlockKind> {
         NoteKind::Sampled { .. } => BlockKind::Small,
         NoteKind::Mapped => BlockKind::Mapped,
         NoteKind::Unmapped => BlockKind::Unmapped,
-        NoteKind::RegionBegan(_) | NoteKind::RegionEnded(_) | NoteKind::RegionSkips(_) => return None,
+        _ => return None,
     })
 }
 

@@ -77,6 +77,7 @@ fn run() -> Run {
         relief: record::relief::ReliefRecord::NotAsked,
         probes: Default::default(),
         import: None,
+        scaling: None,
         stacks: vec![vec![PlaceId(1), PlaceId(0)]],
         data: Data::default(),
         slices: Vec::new(),

@@ -4,6 +4,7 @@ mod flame;
 mod patterns;
 pub(super) mod payload;
 mod regions;
+mod scaling;
 mod sources;
 mod trust;
 mod verdict;
@@ -15,6 +16,7 @@ use analysis::{
     patterns::PatternFinding,
     reading::Reading,
     regions::RegionFinding,
+    scaling::ScalingFindings,
     surroundings::ProgramSurroundings,
 };
 use machine::Profile;
@@ -69,15 +71,18 @@ pub struct RunPage<'a> {
     pub calls: Option<&'a CallTree>,
     /// Regions that the program marked.
     pub regions: &'a [RegionFinding],
+    /// Runs with several numbers of threads, if there were.
+    pub scaling: Option<&'a ScalingFindings>,
     /// Known diseases beside it.
     pub patterns: &'a [PatternFinding],
 }
 
-const CONTENTS: [(&str, &str); 11] = [
+const CONTENTS: [(&str, &str); 12] = [
     ("verdict", "Verdict"),
     ("time", "Time line"),
     ("bars", "Where"),
     ("patterns", "Patterns"),
+    ("scaling", "Scaling"),
     ("regions", "Regions"),
     ("calls", "Calls"),
     ("code", "Code"),
@@ -113,6 +118,7 @@ pub fn recording(
         aggregate: Some(&Aggregate::collect(&reading.findings, count, reading.samples(run))),
         calls: calls.as_ref(),
         regions: &reading.regions,
+        scaling: reading.scaling.as_ref(),
         patterns: &reading.patterns,
     })
 }
@@ -128,6 +134,7 @@ pub fn run(page: &RunPage<'_>) -> String {
     let of_machine = |(id, _): &(&str, &str)| ["verdict", "machine", "trust"].contains(id);
     let is_there = |(id, _): &(&str, &str)| match *id {
         "regions" => !page.regions.is_empty(),
+        "scaling" => page.scaling.is_some(),
         "patterns" => !page.patterns.is_empty(),
         _ => true,
     };
@@ -145,6 +152,7 @@ pub fn run(page: &RunPage<'_>) -> String {
                 of_samples(Html::all([
                     section("bars", "Where the user time went", [place("bar-views")]),
                     patterns::html(page.patterns),
+                    scaling::html(page.scaling),
                     regions::html(page.regions),
                     section("calls", "Call chains", [calls(page)]),
                     section("code", "Code", code(page)),

@@ -7,10 +7,11 @@ use analysis::{
     phase_check::{self, PhaseCheck},
     reading::Reading,
     regions::RegionFinding,
+    scaling::ScalingFindings,
     surroundings::ProgramSurroundings,
     work::WorkFindings,
 };
-use record::count::Counts;
+use record::{count::Counts, regions::EventsDone};
 use serde::Serialize;
 
 /// Of `memwall run` and `memwall report`: the findings, what they say about data, and what went on around the program.
@@ -22,6 +23,10 @@ pub struct RunDocument<'a> {
     #[serde(skip_serializing_if = "<[RegionFinding]>::is_empty")]
     regions: &'a [RegionFinding],
     work: &'a WorkFindings,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scaling: Option<&'a ScalingFindings>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    events_done: Option<&'a EventsDone>,
     patterns: &'a [PatternFinding],
     surroundings: &'a ProgramSurroundings,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,6 +41,8 @@ impl<'a> RunDocument<'a> {
             objects: &reading.objects,
             regions: &reading.regions,
             work: &reading.work,
+            scaling: reading.scaling.as_ref(),
+            events_done: reading.events.as_ref(),
             patterns: &reading.patterns,
             surroundings: &reading.surroundings,
             import: reading.import.as_ref(),

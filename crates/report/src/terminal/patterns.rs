@@ -87,6 +87,7 @@ fn listed(pattern: &ListedPattern, columns: usize) -> String {
         let from = match signature.from {
             SignSource::Samples => "samples",
             SignSource::Events => "events",
+            SignSource::Scaling => "several numbers of threads",
         };
         let signs = signature.signs.join(" and ");
         let here = match &signature.state {

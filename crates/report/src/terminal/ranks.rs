@@ -31,6 +31,10 @@ pub fn text(found: &RankFindings, most: usize, columns: usize) -> String {
         out.push('\n');
         out += &nodes_table(found, columns);
     }
+    if !found.regions.is_empty() {
+        out.push('\n');
+        out += &regions_table(found, most, columns);
+    }
     out + &wrap_in(
         QUIET,
         "",
@@ -147,9 +151,43 @@ fn nodes_table(found: &RankFindings, columns: usize) -> String {
     table.render(columns).text
 }
 
+/// Those with most time.
+fn regions_table(found: &RankFindings, most: usize, columns: usize) -> String {
+    let mut table = Table::new(vec![
+        Column::new("region").left(),
+        Column::new("ranks").drop_rank(3),
+        Column::new("median time"),
+        Column::new("longest time"),
+        Column::new("rank").drop_rank(1),
+        Column::new("imbalance %"),
+        Column::new("waiting for memory %")
+            .called("median share of user time waiting for memory")
+            .drop_rank(2),
+    ]);
+    for region in found.regions.iter().take(most) {
+        let time = |ns: Option<f64>| ns.map_or_else(absent, |ns| seconds(ns).into());
+        table.row(vec![
+            visible(&region.name).into(),
+            region.ranks.to_string().into(),
+            time(region.wall_ns.map(|wall| wall.median)),
+            time(region.wall_ns.map(|wall| wall.most)),
+            region.wall_ns.map_or_else(absent, |wall| wall.most_rank.to_string().into()),
+            percent(region.imbalance),
+            percent(region.memory.map(|memory| memory.median)),
+        ]);
+    }
+    let mut out = table.render(columns).text;
+    if found.regions.len() > most {
+        let more = format!("and {} more regions; --top lists more", found.regions.len() - most);
+        out += &wrap("", &more, columns);
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use analysis::ranks::RankRegion;
 
     fn rank(rank: u32, node: &str, work_ns: f64, waiting_ns: f64) -> RankFinding {
         RankFinding {
@@ -160,6 +198,13 @@ mod tests {
             work_ns: Some(work_ns),
             waiting_ns: Some(waiting_ns),
             memory: None,
+            regions: vec![RankRegion {
+                name: "solve".to_owned(),
+                visits: 3,
+                wall_ns: work_ns as u64,
+                user_ns: Some(work_ns),
+                memory: None,
+            }],
         }
     }
 
@@ -173,6 +218,7 @@ mod tests {
             "Imbalance 50 %: rank 2 works longest (4.00 s), the median rank 1.00 s.",
             "Rank 0 waits longest for the others: 3.00 s.",
             "and 1 more that work less",
+            "solve",
         ] {
             assert!(text.contains(wanted), "{wanted}:\n{text}");
         }

@@ -5,6 +5,8 @@ use analysis::{
     regions::{RegionFinding, RegionWaiting},
 };
 
+use record::regions::{EventsDone, RegionCounts};
+
 use crate::layout::{
     figures::{absent, percent, percent_text, time},
     prose::{clipped, counted, visible, wrap_in},
@@ -56,11 +58,22 @@ fn table(regions: &[RegionFinding], columns: usize) -> String {
     if has_threads {
         heads.extend([Column::new("threads").drop_rank(3), Column::new("imbalance %").drop_rank(1)]);
     }
+    let has_counts = regions.iter().any(|region| region.counts.is_some());
+    if has_counts {
+        let of_kernel = [Column::new("page faults").drop_rank(6), Column::new("switches").drop_rank(6)];
+        // Behind the names, before what is said of threads.
+        heads.splice(9..9, of_kernel);
+    }
     let mut table = Table::new(heads);
     for region in regions {
         let waiting = region.waiting.as_ref();
         let words =
             |of: fn(&RegionWaiting) -> Option<String>| waiting.and_then(of).map_or_else(absent, Cell::from);
+        let counted = |of: fn(&RegionCounts) -> u64| {
+            region.counts.map_or_else(absent, |counts| {
+                Cell::from(count_text(of(&counts), counts.visits, region.visits))
+            })
+        };
         let mut row = vec![
             Cell::from(clipped(&visible(&region.name), ROOM)),
             percent(Some(region.user_share)),
@@ -79,12 +92,34 @@ fn table(regions: &[RegionFinding], columns: usize) -> String {
             words(|found| Some(function_name(&found.symbols.first()?.0, ROOM))),
             words(|found| Some(object_name(found.object.as_ref()?, ROOM))),
         ];
+        if has_counts {
+            row.extend([counted(RegionCounts::page_faults), counted(RegionCounts::context_switches)]);
+        }
         if has_threads {
             row.extend([Cell::from(region.threads.len().to_string()), percent(region.imbalance)]);
         }
         table.row(row);
     }
     table.render(columns).text
+}
+
+/// A count; where only some visits were counted it is at least that.
+fn count_text(count: u64, counted: u64, visits: u64) -> String {
+    if counted < visits { format!("≥ {count}") } else { count.to_string() }
+}
+
+/// Events that the program says it has done with; nothing of one that says nothing.
+pub fn events_text(events: Option<&EventsDone>, columns: usize) -> String {
+    let Some(events) = events else { return String::new() };
+    let done = usize::try_from(events.done).unwrap_or(usize::MAX);
+    let mut words = format!("{} done", counted(done, "event"));
+    if events.skipped > 0 {
+        words += &format!(", of which the first {} do not count", events.skipped);
+    }
+    if let Some(mean) = events.mean_ns() {
+        words += &format!("; {} each on average", time(mean).text());
+    }
+    wrap_in(QUIET, "", &format!("{words}."), columns)
 }
 
 /// The answer, and how sure it is.
@@ -111,7 +146,16 @@ mod tests {
 
     #[test]
     fn what_has_too_few_samples_is_listed_without_an_answer() {
-        let thread = |wall_ns: u64| RegionThread { id: ThreadId(0), tid: 7, visits: 5, wall_ns };
+        let counts =
+            RegionCounts { visits: 3, minor_faults: 11, voluntary_switches: 2, ..RegionCounts::default() };
+        let thread = |wall_ns: u64| RegionThread {
+            id: ThreadId(0),
+            tid: 7,
+            visits: 5,
+            wall_ns,
+            waits_ns: None,
+            counts: Some(counts),
+        };
         let region = RegionFinding {
             name: "solve\u{1b}[31m".to_owned(),
             is_parallel: false,
@@ -119,16 +163,23 @@ mod tests {
             unended: 1,
             wall_ns: 3_000_000,
             threads: vec![thread(2_000_000), thread(1_000_000)],
+            waits_ns: None,
+            counts: Some(counts.and(&counts)),
             imbalance: Some(0.25),
             samples: 3,
             user_share: 0.25,
             waiting: None,
         };
-        let shown = text(&[region], false, 120);
+        let shown = text(&[region], false, 160);
         assert!(shown.contains("solve") && !shown.contains("solve\u{1b}"), "{shown}");
-        for expected in ["25", "3.00 ms", "1 visit had not ended"] {
+        for expected in ["25", "3.00 ms", "1 visit had not ended", "≥ 22", "≥ 4"] {
             assert!(shown.contains(expected), "{expected}: {shown}");
         }
         assert_eq!(text(&[], true, 80), "");
+        let events = EventsDone { done: 12, skipped: 2, first_ns: Some(1_000), last_ns: 21_000 };
+        assert_eq!(
+            events_text(Some(&events), 80),
+            "12 events done, of which the first 2 do not count; 2.00 µs each on average.\n"
+        );
     }
 }

@@ -65,6 +65,7 @@ pub fn large() -> String {
         aggregate: Some(&aggregate),
         calls: None,
         regions: &[],
+        scaling: None,
         patterns: &[],
     })
 }

@@ -420,6 +420,7 @@ pub fn join(change: impl FnOnce(&mut Findings, &mut Objects, &mut Vec<AnnotatedF
         aggregate: Some(&aggregate),
         calls: Some(&calls()),
         regions: &[],
+        scaling: None,
         patterns: &[],
     })
 }

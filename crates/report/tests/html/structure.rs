@@ -146,6 +146,7 @@ fn a_run_of_which_little_is_known() {
         aggregate: None,
         calls: None,
         regions: &[],
+        scaling: None,
         patterns: &[],
     });
     check(&page);

@@ -143,7 +143,8 @@ pub(super) fn payload<'a>(page: &RunPage<'a>) -> Payload<'a> {
 fn tables(page: &RunPage<'_>) -> Vec<DataTable> {
     let levels = page.profile.map(levels_table).into_iter();
     let patterns = super::patterns::table(page.patterns);
-    levels.chain(patterns).chain(super::regions::tables(page.regions)).collect()
+    let scaling = super::scaling::table(page.scaling);
+    levels.chain(patterns).chain(scaling).chain(super::regions::tables(page.regions)).collect()
 }
 
 fn left_out<T>(rows: &[T], share: impl Fn(&T) -> f64) -> (usize, f64) {

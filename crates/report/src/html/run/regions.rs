@@ -1,6 +1,7 @@
 //! Regions that the program marked.
 
 use analysis::regions::RegionFinding;
+use record::regions::RegionCounts;
 
 use crate::html::{
     markup::{Html, paragraph, section, shown},
@@ -33,6 +34,17 @@ fn text(value: Option<String>) -> CellValue {
     value.map_or(CellValue::Absent(()), |text| shown(&text).into())
 }
 
+/// What OpenMP's runtime and the kernel tell; counts are of the visits that were counted.
+fn of_kernel(waits_ns: Option<u64>, counts: Option<&RegionCounts>) -> [CellValue; 4] {
+    let count = |of: fn(&RegionCounts) -> u64| counts.map(|counts| of(counts) as f64).into();
+    [
+        waits_ns.map(|waits| waits as f64).into(),
+        count(|counts| counts.visits),
+        count(RegionCounts::page_faults),
+        count(RegionCounts::context_switches),
+    ]
+}
+
 fn overview(regions: &[RegionFinding]) -> DataTable {
     let columns = [
         ("region", ColumnKind::Text),
@@ -47,6 +59,10 @@ fn overview(regions: &[RegionFinding]) -> DataTable {
         ("time", ColumnKind::Nanos),
         ("threads", ColumnKind::Count),
         ("imbalance, %", ColumnKind::Share),
+        ("at barriers", ColumnKind::Nanos),
+        ("visits counted", ColumnKind::Count),
+        ("page faults", ColumnKind::Count),
+        ("context switches", ColumnKind::Count),
     ];
     let rows = regions.iter().map(|region| -> Vec<CellValue> {
         let waiting = region.waiting.as_ref();
@@ -65,6 +81,9 @@ fn overview(regions: &[RegionFinding]) -> DataTable {
             (region.threads.len() as f64).into(),
             region.imbalance.into(),
         ]
+        .into_iter()
+        .chain(of_kernel(region.waits_ns, region.counts.as_ref()))
+        .collect()
     });
     DataTable {
         id: "regions-table",
@@ -80,6 +99,10 @@ fn by_thread(regions: &[RegionFinding]) -> DataTable {
         ("thread", ColumnKind::Text),
         ("visits", ColumnKind::Count),
         ("time", ColumnKind::Nanos),
+        ("at barriers", ColumnKind::Nanos),
+        ("visits counted", ColumnKind::Count),
+        ("page faults", ColumnKind::Count),
+        ("context switches", ColumnKind::Count),
     ];
     let rows = regions.iter().flat_map(|region| {
         region.threads.iter().map(|thread| -> Vec<CellValue> {
@@ -89,6 +112,9 @@ fn by_thread(regions: &[RegionFinding]) -> DataTable {
                 (thread.visits as f64).into(),
                 (thread.wall_ns as f64).into(),
             ]
+            .into_iter()
+            .chain(of_kernel(thread.waits_ns, thread.counts.as_ref()))
+            .collect()
         })
     });
     DataTable {
