@@ -70,9 +70,9 @@ pub enum Trigger {
         /// Cycles from the overflow to the instruction that is blamed.
         skid_cycles: u64,
     },
-    /// Loads that take long, each exactly.
+    /// Loads that take long, chosen by chance.
     Loads {
-        /// Such loads from one sample to the next.
+        /// Such loads from one sample to the next, on average.
         period: u64,
         /// Only those that take this many cycles or more.
         least_cycles: u64,

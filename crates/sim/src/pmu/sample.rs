@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use kernels::draw::SplitMix;
+
 use super::recipe::Trigger;
 use crate::access::{Supplier, Translation};
 
@@ -43,8 +45,8 @@ pub(crate) struct Raw {
 #[derive(Clone, Debug)]
 pub(crate) struct SimulatedSampler {
     trigger: Trigger,
-    /// Loads that were long enough so far.
-    loads: u64,
+    /// The load that is followed has its data then.
+    followed_until: u64,
     /// Instructions that retired, with their cycles.
     retired: VecDeque<(u64, u64)>,
     /// Cycles for whose retirement samples wait.
@@ -54,19 +56,32 @@ pub(crate) struct SimulatedSampler {
 
 impl SimulatedSampler {
     pub fn new(trigger: Trigger) -> Self {
-        Self { trigger, loads: 0, retired: VecDeque::new(), due: VecDeque::new(), samples: Vec::new() }
+        Self {
+            trigger,
+            followed_until: 0,
+            retired: VecDeque::new(),
+            due: VecDeque::new(),
+            samples: Vec::new(),
+        }
     }
 
-    /// A load has its data.
+    /// A load has its data. Which loads are followed is left to chance, one at a time (Intel SDM, load latency facility: loads are
+    /// randomly selected by hardware and tagged); with a period of 1 all are.
     pub fn load(&mut self, cycle: u64, instruction: u64, load: LoadSample) {
-        if let Trigger::Loads { period, least_cycles } = self.trigger
-            && load.latency_cycles >= least_cycles
-        {
-            self.loads += 1;
-            if self.loads.is_multiple_of(period.max(1)) {
-                self.samples.push(Raw { cycle, instruction, load: Some(load) });
-            }
+        let Trigger::Loads { period, least_cycles } = self.trigger else { return };
+        if load.latency_cycles < least_cycles {
+            return;
         }
+        if period > 1 {
+            let taken = cycle.saturating_sub(load.latency_cycles) < self.followed_until;
+            // The same for the same run, and for other moments or places another.
+            let mut chance = SplitMix::new(cycle ^ load.address.rotate_left(32));
+            if taken || chance.below(period) > 0 {
+                return;
+            }
+            self.followed_until = cycle;
+        }
+        self.samples.push(Raw { cycle, instruction, load: Some(load) });
     }
 
     /// An instruction retires; in order.
@@ -126,20 +141,43 @@ mod tests {
         assert_eq!(sampler.samples[3].instruction, 5, "the last one, as nothing follows");
     }
 
+    fn load(address: u64, latency_cycles: u64) -> LoadSample {
+        let (supplier, translation) = (Supplier::L3, Translation::L1);
+        LoadSample { address, latency_cycles, supplier, translation, forwarded: false }
+    }
+
     #[test]
-    fn every_so_many_long_loads_are_sampled() {
-        let mut sampler = SimulatedSampler::new(Trigger::Loads { period: 2, least_cycles: 30 });
+    fn with_a_period_of_one_all_long_loads_are_sampled() {
+        let mut sampler = SimulatedSampler::new(Trigger::Loads { period: 1, least_cycles: 30 });
         for latency_cycles in [40, 4, 50, 60, 29, 70] {
-            let load = LoadSample {
-                address: 64,
-                latency_cycles,
-                supplier: Supplier::L3,
-                translation: Translation::L1,
-                forwarded: false,
-            };
-            sampler.load(latency_cycles, 0x10, load);
+            sampler.load(latency_cycles, 0x10, load(64, latency_cycles));
         }
         let long: Vec<u64> = sampler.samples.iter().map(|sample| sample.cycle).collect();
-        assert_eq!(long, [50, 70]);
+        assert_eq!(long, [40, 50, 60, 70]);
+    }
+
+    #[test]
+    fn chance_chooses_one_load_in_so_many() {
+        let mut sampler = SimulatedSampler::new(Trigger::Loads { period: 10, least_cycles: 30 });
+        for number in 0..20_000u64 {
+            sampler.load(100 * (number + 1), 0x10, load(64 * number, 40));
+        }
+        let found = sampler.samples.len();
+        assert!((1850..2150).contains(&found), "{found}");
+        let gaps: Vec<u64> =
+            sampler.samples.windows(2).map(|pair| (pair[1].cycle - pair[0].cycle) / 100).collect();
+        let short = gaps.iter().filter(|&&gap| gap < 5).count() as f64 / gaps.len() as f64;
+        // Of a geometric distribution a third is below half its mean; of a fixed period none.
+        assert!((0.3..0.4).contains(&short), "{short}");
+    }
+
+    #[test]
+    fn a_load_that_starts_while_another_is_followed_is_not_sampled() {
+        let mut sampler = SimulatedSampler::new(Trigger::Loads { period: 2, least_cycles: 30 });
+        for number in 0..2_000u64 {
+            sampler.load(1000 + 10 * number, 0x10, load(64 * number, 95));
+        }
+        assert!(sampler.samples.len() > 100);
+        assert!(sampler.samples.windows(2).all(|pair| pair[1].cycle - pair[0].cycle >= 95));
     }
 }
