@@ -4,7 +4,8 @@ use machine::profile::Profile;
 use record::{ids::PlaceId, run::Run};
 
 use crate::{
-    findings::{Confidence, Findings, HeldBack, Objects, ThreadActivity},
+    findings::{Confidence, Findings, HeldBack, KnownLimits, Objects, ThreadActivity},
+    hybrid::{self, HybridFindings},
     import::ImportFindings,
     listing::{self, AnnotatedFunction},
     objects,
@@ -13,6 +14,7 @@ use crate::{
     runtimes,
     surroundings::ProgramSurroundings,
     timer::{self, SplitTally, Tally, TimerOptions, origin::RunOrigin},
+    views::EventViews,
     work::{self, WorkFindings},
 };
 
@@ -24,6 +26,10 @@ pub struct Reading {
     pub objects: Objects,
     /// What it says about the regions that the program marked.
     pub regions: Vec<RegionFinding>,
+    /// What was sampled, by symbol and by region.
+    pub views: EventViews,
+    /// Code and data that wait for bandwidth, by events (helm2019 §7); none where nobody asked.
+    pub hybrid: Option<KnownLimits<HybridFindings>>,
     /// How threads share the work.
     pub work: WorkFindings,
     /// Known diseases beside it, those it has first.
@@ -76,7 +82,21 @@ impl Reading {
         let work = work::work(run, &findings, &objects, &parts);
         let patterns =
             patterns::judge(&patterns::from_run(&findings, &objects, &work, profile, RunOrigin::of(run)));
-        Self { findings, objects, regions, work, patterns, surroundings, import, assigned, parts, tally }
+        let views = EventViews::of(run, &findings, &|place| memory_part(&parts, place));
+        Self {
+            findings,
+            objects,
+            regions,
+            views,
+            hybrid: hybrid::hybrid(run, &options.latency_threshold),
+            work,
+            patterns,
+            surroundings,
+            import,
+            assigned,
+            parts,
+            tally,
+        }
     }
 
     /// The samples of the same run one by one, in terms of the findings.
@@ -99,18 +119,22 @@ impl Reading {
 
     /// Of a sample at this place: the part that waits for memory.
     pub fn memory_share(&self, place: PlaceId) -> f64 {
-        let parts = self.parts.get(place.index()).into_iter().flatten();
-        let of_memory = |parts: &SampleActivities| -> f32 {
-            let activities = ThreadActivity::ALL.iter().zip(parts);
-            activities.filter(|(activity, _)| activity.is_memory()).map(|(_, part)| *part).sum()
-        };
-        parts.map(|(_, parts)| f64::from(of_memory(parts))).sum()
+        memory_part(&self.parts, place)
     }
 
     /// The `most` functions with most samples instruction by instruction, as far as their code is known.
     pub fn listing(&self, run: &Run, most: usize) -> Vec<AnnotatedFunction> {
         listing::functions(run, &self.findings, &self.tally, most)
     }
+}
+
+fn memory_part(parts: &[Vec<(usize, SampleActivities)>], place: PlaceId) -> f64 {
+    let parts = parts.get(place.index()).into_iter().flatten();
+    let of_memory = |parts: &SampleActivities| -> f32 {
+        let activities = ThreadActivity::ALL.iter().zip(parts);
+        activities.filter(|(activity, _)| activity.is_memory()).map(|(_, part)| *part).sum()
+    };
+    parts.map(|(_, parts)| f64::from(of_memory(parts))).sum()
 }
 
 /// Shared lines with this share of all samples spoil a verdict.

@@ -178,6 +178,7 @@ fn frame(run: &Run) -> Run {
         regions: Regions::default(),
         probes: run.probes.clone(),
         import: None,
+        sampled: record::sampled::SampledEvents::default(),
         stacks: Vec::new(),
         data: run.data.clone(),
         slices: Vec::new(),

@@ -106,6 +106,7 @@ impl Recorder {
         let run = Run {
             probes: Default::default(),
             import: None,
+            sampled: record::sampled::SampledEvents::default(),
             about: About { elapsed_ns: Some(time_ns), ..about.clone() },
             processes,
             threads,

@@ -53,6 +53,7 @@ fn cut_off(path: &str, build_id: String, address: u64) -> Run {
             slice_ns: 100_000_000,
         },
         import: None,
+        sampled: record::sampled::SampledEvents::default(),
         processes: Vec::new(),
         threads: Vec::new(),
         modules: vec![Module {

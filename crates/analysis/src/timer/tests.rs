@@ -73,6 +73,7 @@ pub(crate) fn run(code: &[u8], samples: &[(u64, Option<u64>)]) -> Run {
         relief: record::relief::ReliefRecord::NotAsked,
         probes: Default::default(),
         import: None,
+        sampled: record::sampled::SampledEvents::default(),
         stacks: Vec::new(),
         data: record::data::Data::default(),
         slices: Vec::new(),

@@ -14,6 +14,7 @@ use machine::{
     profile::Fingerprint,
     store::{Store, StoredProfile},
 };
+use pmu::{NamedSampling, PerfEvents};
 use record::{
     file::{self, OlderRecording},
     run::Run,
@@ -66,6 +67,12 @@ pub struct Recording {
     /// Sample loads with their latency and where their data came from, where the processor can (PEBS, IBS)
     #[arg(long)]
     precise: bool,
+    /// Also sample these events, separated by commas, for 'memwall report --by symbol'; may be given several times
+    #[arg(long = "event", short, value_name = "EVENTS")]
+    events: Vec<String>,
+    /// Sample each of these events after so many of them, instead of --rate times a second
+    #[arg(long, value_name = "N", requires = "events", value_parser = clap::value_parser!(u64).range(1..))]
+    period: Option<u64>,
     /// Do not probe, some 50 ms before and after the program, whether others use cache and memory
     #[arg(long)]
     no_probe: bool,
@@ -104,6 +111,8 @@ impl Recording {
             no_heap: false,
             call_graph: false,
             precise: false,
+            events: Vec::new(),
+            period: None,
             no_probe: false,
             is_told: true,
             program,
@@ -160,6 +169,22 @@ impl Recording {
         &self.program
     }
 
+    /// How to sample the events that are asked for.
+    fn events(&self, source: &Source) -> Result<Vec<NamedSampling>, Failure> {
+        if self.events.is_empty() {
+            return Ok(Vec::new());
+        }
+        let here = PerfEvents::new(&pmu::Live, source.clone());
+        let mut all = Vec::new();
+        for list in &self.events {
+            let pieces = events::names::split(list).map_err(Failure::usage)?;
+            for piece in pieces.iter().flatten() {
+                all.push(here.sampling(piece.text).map_err(super::count::refused)?);
+            }
+        }
+        Ok(all)
+    }
+
     /// Records into a file, and relieves hot loops if asked to.
     pub fn record(
         &self,
@@ -185,6 +210,8 @@ impl Recording {
             heap: !self.no_heap,
             call_chains: self.call_graph,
             precise: self.precise,
+            events: self.events(&source)?,
+            event_period: self.period,
             program_output,
             on_refusal: if self.need_samples { OnRefusal::Fail } else { OnRefusal::GoOn },
             skid_instructions,
@@ -269,6 +296,7 @@ impl ReadRecording {
         let import = import.map_or_else(String::new, |text| format!("\n{text}"));
         text + &report::terminal::patterns::text(&self.reading.patterns, detail.verbose, columns)
             + &report::terminal::regions::text(&self.reading.regions, detail.verbose, columns)
+            + &report::terminal::hybrid::text(self.reading.hybrid.as_ref(), columns)
             + &report::terminal::surroundings::text(&self.reading.surroundings, detail.verbose, columns)
             + &import
     }

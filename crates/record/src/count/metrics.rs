@@ -1,7 +1,7 @@
 //! What groups say over counted repetitions.
 
 use events::{
-    BoundedValue, ValueBound,
+    BoundedValue, Count, ValueBound,
     groups::{Chosen, FormulaInputs, Metric, MetricBar, MetricValue, ProfileFigures, ReferenceBands},
 };
 use serde::{Deserialize, Serialize};
@@ -51,6 +51,9 @@ pub struct CountedMetric {
     pub about: String,
     /// One per repetition that has it.
     pub values: Vec<f64>,
+    /// One per interval of the first repetition, where it was cut into intervals; none where it lacks it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<Option<f64>>,
     /// Why repetitions lack it, each reason once.
     pub missing: Vec<String>,
     /// The events behind it.
@@ -171,13 +174,7 @@ pub fn group_metrics(
     let mut metrics: Vec<CountedMetric> = chosen.metrics.iter().map(|metric| begin(chosen, metric)).collect();
     let mut cycles = Vec::new();
     for run in runs {
-        let count = |input: &str| {
-            let (_, event) = inputs.iter().find(|(name, _)| *name == input)?;
-            match total(&run.counts, *event, |_| true)? {
-                Total::Counted { estimate, .. } => Some(estimate),
-                Total::Missing { .. } => None,
-            }
-        };
+        let count = |input: &str| count_of(inputs, &run.counts, input);
         let seconds = (run.elapsed_ns > 0).then_some(run.elapsed_ns as f64 / 1e9);
         cycles.extend(count("cycles"));
         let given = FormulaInputs { count: &count, seconds, program_cycles: None, profile };
@@ -185,6 +182,7 @@ pub fn group_metrics(
             add(metric, value);
         }
     }
+    add_series(&mut metrics, chosen, inputs, runs.first(), profile);
     metrics
         .iter_mut()
         .filter(|one| one.cut_off.iter().all(|cut| *cut == 0.0))
@@ -205,6 +203,37 @@ pub fn group_metrics(
     let remarks: Vec<String> = group.bars.iter().filter_map(|bar| adds_up(bar, &group)).collect();
     group.remarks.extend(remarks);
     group
+}
+
+/// All places of an input's event together.
+fn count_of(inputs: &[(&str, usize)], counts: &[Count], input: &str) -> Option<f64> {
+    let (_, event) = inputs.iter().find(|(name, _)| *name == input)?;
+    match total(counts, *event, |_| true)? {
+        Total::Counted { estimate, .. } => Some(estimate),
+        Total::Missing { .. } => None,
+    }
+}
+
+/// The same metrics interval by interval.
+fn add_series(
+    metrics: &mut [CountedMetric],
+    chosen: &Chosen<'_>,
+    inputs: &[(&str, usize)],
+    run: Option<&CountedRun>,
+    profile: Option<ProfileFigures<'_>>,
+) {
+    let mut began_ns = 0;
+    for interval in run.into_iter().flat_map(|run| &run.intervals) {
+        let count = |input: &str| count_of(inputs, &interval.counts, input);
+        let lasted = interval.end_ns.saturating_sub(began_ns);
+        began_ns = interval.end_ns;
+        let seconds = (lasted > 0).then_some(lasted as f64 / 1e9);
+        let given = FormulaInputs { count: &count, seconds, program_cycles: None, profile };
+        for (metric, found) in metrics.iter_mut().zip(chosen.evaluate(&given)) {
+            let value = found.value.ok().and_then(|value| as_share(value, &metric.unit).ok());
+            metric.series.push(value.map(|value| value.value));
+        }
+    }
 }
 
 fn begin(chosen: &Chosen<'_>, metric: &Metric) -> CountedMetric {
@@ -366,7 +395,7 @@ fn mean(values: &[f64]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use events::{Count, CountedPlace, MetricGroup, Value};
+    use events::{CountedPlace, MetricGroup, Value};
 
     use super::*;
 
@@ -453,6 +482,35 @@ parts = ["near_impact", "far_impact"]
         // Less, and what is not counted is named.
         let group = of([Some(1000), Some(400), Some(100), Some(0)], None);
         assert!(group.remarks[1].contains("explain 25 % of it. What cannot be counted: the moon."));
+    }
+
+    #[test]
+    fn metrics_of_each_interval_stand_beside_those_of_the_whole() {
+        let groups = MetricGroup::parse(FILE, "g.toml").expect("a group");
+        let chosen = groups[0].choose(&|_| true);
+        let inputs = [("cycles", 0), ("stalled", 1), ("near", 2), ("far", 3)];
+        let counted = |event: usize, raw: u64| Count {
+            event,
+            place: CountedPlace::Target,
+            value: Value::Counted { raw, enabled_ns: 1, running_ns: 1 },
+        };
+        let interval = |end_ns, counts| crate::count::CountedInterval { end_ns, counts };
+        let run = CountedRun {
+            elapsed_ns: 30,
+            ending: None,
+            usage: None,
+            counts: (0..4).map(|event| counted(event, 100)).collect(),
+            intervals: vec![
+                interval(10, vec![counted(1, 40), counted(2, 5), counted(3, 3)]),
+                interval(30, vec![counted(1, 60), counted(2, 95)]),
+            ],
+        };
+        let group = group_metrics(&chosen, &inputs, &[run], None);
+        let series =
+            |name: &str| &group.metrics.iter().find(|metric| metric.name == name).expect("it").series;
+        assert_eq!(series("stalled"), &[Some(40.0), Some(60.0)]);
+        assert_eq!(series("far impact"), &[Some(30.0), None], "what was not counted is not 0");
+        assert_eq!(series("both"), &[Some(87.5), None], "158 % is no share");
     }
 
     #[test]

@@ -77,6 +77,7 @@ fn run() -> Run {
         relief: record::relief::ReliefRecord::NotAsked,
         probes: Default::default(),
         import: None,
+        sampled: record::sampled::SampledEvents::default(),
         stacks: vec![vec![PlaceId(1), PlaceId(0)]],
         data: Data::default(),
         slices: Vec::new(),

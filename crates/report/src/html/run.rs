@@ -1,21 +1,25 @@
 //! The page of a run.
 
 mod flame;
+mod hybrid;
 mod patterns;
 pub(super) mod payload;
 mod regions;
 mod sources;
 mod trust;
 mod verdict;
+mod views;
 
 use analysis::{
     findings::{Findings, KnownLimits, Objects, StreamLimit, WaitLevel},
+    hybrid::HybridFindings,
     import::ImportFindings,
     listing::AnnotatedFunction,
     patterns::PatternFinding,
     reading::Reading,
     regions::RegionFinding,
     surroundings::ProgramSurroundings,
+    views::EventViews,
 };
 use machine::Profile;
 use record::run::Run;
@@ -71,9 +75,13 @@ pub struct RunPage<'a> {
     pub regions: &'a [RegionFinding],
     /// Known diseases beside it.
     pub patterns: &'a [PatternFinding],
+    /// What was sampled, by symbol and by region.
+    pub views: Option<&'a EventViews>,
+    /// Code and data that wait for bandwidth, by events; none where nobody asked.
+    pub hybrid: Option<&'a KnownLimits<HybridFindings>>,
 }
 
-const CONTENTS: [(&str, &str); 11] = [
+const CONTENTS: [(&str, &str); 13] = [
     ("verdict", "Verdict"),
     ("time", "Time line"),
     ("bars", "Where"),
@@ -83,6 +91,8 @@ const CONTENTS: [(&str, &str); 11] = [
     ("code", "Code"),
     ("data-objects", "Data"),
     ("threads", "Threads"),
+    ("events", "Events"),
+    ("bandwidth", "Bandwidth"),
     ("machine", "Machine"),
     ("trust", "Trust"),
 ];
@@ -114,6 +124,8 @@ pub fn recording(
         calls: calls.as_ref(),
         regions: &reading.regions,
         patterns: &reading.patterns,
+        views: Some(&reading.views),
+        hybrid: reading.hybrid.as_ref(),
     })
 }
 
@@ -125,15 +137,19 @@ pub fn run(page: &RunPage<'_>) -> String {
         true => part,
         false => element("div").set("hidden", "").with([part]).end(),
     };
-    let of_machine = |(id, _): &(&str, &str)| ["verdict", "machine", "trust"].contains(id);
+    // Events may be sampled where time is not.
+    let without_time =
+        |(id, _): &(&str, &str)| ["verdict", "events", "bandwidth", "machine", "trust"].contains(id);
     let is_there = |(id, _): &(&str, &str)| match *id {
         "regions" => !page.regions.is_empty(),
         "patterns" => !page.patterns.is_empty(),
+        "events" => views::is_shown(page.views),
+        "bandwidth" => page.hybrid.is_some(),
         _ => true,
     };
     let contents = CONTENTS
         .into_iter()
-        .filter(|entry| findings.has_enough_samples() || of_machine(entry))
+        .filter(|entry| findings.has_enough_samples() || without_time(entry))
         .filter(is_there);
     let body = Html::all([
         verdict::html(page),
@@ -151,6 +167,8 @@ pub fn run(page: &RunPage<'_>) -> String {
                     section("data-objects", "Data", data(page)),
                     section("threads", "Threads", [place("threads-table")]),
                 ])),
+                views::html(page.views),
+                hybrid::html(page.hybrid),
                 section("machine", whose_machine(page), machine(page)),
                 trust::html(page),
             ])

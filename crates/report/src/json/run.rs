@@ -1,13 +1,15 @@
 //! What a recording says.
 
 use analysis::{
-    findings::{Findings, Objects},
+    findings::{Findings, KnownLimits, Objects},
+    hybrid::HybridFindings,
     import::ImportFindings,
     patterns::PatternFinding,
     phase_check::{self, PhaseCheck},
     reading::Reading,
     regions::RegionFinding,
     surroundings::ProgramSurroundings,
+    views::EventViews,
     work::WorkFindings,
 };
 use record::count::Counts;
@@ -21,6 +23,9 @@ pub struct RunDocument<'a> {
     objects: &'a Objects,
     #[serde(skip_serializing_if = "<[RegionFinding]>::is_empty")]
     regions: &'a [RegionFinding],
+    views: &'a EventViews,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hybrid: Option<&'a KnownLimits<HybridFindings>>,
     work: &'a WorkFindings,
     patterns: &'a [PatternFinding],
     surroundings: &'a ProgramSurroundings,
@@ -35,6 +40,8 @@ impl<'a> RunDocument<'a> {
             findings: &reading.findings,
             objects: &reading.objects,
             regions: &reading.regions,
+            views: &reading.views,
+            hybrid: reading.hybrid.as_ref(),
             work: &reading.work,
             patterns: &reading.patterns,
             surroundings: &reading.surroundings,
