@@ -5,8 +5,9 @@ use std::{cmp::Reverse, collections::HashMap};
 use record::{
     count::Counts,
     ids::{FunctionId, ModuleId},
-    import::{ImportEvent, ImportFile, ImportMachine, ImportRecord, Omission},
+    import::{ImportFile, ImportMachine, Omission},
     run::Run,
+    sampled::RecordedEvent,
 };
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +33,7 @@ pub struct ImportFindings {
 pub struct EventFinding {
     /// The event, with its samples.
     #[serde(flatten)]
-    pub event: ImportEvent,
+    pub event: RecordedEvent,
     /// Functions with most of them, the kernel as one.
     pub functions: Vec<EventFunction>,
 }
@@ -55,10 +56,11 @@ impl ImportFindings {
     /// Of a recording; none if it was not imported.
     pub fn of(run: &Run) -> Option<Self> {
         let import = run.import.as_deref()?;
-        let events = import.events.iter().enumerate().map(|(index, event)| EventFinding {
-            event: event.clone(),
-            functions: functions(run, import, index),
-        });
+        let events = import
+            .events
+            .iter()
+            .enumerate()
+            .map(|(index, event)| EventFinding { event: event.clone(), functions: functions(run, index) });
         Some(Self {
             files: import.files.clone(),
             machine: import.machine.clone(),
@@ -73,9 +75,9 @@ impl ImportFindings {
 /// Whose a sample is: a function, or code of a module that has no name.
 type Owner = (Option<FunctionId>, ModuleId);
 
-fn functions(run: &Run, import: &ImportRecord, event: usize) -> Vec<EventFunction> {
+fn functions(run: &Run, event: usize) -> Vec<EventFunction> {
     let mut by_owner: HashMap<Owner, u64> = HashMap::new();
-    for tally in import.tallies.iter().filter(|tally| tally.event as usize == event) {
+    for tally in run.sampled.tallies.iter().filter(|tally| tally.event as usize == event) {
         if let Some(place) = run.place(tally.place) {
             *by_owner.entry((place.function, place.module)).or_default() += tally.samples;
         }
@@ -97,21 +99,15 @@ mod tests {
     use super::*;
     use record::{
         ids::PlaceId,
-        import::{EventTally, EventUse, SampleMode},
+        import::ImportRecord,
+        sampled::{EventTally, EventUse, SampleMode, SampledEvents},
     };
 
     #[test]
     fn each_event_names_its_functions_and_the_kernel() {
         let mut run = crate::timer::tests::run(&[0x90, 0xc3], &[(0, None), (1, None)]);
         assert_eq!(ImportFindings::of(&run), None);
-        let event = |name: &str| ImportEvent {
-            name: name.to_owned(),
-            used_for: EventUse::Counted,
-            samples: 9,
-            in_kernel: 4,
-            in_guests: 0,
-            period: None,
-        };
+        let event = |name: &str| RecordedEvent::new(name.to_owned(), EventUse::Counted, None);
         run.modules.push(record::run::Module {
             path: "[kernel]".to_owned(),
             kind: record::run::ModuleKind::Unknown,
@@ -121,17 +117,20 @@ mod tests {
         let kernel = ModuleId::of(run.modules.len() - 1);
         run.places.push(record::run::Place { module: kernel, address: 1, function: None });
         let in_kernel = PlaceId::of(run.places.len() - 1);
-        let tally = |event, place, mode, samples| EventTally { event, place, mode, samples };
+        let tally = |event, place, mode, samples| EventTally { event, place, mode, region: None, samples };
         run.import = Some(Box::new(ImportRecord {
             events: vec![event("page-faults"), event("cycles")],
+            ..ImportRecord::default()
+        }));
+        run.sampled = SampledEvents {
             tallies: vec![
                 tally(0, PlaceId(0), SampleMode::User, 2),
                 tally(0, PlaceId(1), SampleMode::User, 3),
                 tally(0, in_kernel, SampleMode::Kernel, 4),
                 tally(1, PlaceId(0), SampleMode::User, 1),
             ],
-            ..ImportRecord::default()
-        }));
+            ..SampledEvents::default()
+        };
         let found = ImportFindings::of(&run).expect("an import");
         assert!(!found.was_validated);
         let functions: Vec<_> =

@@ -8,7 +8,9 @@
 pub const RULES: &str = env!("MEMWALL_RULES");
 
 pub mod compare;
+mod event_names;
 pub mod findings;
+pub mod hybrid;
 pub mod import;
 pub mod listing;
 mod loads;
@@ -27,4 +29,5 @@ pub mod scaling;
 mod statistics;
 pub mod surroundings;
 pub mod timer;
+pub mod views;
 pub mod work;

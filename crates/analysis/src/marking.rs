@@ -53,6 +53,7 @@ pub fn mark(counts: &mut Counts, catalogue: &TrustCatalogue, broken: Broken) {
         if let Some(reason) = metric.trust.as_ref().and_then(reason) {
             metric.values.clear();
             metric.cut_off.clear();
+            metric.series.clear();
             metric.missing = vec![reason];
         }
     }

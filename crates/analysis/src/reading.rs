@@ -4,7 +4,8 @@ use machine::profile::Profile;
 use record::{ids::PlaceId, regions::EventsDone, run::Run};
 
 use crate::{
-    findings::{Confidence, Findings, HeldBack, Objects, ThreadActivity},
+    findings::{Confidence, Findings, HeldBack, KnownLimits, Objects, ThreadActivity},
+    hybrid::{self, HybridFindings},
     import::ImportFindings,
     listing::{self, AnnotatedFunction},
     objects,
@@ -14,6 +15,7 @@ use crate::{
     scaling::{self, ScalingFindings},
     surroundings::ProgramSurroundings,
     timer::{self, SplitTally, Tally, TimerOptions, origin::RunOrigin},
+    views::EventViews,
     work::{self, WorkFindings},
 };
 
@@ -25,6 +27,10 @@ pub struct Reading {
     pub objects: Objects,
     /// What it says about the regions that the program marked.
     pub regions: Vec<RegionFinding>,
+    /// What was sampled, by symbol and by region.
+    pub views: EventViews,
+    /// Code and data that wait for bandwidth, by events (helm2019 §7); none where nobody asked.
+    pub hybrid: Option<KnownLimits<HybridFindings>>,
     /// How threads share the work.
     pub work: WorkFindings,
     /// How it takes more threads, if it was run with several numbers of them.
@@ -86,10 +92,13 @@ impl Reading {
         }
         let patterns = patterns::judge(&indicators);
         let events = run.regions.events;
+        let views = EventViews::of(run, &findings, &|place| memory_part(&parts, place));
         Self {
             findings,
             objects,
             regions,
+            views,
+            hybrid: hybrid::hybrid(run, &options.latency_threshold),
             work,
             scaling,
             events,
@@ -122,18 +131,22 @@ impl Reading {
 
     /// Of a sample at this place: the part that waits for memory.
     pub fn memory_share(&self, place: PlaceId) -> f64 {
-        let parts = self.parts.get(place.index()).into_iter().flatten();
-        let of_memory = |parts: &SampleActivities| -> f32 {
-            let activities = ThreadActivity::ALL.iter().zip(parts);
-            activities.filter(|(activity, _)| activity.is_memory()).map(|(_, part)| *part).sum()
-        };
-        parts.map(|(_, parts)| f64::from(of_memory(parts))).sum()
+        memory_part(&self.parts, place)
     }
 
     /// The `most` functions with most samples instruction by instruction, as far as their code is known.
     pub fn listing(&self, run: &Run, most: usize) -> Vec<AnnotatedFunction> {
         listing::functions(run, &self.findings, &self.tally, most)
     }
+}
+
+fn memory_part(parts: &[Vec<(usize, SampleActivities)>], place: PlaceId) -> f64 {
+    let parts = parts.get(place.index()).into_iter().flatten();
+    let of_memory = |parts: &SampleActivities| -> f32 {
+        let activities = ThreadActivity::ALL.iter().zip(parts);
+        activities.filter(|(activity, _)| activity.is_memory()).map(|(_, part)| *part).sum()
+    };
+    parts.map(|(_, parts)| f64::from(of_memory(parts))).sum()
 }
 
 /// Shared lines with this share of all samples spoil a verdict.

@@ -200,6 +200,7 @@ fn frame(run: &Run) -> Run {
         probes: run.probes.clone(),
         import: None,
         scaling: None,
+        sampled: record::sampled::SampledEvents::default(),
         stacks: Vec::new(),
         data: run.data.clone(),
         slices: Vec::new(),

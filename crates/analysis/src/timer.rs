@@ -64,6 +64,8 @@ pub struct TimerOptions {
     pub unseen: KnownLimits<OutOfSample>,
     /// The same where hot loops were relieved as well; none if none were.
     pub unseen_with_relief: Option<OutOfSample>,
+    /// Cycles above which loads that miss wait for bandwidth on that machine (helm2019 §7), or why that is not known.
+    pub latency_threshold: KnownLimits<f64>,
     /// Hottest instructions listed with each function.
     pub top: usize,
 }
@@ -80,6 +82,7 @@ impl Default for TimerOptions {
             trust: KnownLimits::Missing("no validation was consulted".to_owned()),
             unseen: KnownLimits::Missing("no validation was consulted".to_owned()),
             unseen_with_relief: None,
+            latency_threshold: KnownLimits::Missing("no validation was consulted".to_owned()),
             top: 5,
         }
     }
@@ -112,6 +115,7 @@ impl TimerOptions {
                 ),
             },
             unseen_with_relief: catalogue.unseen_with_relief().cloned(),
+            latency_threshold: latency_threshold(catalogue),
             ..general
         }
     }
@@ -119,6 +123,16 @@ impl TimerOptions {
     /// As if everything had been tried and nothing were ever off: what an answer is worth by itself.
     pub fn unlimited() -> Self {
         Self { unseen: KnownLimits::Value(OutOfSample::flawless()), ..Self::default() }
+    }
+}
+
+fn latency_threshold(catalogue: &TrustCatalogue) -> KnownLimits<f64> {
+    match (catalogue.threshold(&Indicator::LoadMissRealLatency), catalogue.basis()) {
+        (Some(found), _) => KnownLimits::Value(found.value),
+        (None, Basis::Missing { reason }) => KnownLimits::Missing(reason.clone()),
+        (None, Basis::Validated { .. }) => KnownLimits::Missing(
+            "the validation found none: its machine lacks the events, or they told nothing".to_owned(),
+        ),
     }
 }
 

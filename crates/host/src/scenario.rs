@@ -2,6 +2,7 @@
 
 mod pacing;
 mod placement;
+mod recorded;
 
 use std::{
     error::Error,
@@ -19,12 +20,14 @@ use kernels::{
 use machine::{Bytes, CpuSet, Topology, profile::Noise};
 use record::{
     bench::Work,
+    file::FileError,
     scenario::{BufferUse, RegionRun, ScenarioEntry, ScenarioPace, ScenarioRun, ThreadRun, Truth},
 };
 use sim::pmu::{SampleRequest, SimulatedPmu, SimulatedSample};
 
 pub use pacing::StepPace;
 pub use placement::choose_cpus;
+pub use recorded::{RecordedScenario, ScenarioRecording, record_scenario};
 
 use crate::{
     host::{Host, HostError, PlanRun, PreparedPlan, RegionEntry},
@@ -101,6 +104,9 @@ pub enum RunError {
         /// Why.
         source: Box<dyn Error + Send + Sync>,
     },
+    /// The recording cannot be written.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The instrument refused.
     #[error(transparent)]
     Refused(#[from] CountRefusal),
@@ -117,7 +123,7 @@ pub enum RunError {
 impl RunError {
     /// Whether the request was bad, rather than its execution.
     pub fn is_bad_request(&self) -> bool {
-        !matches!(self, Self::Run { .. } | Self::Refused(_) | Self::Truth { .. })
+        !matches!(self, Self::Run { .. } | Self::Refused(_) | Self::Truth { .. } | Self::File(_))
     }
 }
 

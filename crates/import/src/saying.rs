@@ -5,8 +5,9 @@ use std::{collections::BTreeMap, path::Path};
 use record::{
     count::Counts,
     file::{Code, Writer},
-    import::{EventUse, ImportEvent, ImportFile, ImportMachine, ImportRecord, Omission},
+    import::{ImportFile, ImportMachine, ImportRecord, Omission},
     run::About,
+    sampled::{EventUse, RecordedEvent},
 };
 use recorder::{Replay, ReplayOutcome};
 use trust::Validation;
@@ -129,7 +130,6 @@ impl Conclusion<'_> {
             omissions: omissions.into_iter().map(|(what, count)| Omission { what, count }).collect(),
             validation: self.validation.clone().map(Box::new),
             counts: self.counted.iter().map(|(_, counts)| counts.clone()).collect(),
-            tallies: Vec::new(),
         }
     }
 
@@ -176,8 +176,8 @@ fn of_records(outcome: &PerfOutcome, replayed: &ReplayOutcome) -> Vec<String> {
 }
 
 /// What samples of time say of the kernel, or that there are none.
-fn of_events(events: &[ImportEvent]) -> Vec<String> {
-    let timed: Vec<&ImportEvent> = events.iter().filter(|event| event.used_for == EventUse::Time).collect();
+fn of_events(events: &[RecordedEvent]) -> Vec<String> {
+    let timed: Vec<&RecordedEvent> = events.iter().filter(|event| event.used_for == EventUse::Time).collect();
     let names: Vec<&str> = timed.iter().map(|event| event.name.as_str()).collect();
     let [samples, in_kernel, in_guests] = timed.iter().fold([0; 3], |[all, kernel, guests], event| {
         [all + event.samples, kernel + event.in_kernel, guests + event.in_guests]

@@ -11,7 +11,7 @@ use pmu::{
 };
 use record::{
     file::{EventSample, FileError, Writer},
-    import::{EventUse, ImportEvent, SampleMode},
+    sampled::{EventPace, EventUse, RecordedEvent, SampleMode},
 };
 use recorder::{Replay, ReplayOptions};
 
@@ -35,7 +35,7 @@ pub(crate) struct RecordingConsumer {
     pub replay: Option<Replay>,
     folders: ImageFolders,
     this_machine: ThisMachine,
-    pub events: Vec<ImportEvent>,
+    pub events: Vec<RecordedEvent>,
     pub omissions: BTreeMap<&'static str, u64>,
     pub failure: Option<FileError>,
     pub pace: SamplePace,
@@ -186,13 +186,8 @@ impl RecordConsumer for RecordingConsumer {
         let Some(writer) = self.writer.take() else { return };
         let described = origin::described(machine, None);
         let catalogue = described.cpu_id.as_deref().and_then(origin::catalogue);
-        let named = |event: &EventAttributes| ImportEvent {
-            name: event.name(),
-            used_for: use_of(event, catalogue),
-            samples: 0,
-            in_kernel: 0,
-            in_guests: 0,
-            period: None,
+        let named = |event: &EventAttributes| {
+            RecordedEvent::new(event.name(), use_of(event, catalogue), pace_of(event))
         };
         self.events = events.iter().map(named).collect();
         self.has_accesses = vec![false; self.events.len()];
@@ -262,6 +257,11 @@ fn identified<'a>(mmap: Mmap<'a>, build_ids: &'a BTreeMap<Vec<u8>, Vec<u8>>) -> 
         (MappedFile::BuildId(_), _) | (_, None) => mmap,
         (_, Some(id)) => Mmap { file: MappedFile::BuildId(id), ..mmap },
     }
+}
+
+fn pace_of(event: &EventAttributes) -> Option<EventPace> {
+    let per_second = || (event.is_frequency && event.pace > 0).then_some(EventPace::PerSecond(event.pace));
+    event.fixed_period().map(EventPace::Every).or_else(per_second)
 }
 
 fn mode_of(mode: Mode) -> SampleMode {

@@ -165,3 +165,48 @@ fn an_interrupt_keeps_what_was_finished() {
 fn help_has_examples() {
     memwall().arg("--help").assert().success().stdout(contains("memwall scenario stream-rate --set b=5GB/s"));
 }
+
+#[test]
+fn a_simulated_scenario_becomes_a_recording_whose_regions_have_the_cycles_they_took() {
+    let (folder, path) = file(MINE);
+    let json = |words: &[&str]| -> serde_json::Value {
+        let mut command = Command::cargo_bin("memwall").expect("the program");
+        let output = command.env("XDG_DATA_HOME", folder.path()).args(words).output().expect("it starts");
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap_or_default()
+    };
+    let recording = folder.path().join("mine.sqlite");
+    let recording = recording.to_str().expect("a name");
+    json(&["--on", "sim:tiny", "scenario", &path, "--record", recording]);
+    let views = &json(&["report", recording, "--json"])["views"];
+    let cycles = views["cycles"].as_u64().expect("cycles") as usize;
+    assert_eq!(views["events"][cycles]["name"], "cycles");
+    let timed = json(&["--on", "sim:tiny", "scenario", &path, "--json"]);
+    let wall_ns = timed["wall_ns"].as_f64().expect("a time");
+    for (name, kernel) in
+        [("outer/read", "load in outer/read"), ("outer/compute", "fma-lanes in outer/compute")]
+    {
+        let regions = views["by_region"].as_array().expect("regions");
+        let region = regions.iter().find(|region| region["name"] == name).expect("the region");
+        let share = region["shares"][cycles].as_f64().expect("a share");
+        let runs = timed["regions"].as_array().expect("regions");
+        let entries =
+            runs.iter().find(|run| run["path"] == name).expect("it ran")["threads"][0]["entries"].clone();
+        let busy: f64 = entries
+            .as_array()
+            .expect("entries")
+            .iter()
+            .map(|entry| entry["end_ns"].as_f64().unwrap_or(0.0) - entry["start_ns"].as_f64().unwrap_or(0.0))
+            .sum();
+        assert!(
+            (share - busy / wall_ns).abs() < 0.03,
+            "{name}: {share} of cycles, {} of time",
+            busy / wall_ns
+        );
+        let table = &region["tables"].as_array().expect("tables")[0];
+        let symbol = table["rows"][0]["symbol"].as_u64().expect("a symbol") as usize;
+        assert_eq!(views["symbols"][symbol]["signature"], kernel);
+    }
+    // A real machine runs programs, which 'record' samples.
+    memwall().args([&path, "--record", recording]).assert().code(2).stderr(contains("--on sim:NAME"));
+}

@@ -108,6 +108,14 @@ fn documents(home: &Path) -> BTreeMap<String, Vec<Value>> {
     recording.execute("INSERT INTO scaling VALUES(0, ?)", [series]).expect("a series");
     drop(recording);
     add("memwall.run/1", document(home, &["report", "--json", with_regions.to_str().expect("a name")]));
+    // As where events were sampled: by region, and with loads.
+    let sampled = home.join("sampled.sqlite");
+    let sampled = sampled.to_str().expect("a name");
+    let scenario = format!("--on sim:tiny scenario imbalance --scale 64 --record {sampled}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_memwall"));
+    let done = command.env("XDG_DATA_HOME", home).args(scenario.split(' ')).output().expect("memwall starts");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    add("memwall.run/1", document(home, &["report", "--json", sampled]));
     // As where threads were blocked, of which nobody knows an interval.
     let mut without_interval = document(home, &["report", "--json", files[0]]);
     without_interval["patterns"][0]["evidence"][0]["interval"] = Value::Null;

@@ -11,6 +11,7 @@ mod offers;
 mod open;
 mod plan;
 mod resctrl;
+mod sampled;
 mod seats;
 mod self_read;
 mod session;
@@ -25,6 +26,7 @@ use events::{
 use machine::{Source, cpuid::CoreCounters};
 
 pub use resctrl::abandoned_groups;
+pub use sampled::{NamedSampling, SamplingForm};
 pub use session::PerfCounting;
 
 use crate::{LinuxKernel, Pmu, refusal::Surroundings};

@@ -19,7 +19,7 @@ pub mod refusal;
 pub mod sampling;
 pub mod scripted;
 
-pub use counting::{PerfCounting, PerfEvents};
+pub use counting::{NamedSampling, PerfCounting, PerfEvents, SamplingForm};
 pub use errno::Errno;
 pub use event::{EventTarget, KernelEvent};
 pub use events::Scope;

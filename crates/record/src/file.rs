@@ -20,6 +20,7 @@ mod read;
 mod regions;
 mod relief;
 mod rows;
+mod sampled;
 mod scaling;
 mod schema;
 #[cfg(test)]
@@ -28,10 +29,10 @@ mod write;
 
 pub use beside::OlderRecording;
 pub use error::FileError;
-pub use import::EventSample;
 pub use probes::add_probes;
 pub use rank::{LaunchedRank, add_rank, rank_of};
 pub use read::{imported_samples, read};
+pub use sampled::EventSample;
 pub use scaling::add_scaling;
 pub use schema::{APPLICATION_ID, VERSION};
 pub use write::{Code, RecordedSample, Writer, write};

@@ -19,6 +19,7 @@ pub mod regions;
 pub mod relief;
 pub mod reproduce;
 pub mod run;
+pub mod sampled;
 pub mod scaling;
 pub mod scenario;
 pub mod squeeze;

@@ -14,6 +14,7 @@ use crate::{
     probe::Probes,
     regions::Regions,
     relief::ReliefRecord,
+    sampled::SampledEvents,
     scaling::Scaling,
 };
 
@@ -61,6 +62,9 @@ pub struct Run {
     /// Where it was imported from; none if it was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub import: Option<Box<ImportRecord>>,
+    /// Events that were sampled, if any were beside the clock.
+    #[serde(default)]
+    pub sampled: SampledEvents,
     /// Call chains, each once: places from the sampled one outwards.
     pub stacks: Vec<Vec<PlaceId>>,
     /// What lay where in memory, and who had allocated it.

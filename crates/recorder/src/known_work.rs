@@ -117,7 +117,7 @@ impl<'k> KnownWork<'k> {
     pub fn stop(&mut self) -> Result<u64, KnownWorkError> {
         self.sampler.stop()?;
         let (before, recorder) = (self.recorder.counts.samples, &mut self.recorder);
-        recorder.drain_all(&mut self.sampler, &mut []);
+        recorder.drain_all(&mut self.sampler, &mut [], &mut []);
         recorder.drain_all_bursts(&mut self.bursts);
         // As in a recording of a program: samples must not march in step with the work.
         self.sampler.redraw_periods()?;

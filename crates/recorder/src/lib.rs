@@ -22,6 +22,7 @@ mod bursts;
 mod calls;
 mod chains;
 mod code_store;
+mod event_sampling;
 mod heap;
 mod known_work;
 mod loads;
@@ -48,7 +49,7 @@ mod variables;
 use std::{ffi::OsString, io, path::PathBuf, time::Duration};
 
 use machine::Source;
-use pmu::LinuxKernel;
+use pmu::{LinuxKernel, NamedSampling};
 use record::{
     file::{FileError, OlderRecording},
     run::Ending,
@@ -90,6 +91,10 @@ pub struct RecordRequest {
     pub call_chains: bool,
     /// Sample loads with their latency and where their data came from, where the processor can.
     pub precise: bool,
+    /// Events that are sampled beside the clock.
+    pub events: Vec<NamedSampling>,
+    /// One sample after so many of these events, instead of as many a second as of the clock.
+    pub event_period: Option<u64>,
     /// Where the standard output of a program that is started goes.
     pub program_output: ProgramOutput,
     /// The version of memwall, for the recording.
@@ -130,6 +135,8 @@ impl RecordRequest {
             heap: true,
             call_chains: false,
             precise: false,
+            events: Vec::new(),
+            event_period: None,
             program_output: ProgramOutput::Stdout,
             memwall: env!("CARGO_PKG_VERSION").to_owned(),
         }

@@ -107,6 +107,7 @@ impl Recorder {
             probes: Default::default(),
             import: None,
             scaling: None,
+            sampled: record::sampled::SampledEvents::default(),
             about: About { elapsed_ns: Some(time_ns), ..about.clone() },
             processes,
             threads,

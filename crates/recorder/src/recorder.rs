@@ -1,5 +1,6 @@
 //! From the kernel's records to the recording.
 
+mod events;
 mod functions;
 mod landing;
 mod mappings;
@@ -16,6 +17,7 @@ use super::{
     areas,
     bursts::Bursts,
     chains::Chains,
+    event_sampling::{EventSampler, QueuedEvent},
     heap::Heap,
     known_work::GeneratedCode,
     memory::CodePages,
@@ -50,6 +52,7 @@ pub(super) struct RecordCounts {
     pub samples: u64,
     pub lost: u64,
     pub lost_loads: u64,
+    pub lost_events: u64,
     pub throttled: u64,
     pub malformed: u64,
     pub unmapped: u64,
@@ -83,6 +86,8 @@ pub(super) struct Recorder {
     pub copies: Option<CopiesOfProgram>,
     /// When the first process ended.
     pub root_ended_ns: Option<u64>,
+    /// Samples of events that wait for the records before them.
+    queued: Vec<QueuedEvent>,
     /// By process, the thread of imported samples that no thread is named of.
     nameless: HashMap<i32, u32>,
     /// Samples have registers, so that addresses of operands can be worked out.
@@ -154,6 +159,7 @@ impl Recorder {
             most_recent: usize::MAX,
             copies: None,
             root_ended_ns: None,
+            queued: Vec::new(),
             nameless: HashMap::new(),
             has_registers: true,
             keeps_slices: true,
@@ -248,11 +254,23 @@ impl Recorder {
     }
 
     /// Takes what the rings hold by now.
-    pub fn drain(&mut self, clock: &mut Sampler<'_>, loads: &mut [Sampler<'_>], bursts: &mut Bursts<'_>) {
+    pub fn drain(
+        &mut self,
+        clock: &mut Sampler<'_>,
+        loads: &mut [Sampler<'_>],
+        events: &mut [EventSampler<'_>],
+        bursts: &mut Bursts<'_>,
+    ) {
         let now = now_ns();
+        self.beside_copies(|recorder, copies| {
+            for EventSampler { event, sampler } in events {
+                sampler.drain(|record| recorder.queue_event(*event, &record, copies));
+            }
+        });
         self.beside_copies(|recorder, copies| {
             clock.drain(|record| recorder.take_unless_copied(record, copies))
         });
+        self.land_events(NEVER);
         // What was mapped stands in the other rings, which come first.
         for loads in loads {
             loads.drain(|record| self.take_load(record));
@@ -272,10 +290,21 @@ impl Recorder {
     }
 
     /// Takes all that the rings of samplers hold that were stopped.
-    pub fn drain_all(&mut self, clock: &mut Sampler<'_>, loads: &mut [Sampler<'_>]) {
+    pub fn drain_all(
+        &mut self,
+        clock: &mut Sampler<'_>,
+        loads: &mut [Sampler<'_>],
+        events: &mut [EventSampler<'_>],
+    ) {
+        self.beside_copies(|recorder, copies| {
+            for EventSampler { event, sampler } in events {
+                sampler.drain_all(|record| recorder.queue_event(*event, &record, copies));
+            }
+        });
         self.beside_copies(|recorder, copies| {
             clock.drain_all(|record| recorder.take_unless_copied(record, copies))
         });
+        self.land_events(NEVER);
         for loads in loads {
             loads.drain_all(|record| self.take_load(record));
         }
@@ -314,10 +343,14 @@ impl Recorder {
             RingRecord::Sample(sample) => self.sample(&sample),
             RingRecord::Mmap(mmap) if !mmap.is_data => self.mmap(&mmap),
             RingRecord::Comm { stamp, pid, tid, name, exec } => {
+                self.land_events(stamp.time_ns);
                 self.comm(stamp, pid, tid, &String::from_utf8_lossy(name), exec);
             }
             RingRecord::Fork { stamp, pid, tid, parent_pid, .. } => self.fork(stamp, pid, tid, parent_pid),
-            RingRecord::Exit { stamp, tid, .. } => self.exit(stamp, tid),
+            RingRecord::Exit { stamp, tid, .. } => {
+                self.land_events(stamp.time_ns);
+                self.exit(stamp, tid);
+            }
             RingRecord::Switch { stamp, out, preempted } => self.switch(stamp, out, preempted),
             RingRecord::Lost { records, .. } => self.counts.lost += records,
             RingRecord::LostSamples { samples, .. } => self.counts.lost += samples,

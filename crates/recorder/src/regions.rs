@@ -32,6 +32,7 @@ pub(super) enum RegionKey {
 enum WaitingSample {
     OfTime(u64),
     OfBurst(u64),
+    OfEvent(u64),
 }
 
 #[derive(Debug, Default)]
@@ -85,6 +86,7 @@ pub(super) struct RegionTally {
     events: Option<EventsDone>,
     samples: u64,
     bursts: u64,
+    events: u64,
     /// Marks that made no sense: ends without a beginning, too many regions.
     pub strange: u64,
 }
@@ -102,6 +104,13 @@ impl RegionTally {
         self.bursts += 1;
         let number = self.bursts;
         self.wait(tid, thread, time_ns, WaitingSample::OfBurst(number));
+    }
+
+    /// A sample of another event was.
+    pub fn event(&mut self, tid: i32, thread: ThreadId, time_ns: u64) {
+        self.events += 1;
+        let number = self.events;
+        self.wait(tid, thread, time_ns, WaitingSample::OfEvent(number));
     }
 
     fn wait(&mut self, tid: i32, thread: ThreadId, time_ns: u64, sample: WaitingSample) {
@@ -299,6 +308,7 @@ impl ThreadRegions {
             match (innermost, sample) {
                 (Some(region), WaitingSample::OfTime(number)) => writer.sample_region(*number, region),
                 (Some(region), WaitingSample::OfBurst(number)) => writer.burst_region(*number, region),
+                (Some(region), WaitingSample::OfEvent(number)) => writer.event_region(*number, region),
                 (None, _) => {}
             }
             false

@@ -22,6 +22,7 @@ use pmu::{
 use record::{
     file::Writer,
     run::{About, Ending, Usage},
+    sampled::RecordedEvent,
 };
 use rustix::{
     process::{Pid, PidfdFlags, pidfd_open},
@@ -32,6 +33,7 @@ use super::{
     OnRefusal, Onlooker, RecordError, RecordOutcome, RecordRequest, RecordTarget, RecordTrouble,
     SampledMoment, Watchers,
     bursts::Bursts,
+    event_sampling::{EventSampler, EventsAsked},
     heap::{Barrier, Heap, barrier},
     loads, procfs,
     recorder::{NEVER, RecordWindow, Recorder},
@@ -89,10 +91,14 @@ struct RecordSession<'k> {
     instrument: SessionInstrument<'k>,
     /// Sample loads beside it.
     loads: Vec<Sampler<'k>>,
+    /// Sample events that were asked for, by their number.
+    events: Vec<EventSampler<'k>>,
     /// Show how fast loops turn.
     bursts: Bursts<'k>,
     /// Why none do, although they were asked for.
     no_loads: Option<String>,
+    /// Events that cannot be sampled, with the reason.
+    refused_events: Vec<RecordedEvent>,
     recorder: Recorder,
     /// Until the program has ended.
     signals: Option<CaughtSignals>,
@@ -234,6 +240,7 @@ impl<'k> Begin<'_, 'k> {
             no_heap.or_else(|| refusal.as_ref().filter(|_| has_heap).map(|_| untold.to_owned()));
         session.refusal = refusal;
         self.sample_loads(&mut session, &scope);
+        self.sample_events(&mut session, &scope)?;
         self.prepare_bursts(&mut session, &scope);
         if let Err(source) = child.go() {
             call_off(child);
@@ -266,6 +273,7 @@ impl<'k> Begin<'_, 'k> {
         let mut session = self.session(instrument, recorder, signals, about, number, false);
         session.refusal = refusal;
         self.sample_loads(&mut session, &Scope::Process(pid));
+        self.sample_events(&mut session, &Scope::Process(pid))?;
         self.prepare_bursts(&mut session, &Scope::Process(pid));
         let words = "it was running already when memwall came";
         session.no_heap = self.request.heap.then(|| words.to_owned());
@@ -309,8 +317,10 @@ impl<'k> Begin<'_, 'k> {
             clock: None,
             instrument,
             loads: Vec::new(),
+            events: Vec::new(),
             bursts: Bursts::none(),
             no_loads: None,
+            refused_events: Vec::new(),
             recorder,
             signals: Some(signals),
             about,
@@ -366,6 +376,39 @@ impl<'k> Begin<'_, 'k> {
             Err(reason) => session.no_loads = Some(reason),
         }
         session.recorder.writer.loads_asked(session.no_loads.as_deref());
+    }
+
+    /// Has events sampled beside the clock, if any are asked for. Those that cannot be had are kept with the reason.
+    fn sample_events(&self, session: &mut RecordSession<'k>, scope: &Scope) -> Result<(), RecordError> {
+        let asked = EventsAsked {
+            kernel: self.kernel,
+            rate_hz: self.request.rate_hz,
+            period: self.request.event_period,
+            scope,
+            cpus: self.cpus,
+        };
+        let mut list = Vec::new();
+        for (number, named) in self.request.events.iter().enumerate() {
+            let opened = match &session.refusal {
+                Some(refusal) => Err(refusal.clone()),
+                None => asked.open(named).map_err(|failure| self.refusal(&failure)),
+            };
+            let mut event = asked.about(named);
+            match opened {
+                Ok(samplers) => {
+                    let numbered = |sampler| EventSampler { event: number as u32, sampler };
+                    session.events.extend(samplers.into_iter().map(numbered));
+                }
+                Err(reason) => event.refusal = Some(reason),
+            }
+            list.push(event);
+        }
+        if !list.is_empty() {
+            session.recorder.writer.begin_events()?;
+            session.recorder.writer.sampled_events(list.clone());
+            session.refused_events = list.into_iter().filter(|event| event.refusal.is_some()).collect();
+        }
+        Ok(())
     }
 
     /// Bursts beside the clock, which tells who runs what.

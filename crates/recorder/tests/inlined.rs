@@ -54,6 +54,7 @@ fn cut_off(path: &str, build_id: String, address: u64) -> Run {
         },
         import: None,
         scaling: None,
+        sampled: record::sampled::SampledEvents::default(),
         processes: Vec::new(),
         threads: Vec::new(),
         modules: vec![Module {

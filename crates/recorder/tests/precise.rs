@@ -1,4 +1,4 @@
-//! Sampled loads on a scripted kernel: from the rings to the recording, the findings and the report.
+//! Sampled loads and events on a scripted kernel: from the rings to the recording, the findings and the report.
 #![allow(clippy::unwrap_used)]
 
 use std::{fs, path::Path};
@@ -6,13 +6,14 @@ use std::{fs, path::Path};
 use analysis::{reading::Reading, timer::TimerOptions};
 use machine::Source;
 use pmu::{
-    Errno, EventTarget, bindings as b,
+    Errno, EventTarget, KernelEvent, NamedSampling, SamplingForm, bindings as b,
     scripted::{Behaviour, Scripted},
 };
 use record::{
     file::read,
     loads::{DataOrigin, LoadSamples},
     run::Run,
+    sampled::EventPace,
 };
 use recorder::{RecordOutcome, RecordRequest, record};
 
@@ -180,4 +181,83 @@ fn where_loads_cannot_be_sampled_the_recording_goes_on_and_says_why() {
         let reading = Reading::of(&run, None, &TimerOptions::default());
         assert!(reading.findings.loads.missing().unwrap().contains(&reason));
     }
+}
+
+/// A sample of an event in the function, in user mode or not.
+fn event_sample(pid: i32, at_ns: u64, misc: u32, period: u64) -> Vec<u8> {
+    let ip = walk_the_table as *const () as u64;
+    ring_record(b::PERF_RECORD_SAMPLE, misc, &[ip, both(pid), at_ns, 0, period])
+}
+
+fn named(name: &str, id: b::perf_hw_id) -> NamedSampling {
+    let form = SamplingForm { event: KernelEvent::hardware(id, None), cpus: None };
+    NamedSampling { name: name.to_owned(), precise: 0, forms: vec![form] }
+}
+
+/// Records `true` on a kernel that samples cycles and stalls, knows no instructions, and tells of the program's end.
+fn recorded_events() -> Run {
+    let kernel = Scripted::new(|asked| {
+        let EventTarget::ThreadOnCpu { tid, .. } = asked.target else { return Err(Errno(libc::EINVAL)) };
+        let user = b::PERF_RECORD_MISC_USER;
+        match (asked.event.kind, asked.event.config as u32) {
+            (b::PERF_TYPE_SOFTWARE, _) => {
+                let exit = [both(tid), both(tid), 9000, both(tid), 9000, 0];
+                let exit = ring_record(b::PERF_RECORD_EXIT, 0, &exit);
+                Ok(Behaviour::samples(&[sideband(tid), exit].concat()))
+            }
+            (_, b::PERF_COUNT_HW_CPU_CYCLES) => {
+                let mut ring: Vec<u8> =
+                    (0..40).flat_map(|index| event_sample(tid, 2000 + index, user, 1000)).collect();
+                ring.extend(event_sample(tid, 2100, b::PERF_RECORD_MISC_KERNEL, 1000));
+                Ok(Behaviour::samples(&ring))
+            }
+            (_, b::PERF_COUNT_HW_STALLED_CYCLES_BACKEND) => {
+                let ring: Vec<u8> =
+                    (0..20).flat_map(|index| event_sample(tid, 8000 + index, user, 500)).collect();
+                Ok(Behaviour::samples(&ring))
+            }
+            _ => Err(Errno(libc::ENOENT)),
+        }
+    });
+    let (_root, source) = machine(&[]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.mw");
+    let target = recorder::RecordTarget::Launch(vec!["true".into()]);
+    let request = RecordRequest {
+        events: vec![
+            named("cycles", b::PERF_COUNT_HW_CPU_CYCLES),
+            named("stalled-cycles-backend", b::PERF_COUNT_HW_STALLED_CYCLES_BACKEND),
+            named("instructions", b::PERF_COUNT_HW_INSTRUCTIONS),
+        ],
+        event_period: Some(1000),
+        heap: false,
+        ..RecordRequest::new(target, &file)
+    };
+    record(&request, &kernel, &source).unwrap();
+    read(&file).unwrap()
+}
+
+#[test]
+fn events_reach_the_views_with_their_periods_and_the_end_of_the_program_takes_none_away() {
+    let run = recorded_events();
+    let list = &run.sampled.list;
+    let counts: Vec<_> = list.iter().map(|event| (event.samples, event.in_kernel, event.period)).collect();
+    assert_eq!(counts, [(41, 1, Some(41_000)), (20, 0, Some(10_000)), (0, 0, None)]);
+    assert_eq!(list[0].pace, Some(EventPace::Every(1000)));
+    assert!(
+        list[2].refusal.is_some()
+            && run.remarks.iter().any(|text| text.contains("instructions was not sampled"))
+    );
+    let views = Reading::of(&run, None, &TimerOptions::default()).views;
+    let name = |event: Option<usize>| event.map(|event| views.events[event].name.as_str());
+    assert_eq!((name(views.cycles), name(views.stalled)), (Some("cycles"), Some("stalled-cycles-backend")));
+    let walk = views.symbols.iter().find(|symbol| symbol.signature.contains("walk_the_table")).unwrap();
+    // 20 samples of 500 over 40 of 1000; the 41st lies in the kernel.
+    assert!((walk.stalled.unwrap().value - 0.25).abs() < 1e-9, "{walk:?}");
+    assert!(views.symbols.iter().any(|symbol| symbol.signature == "[kernel]"), "{:?}", views.symbols);
+    let detail = report::terminal::views::ViewDetail { symbols: 20, regions: 9, verbose: false };
+    let choice = report::terminal::views::ViewChoice::Symbol;
+    let text = report::terminal::views::text(&views, choice, detail, 160);
+    assert!(text.contains("total samples: 41") && text.contains("sampling period: 1000"), "{text}");
+    assert!(text.contains("instructions: not sampled: "), "{text}");
 }

@@ -10,6 +10,7 @@ mod count;
 mod curve;
 mod frame;
 mod hierarchy;
+mod lines;
 mod markup;
 mod predict;
 mod profile;
@@ -18,6 +19,7 @@ mod reproduce;
 mod run;
 mod squeeze;
 mod tables;
+mod utilisation;
 mod validate;
 
 pub use aggregate::{Aggregate, AggregateRow, MOST_CELLS, MOST_INTERVALS, MOST_ROWS, Track, Tracks};

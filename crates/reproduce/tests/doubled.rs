@@ -78,9 +78,7 @@ fn every_number_can_be_doubled() {
 /// One number and one table of each paper, as all of them take long: rows that move are those that say so.
 #[test]
 fn rows_of_a_table_that_move_with_a_number_are_those_that_say_so() {
-    for (paper, item, key) in [
-        ("molka2017", "table2", "l1d.evict_cycles"),
-    ] {
+    for (paper, item, key) in [("molka2017", "table2", "l1d.evict_cycles")] {
         let number = FreeNumber::of_paper(paper).find(|one| one.key == key).unwrap();
         let choice = choice(paper, Some(item));
         let found = moved(&made(&choice, &Unchanged), &made(&choice, &number.doubled()));

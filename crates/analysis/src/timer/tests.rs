@@ -74,6 +74,7 @@ pub(crate) fn run(code: &[u8], samples: &[(u64, Option<u64>)]) -> Run {
         probes: Default::default(),
         import: None,
         scaling: None,
+        sampled: record::sampled::SampledEvents::default(),
         stacks: Vec::new(),
         data: record::data::Data::default(),
         slices: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use record::import::{EventUse, ImportEvent};
+use record::sampled::{EventUse, RecordedEvent};
 
 use crate::attributes::EventAttributes;
 
@@ -26,7 +26,7 @@ pub(crate) struct SamplePace {
 
 impl SamplePace {
     /// Of the events that are samples of time.
-    pub fn of(events: &[EventAttributes], uses: &[ImportEvent]) -> Self {
+    pub fn of(events: &[EventAttributes], uses: &[RecordedEvent]) -> Self {
         let timed = events.iter().zip(uses).filter(|(_, about)| about.used_for == EventUse::Time);
         let timed: Vec<&EventAttributes> = timed.map(|(event, _)| event).collect();
         let is_clock = !timed.is_empty() && timed.iter().all(|event| event.is_clock());

@@ -65,7 +65,7 @@ fn an_event_whose_samples_never_say_what_they_accessed_is_no_load() {
     let load = ScriptedSample { data_source: 0x2 | 0x2 << 5, ..sample(20, 0x2000) };
     (0..3).for_each(|event| file.sample(event, USER, if event == 2 { &load } else { &unknown }));
     let (outcome, run) = Imports::of(&[("perf.data", &file.file())]).import().unwrap();
-    use record::import::EventUse::{Counted, Loads, Time};
+    use record::sampled::EventUse::{Counted, Loads, Time};
     let uses: Vec<_> = outcome.record.events.iter().map(|event| event.used_for).collect();
     assert_eq!(uses, [Time, Counted, Loads]);
     assert_eq!(run.loads.taken().len(), 1);

@@ -1,7 +1,7 @@
 //! Records of every kind, and what becomes of them.
 
 use super::*;
-use record::{import::EventUse, loads::DataOrigin};
+use record::{loads::DataOrigin, sampled::EventUse};
 
 /// A word of the kernel: what the instruction did, levels.
 fn source(operation: u32, levels: u32) -> u64 {
@@ -244,7 +244,7 @@ fn the_machine_of_the_file_and_the_kernels_share_are_told() {
     assert_eq!((run.samples.place.len(), run.about.lost_samples), (90, Some(0)));
     let share = "10 of 100 samples of cycles:u (10.0 %) were taken in the kernel";
     assert!(run.remarks.iter().any(|remark| remark.contains(share)), "{:?}", run.remarks);
-    let tallies = &run.import.as_ref().unwrap().tallies;
+    let tallies = &run.sampled.tallies;
     assert_eq!(tallies.iter().map(|tally| tally.samples).sum::<u64>(), 100);
     // Every other sample is 10 ns after the one before.
     assert_eq!(run.about.period_ns, 10.0);

@@ -129,6 +129,13 @@ pub fn run(args: &CountArgs, machine: &Target) -> Result<ExitCode, Failure> {
                         .to_owned(),
                 ));
             }
+            if args.interval.is_some() {
+                return Err(Failure::Usage(
+                    "a simulated machine is counted as a whole; 'memwall scenario NAME --on sim:NAME --record FILE' samples it over \
+                     time, and 'memwall report FILE --by time' shows that"
+                        .to_owned(),
+                ));
+            }
             let asked = super::count_simulated::SimulatedEvents {
                 events: &args.events,
                 groups: &groups,

@@ -168,6 +168,11 @@ const LONG_LOADS: [&str; 2] = ["MEM_TRANS_RETIRED.LOAD_LATENCY_GT_32", "MEM_TRAN
 /// Every how many long loads one is looked at: shares no factor with the strides of kernels.
 const EVERY: u64 = 7;
 
+/// The event that samples long loads on a simulated machine, if it has one.
+pub fn long_loads(pmu: &SimulatedPmu) -> Option<events::Event> {
+    LONG_LOADS.iter().find_map(|event| pmu.resolve(event).ok())
+}
+
 /// A scenario once more with its long loads sampled: those that found their line modified by another core. None of kernels, and
 /// of models that sample no loads.
 pub fn shared_loads(
@@ -177,7 +182,7 @@ pub fn shared_loads(
 ) -> Result<Option<SharedLoads>, Failure> {
     let Some(name) = &options.scenario else { return Ok(None) };
     let pmu = SimulatedPmu::new(model, Flaws::Off).map_err(Failure::usage)?;
-    let Some(event) = LONG_LOADS.iter().find_map(|event| pmu.resolve(event).ok()) else { return Ok(None) };
+    let Some(event) = long_loads(&pmu) else { return Ok(None) };
     let catalogue = super::catalogue(None)?;
     let scenario = super::scenario::read(name, &catalogue, &super::scenario::settings(&options.set)?)?;
     let mut host = Simulated::with_kernels(model, catalogue, 1).counted_by(&pmu);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use import::{ImageFolders, ImportError, ImportOutcome, ImportRequest};
-use record::{file::OlderRecording, import::EventUse};
+use record::{file::OlderRecording, sampled::EventUse};
 
 use super::recording::DEFAULT;
 use crate::{failure::Failure, output};
@@ -81,7 +81,7 @@ fn say(outcome: &ImportOutcome, output: &std::path::Path) {
         let another = if *replaced_another { ", in place of the one of that name" } else { "" };
         output::say(&format!("the older recording is now {}{another}", path.display()));
     }
-    let what = |event: &record::import::ImportEvent| match event.used_for {
+    let what = |event: &record::sampled::RecordedEvent| match event.used_for {
         EventUse::Loads => format!("{} accesses of {}", event.samples, event.name),
         _ => format!("{} samples of {}", event.samples, event.name),
     };

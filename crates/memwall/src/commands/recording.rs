@@ -14,6 +14,7 @@ use machine::{
     profile::Fingerprint,
     store::{Store, StoredProfile},
 };
+use pmu::{NamedSampling, PerfEvents};
 use record::{
     file::{self, OlderRecording},
     run::Run,
@@ -69,6 +70,12 @@ pub struct Recording {
     /// Leave regions out until the program has said so many times that an event is done (memwall_event_done)
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip_events: u64,
+    /// Also sample these events, separated by commas, for 'memwall report --by symbol'; may be given several times
+    #[arg(long = "event", short, value_name = "EVENTS")]
+    events: Vec<String>,
+    /// Sample each of these events after so many of them, instead of --rate times a second
+    #[arg(long, value_name = "N", requires = "events", value_parser = clap::value_parser!(u64).range(1..))]
+    period: Option<u64>,
     /// Do not probe, some 50 ms before and after the program, whether others use cache and memory
     #[arg(long)]
     no_probe: bool,
@@ -111,6 +118,8 @@ impl Recording {
             call_graph: false,
             precise: false,
             skip_events: 0,
+            events: Vec::new(),
+            period: None,
             no_probe: false,
             is_told: true,
             environment: Vec::new(),
@@ -173,6 +182,22 @@ impl Recording {
         &self.program
     }
 
+    /// How to sample the events that are asked for.
+    fn events(&self, source: &Source) -> Result<Vec<NamedSampling>, Failure> {
+        if self.events.is_empty() {
+            return Ok(Vec::new());
+        }
+        let here = PerfEvents::new(&pmu::Live, source.clone());
+        let mut all = Vec::new();
+        for list in &self.events {
+            let pieces = events::names::split(list).map_err(Failure::usage)?;
+            for piece in pieces.iter().flatten() {
+                all.push(here.sampling(piece.text).map_err(super::count::refused)?);
+            }
+        }
+        Ok(all)
+    }
+
     /// Records into a file, and relieves hot loops if asked to.
     pub fn record(
         &self,
@@ -200,6 +225,8 @@ impl Recording {
             precise: self.precise,
             environment: self.environment.clone(),
             skip_events: self.skip_events,
+            events: self.events(&source)?,
+            event_period: self.period,
             program_output,
             on_refusal: if self.need_samples { OnRefusal::Fail } else { OnRefusal::GoOn },
             skid_instructions,
@@ -286,6 +313,7 @@ impl ReadRecording {
             + &report::terminal::scaling::text(self.reading.scaling.as_ref(), columns)
             + &report::terminal::regions::text(&self.reading.regions, detail.verbose, columns)
             + &report::terminal::regions::events_text(self.reading.events.as_ref(), columns)
+            + &report::terminal::hybrid::text(self.reading.hybrid.as_ref(), columns)
             + &report::terminal::surroundings::text(&self.reading.surroundings, detail.verbose, columns)
             + &import
     }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use events::Instrument as _;
 use host::{
     Host,
     native::Native,
@@ -16,6 +17,8 @@ use machine::{
     CpuSet, Source,
     regular::{self, LARGEST_DATA_FILE},
 };
+
+use sim::pmu::SampleRequest;
 
 use crate::{
     failure::Failure,
@@ -49,6 +52,15 @@ pub struct ScenarioArgs {
     /// Use the kernels of a file too
     #[arg(long, value_name = "FILE")]
     kernel_file: Option<std::path::PathBuf>,
+    /// On a simulated machine: sample events of it into a recording, for 'memwall report --by region'
+    #[arg(long, value_name = "FILE")]
+    record: Option<std::path::PathBuf>,
+    /// Events to sample, separated by commas [default: cycles, stalled cycles, and how long loads that miss wait]
+    #[arg(long = "event", short, value_name = "EVENTS", requires = "record")]
+    events: Vec<String>,
+    /// Take a sample after so many of each event [default: so that each has some thousands]
+    #[arg(long, value_name = "N", requires = "record", value_parser = clap::value_parser!(u64).range(1..))]
+    period: Option<u64>,
     #[command(flatten)]
     forms: Forms,
 }
@@ -61,6 +73,8 @@ Examples:
   memwall scenario stream-rate --set b=5GB/s --json
   memwall scenario ./mine.toml --scale 16
   memwall scenario imbalance --on sim:tiny --scale 64
+  memwall scenario bandwidth-compute --on sim:haswell-ep-e5-2695v3 --scale 16 --record s.sqlite
+  memwall report s.sqlite --by region
 
 A file names threads, data and regions (docs/scenarios.md). What each of them does follows from
 it and is printed with the times. Ctrl-C prints what was finished.
@@ -75,6 +89,9 @@ pub fn run(args: &ScenarioArgs, machine: &Target) -> Result<(), Failure> {
     };
     args.forms.check(&[])?;
     let scenario = read(name, &catalogue, &settings(&args.set)?)?;
+    if let Some(output) = &args.record {
+        return recorded(args, machine, catalogue, &scenario, output);
+    }
     // The seed is the scenario's own.
     let mut host: Box<dyn Host> = match machine {
         Target::Native => Box::new(Native::with_kernels(&Source::live(), catalogue, scenario.seed)),
@@ -90,6 +107,74 @@ pub fn run(args: &ScenarioArgs, machine: &Target) -> Result<(), Failure> {
         return Err(Failure::Measurement("stopped before the first region was finished".to_owned()));
     }
     args.forms.give(Screen::Out, &run, |columns| report::terminal::scenario::text(&run, columns))
+}
+
+/// What is sampled unless something else is asked for: of each line the first that the machine has.
+const SAMPLED: [&[&str]; 5] = [
+    &["cycles"],
+    &[
+        "CYCLE_ACTIVITY.CYCLES_NO_EXECUTE",
+        "UOPS_EXECUTED.STALL_CYCLES",
+        "UOPS_ISSUED.STALL_CYCLES",
+        "stalled-cycles-backend",
+    ],
+    &["L1D_PEND_MISS.PENDING"],
+    &["MEM_LOAD_RETIRED.L1_MISS", "MEM_LOAD_UOPS_RETIRED.L1_MISS"],
+    &["MEM_LOAD_RETIRED.FB_HIT", "MEM_LOAD_UOPS_RETIRED.HIT_LFB"],
+];
+
+/// Samples events of a simulated machine into a recording.
+fn recorded(
+    args: &ScenarioArgs,
+    machine: &Target,
+    catalogue: KernelCatalogue,
+    scenario: &Scenario,
+    output: &Path,
+) -> Result<(), Failure> {
+    let Target::Simulated(model) = machine else {
+        return Err(Failure::Usage(
+            "--record samples a simulated machine: add --on sim:NAME; 'memwall record -e EVENTS ./app' samples a program"
+                .to_owned(),
+        ));
+    };
+    let pmu = super::count_simulated::instrument(model)?;
+    let mut events = Vec::new();
+    for list in &args.events {
+        for piece in events::names::split(list).map_err(Failure::usage)?.iter().flatten() {
+            events.push(pmu.resolve(piece.text).map_err(super::count::refused)?);
+        }
+    }
+    if args.events.is_empty() {
+        let here = |name: &&str| {
+            let event = pmu.resolve(name).ok()?;
+            let request = SampleRequest { event: event.clone(), period: 1, cpus: CpuSet::default() };
+            pmu.sample(&request).is_ok().then_some(event)
+        };
+        events = SAMPLED.iter().filter_map(|names| names.iter().find_map(here)).collect();
+    }
+    let mut host = Simulated::with_kernels(model, catalogue, scenario.seed).counted_by(&pmu);
+    let cpus = host::scenario::choose_cpus(scenario, host.topology(), args.cpus.as_ref(), false);
+    let cpus = cpus.map_err(failure)?;
+    let asked = host::scenario::ScenarioRecording {
+        request: ScenarioJob { scenario, cpus: &cpus, scale: args.scale },
+        model,
+        pmu: &pmu,
+        events,
+        period: args.period,
+        loads: super::count_simulated::long_loads(&pmu),
+        started_at: crate::trust::now(),
+    };
+    let interrupt = interrupt::flag()?;
+    let done = host::scenario::record_scenario(&asked, &mut host, output, &interrupt).map_err(failure)?;
+    output::say(&format!(
+        "{} samples of {} events and {} loads in {}; 'memwall report {} --by region' shows them",
+        done.samples,
+        asked.events.len(),
+        done.loads,
+        output.display(),
+        output.display()
+    ));
+    Ok(())
 }
 
 fn list(catalogue: &KernelCatalogue) -> Result<(), Failure> {

@@ -59,6 +59,44 @@ fn marked_regions_are_counted_and_samples_lie_in_the_innermost() {
 }
 
 #[test]
+fn events_are_sampled_by_symbol_and_region_of_a_program_that_runs() {
+    if !can_sample() {
+        return;
+    }
+    let options = ["-e", "page-faults,context-switches", "--period", "1"];
+    let recorded = Recorded::new(&options, &example("regions"), &["--rounds", "20"]);
+    assert!(recorded.output.status.success(), "{}", recorded.stderr());
+    let views = &recorded.findings()["views"];
+    let events = views["events"].as_array().expect("events");
+    let faults = events.iter().position(|event| event["name"] == "page-faults").expect("page faults");
+    assert!(events[faults]["refusal"].is_null(), "{}", events[faults]);
+    assert_eq!(
+        (events[faults]["period"].as_f64(), &events[faults]["pace"]["every"]),
+        (Some(1.0), &Value::from(1))
+    );
+    let samples = events[faults]["samples"].as_f64().expect("samples");
+    let tables = views["by_symbol"].as_array().expect("tables");
+    let table = tables.iter().find(|table| table["event"] == faults).expect("by symbol");
+    assert_eq!(table["samples"].as_f64(), Some(samples));
+    assert!(samples > 10.0, "a program begins with page faults: {samples}");
+    // Regions divide what was sampled, and no sample is lost or in two of them.
+    let regions = views["by_region"].as_array().expect("regions");
+    let shares: f64 = regions.iter().filter_map(|region| region["shares"][faults].as_f64()).sum();
+    assert!((shares - 1.0).abs() < 1e-9, "{regions:?}");
+    let time: f64 = regions.iter().filter_map(|region| region["shares"][0].as_f64()).sum();
+    assert!((time - 1.0).abs() < 1e-9, "{regions:?}");
+    for (by, expected) in
+        [("symbol", "sampling period: 1"), ("region", "walk"), ("symbol-in-region", "Region walk")]
+    {
+        let mut report = super::place::memwall();
+        let shown =
+            report.arg("report").arg(recorded.file()).args(["--by", by]).output().expect("it starts").stdout;
+        let shown = String::from_utf8_lossy(&shown).into_owned();
+        assert!(shown.contains(expected) && shown.contains("page-faults"), "{by}: {shown}");
+    }
+}
+
+#[test]
 fn a_program_that_is_marked_for_likwid_shows_its_regions() {
     const TEXT: &str = r#"
         #include <likwid-marker.h>

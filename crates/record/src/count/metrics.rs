@@ -1,7 +1,7 @@
 //! What groups say over counted repetitions.
 
 use events::{
-    BoundedValue, ValueBound,
+    BoundedValue, Count, ValueBound,
     groups::{Chosen, FormulaInputs, Metric, MetricBar, MetricValue, ProfileFigures, ReferenceBands},
 };
 use serde::{Deserialize, Serialize};
@@ -51,6 +51,9 @@ pub struct CountedMetric {
     pub about: String,
     /// One per repetition that has it.
     pub values: Vec<f64>,
+    /// One per interval of the first repetition, where it was cut into intervals; none where it lacks it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub series: Vec<Option<f64>>,
     /// Why repetitions lack it, each reason once.
     pub missing: Vec<String>,
     /// The events behind it.
@@ -193,6 +196,7 @@ pub fn group_metrics(
             add(metric, value);
         }
     }
+    add_series(&mut metrics, chosen, inputs, runs.first(), profile);
     metrics
         .iter_mut()
         .filter(|one| one.cut_off.iter().all(|cut| *cut == 0.0))
@@ -223,6 +227,34 @@ fn has_any(run: &CountedRun, inputs: &[(&str, usize)]) -> bool {
 /// What runs that counted an event counted.
 fn estimates(runs: &[CountedRun], event: usize) -> Vec<f64> {
     runs.iter().filter_map(|run| total(&run.counts, event, |_| true)?.estimate()).collect()
+}
+
+/// All places of an input's event together.
+fn count_of(inputs: &[(&str, usize)], counts: &[Count], input: &str) -> Option<f64> {
+    let (_, event) = inputs.iter().find(|(name, _)| *name == input)?;
+    total(counts, *event, |_| true)?.estimate()
+}
+
+/// The same metrics interval by interval.
+fn add_series(
+    metrics: &mut [CountedMetric],
+    chosen: &Chosen<'_>,
+    inputs: &[(&str, usize)],
+    run: Option<&CountedRun>,
+    profile: Option<ProfileFigures<'_>>,
+) {
+    let mut began_ns = 0;
+    for interval in run.into_iter().flat_map(|run| &run.intervals) {
+        let count = |input: &str| count_of(inputs, &interval.counts, input);
+        let lasted = interval.end_ns.saturating_sub(began_ns);
+        began_ns = interval.end_ns;
+        let seconds = (lasted > 0).then_some(lasted as f64 / 1e9);
+        let given = FormulaInputs { count: &count, seconds, program_cycles: None, profile };
+        for (metric, found) in metrics.iter_mut().zip(chosen.evaluate(&given)) {
+            let value = found.value.ok().and_then(|value| as_share(value, &metric.unit).ok());
+            metric.series.push(value.map(|value| value.value));
+        }
+    }
 }
 
 fn begin(chosen: &Chosen<'_>, metric: &Metric) -> CountedMetric {
@@ -384,7 +416,7 @@ fn mean(values: &[f64]) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use events::{Count, CountedPlace, MetricGroup, Value};
+    use events::{CountedPlace, MetricGroup, Value};
 
     use super::*;
 
@@ -501,6 +533,35 @@ parts = ["near_impact", "far_impact"]
         let both = &group_metrics(&chosen, &inputs, &runs, None).metrics[3];
         assert_eq!(both.values, [75.0, 50.0, 78.0], "near is 190, the rest as it is on average");
         assert_eq!(both.missing, [""; 0]);
+    }
+
+    #[test]
+    fn metrics_of_each_interval_stand_beside_those_of_the_whole() {
+        let groups = MetricGroup::parse(FILE, "g.toml").expect("a group");
+        let chosen = groups[0].choose(&|_| true);
+        let inputs = [("cycles", 0), ("stalled", 1), ("near", 2), ("far", 3)];
+        let counted = |event: usize, raw: u64| Count {
+            event,
+            place: CountedPlace::Target,
+            value: Value::Counted { raw, enabled_ns: 1, running_ns: 1 },
+        };
+        let interval = |end_ns, counts| crate::count::CountedInterval { end_ns, counts };
+        let run = CountedRun {
+            elapsed_ns: 30,
+            ending: None,
+            usage: None,
+            counts: (0..4).map(|event| counted(event, 100)).collect(),
+            intervals: vec![
+                interval(10, vec![counted(1, 40), counted(2, 5), counted(3, 3)]),
+                interval(30, vec![counted(1, 60), counted(2, 95)]),
+            ],
+        };
+        let group = group_metrics(&chosen, &inputs, &[run], None);
+        let series =
+            |name: &str| &group.metrics.iter().find(|metric| metric.name == name).expect("it").series;
+        assert_eq!(series("stalled"), &[Some(40.0), Some(60.0)]);
+        assert_eq!(series("far impact"), &[Some(30.0), None], "what was not counted is not 0");
+        assert_eq!(series("both"), &[Some(87.5), None], "158 % is no share");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use machine::regular;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _, Row, types::Value};
 
 use super::{
-    EventSample, FileError, about, data, guard, import, loads, probes, regions, relief, scaling,
+    EventSample, FileError, about, data, guard, import, loads, probes, regions, relief, sampled, scaling,
     schema::{APPLICATION_ID, VERSION},
 };
 use crate::{
@@ -34,7 +34,7 @@ pub fn read(path: &Path) -> Result<Run, FileError> {
 
 /// All samples of an imported recording with their events and periods: those of time first, then the others.
 pub fn imported_samples(path: &Path) -> Result<Vec<EventSample>, FileError> {
-    look_into(path, |from, _| import::all_samples(from))
+    look_into(path, |from, _| sampled::all_samples(from))
 }
 
 /// Reads of a recording what `look` wants, without letting it do more than being read.
@@ -144,8 +144,11 @@ fn tables(from: &Connection, version: i64) -> Result<Run, Trouble> {
     let command = rows(from, "argument", "text", |row| row.get(1))?;
     let samples_of_time = samples(from, "sample", has_data)?;
     let bursts = if has_table(from, "burst")? { samples(from, "burst", false)? } else { Samples::default() };
+    let about = about::from_pairs(&about_pairs, command).map_err(Trouble::Content)?;
+    let import = import::read(from)?.map(Box::new);
     Ok(Run {
-        about: about::from_pairs(&about_pairs, command).map_err(Trouble::Content)?,
+        sampled: sampled::read(from, import.as_deref(), about.slice_ns)?,
+        about,
         processes: rows(from, "process", "pid, parent_pid, name, executable, began_ns, ended_ns", process)?,
         threads: rows(from, "thread", "tid, process, name, began_ns, ended_ns", thread)?,
         modules: modules(from)?,
@@ -161,7 +164,7 @@ fn tables(from: &Connection, version: i64) -> Result<Run, Trouble> {
         bursts,
         probes: probes::read(from)?,
         scaling: scaling::read(from)?,
-        import: import::read(from)?.map(Box::new),
+        import,
         stacks: if has_data { data::read_stacks(from)? } else { Vec::new() },
         data: if has_data { data::read(from)? } else { Data::default() },
         slices: slices(from)?,
@@ -375,10 +378,11 @@ fn check(run: &Run) -> Result<(), String> {
     within("thread", run.regions.visits.iter().map(|one| one.thread.0).max(), run.threads.len())?;
     within("module", run.relief.loops().iter().map(|found| found.module.0).max(), run.modules.len())?;
     within("place", run.samples.place.iter().map(|id| id.0).max(), run.places.len())?;
-    if let Some(import) = &run.import {
-        within("place", import.tallies.iter().map(|tally| tally.place.0).max(), run.places.len())?;
-        within("event", import.tallies.iter().map(|tally| tally.event).max(), import.events.len())?;
-    }
+    let tallies = &run.sampled.tallies;
+    within("place", tallies.iter().map(|tally| tally.place.0).max(), run.places.len())?;
+    within("event", tallies.iter().map(|tally| tally.event).max(), run.sampled.list.len())?;
+    let regions = tallies.iter().filter_map(|tally| Some(tally.region?.0));
+    within("region", regions.max(), run.regions.list.len())?;
     let modules = run.places.iter().map(|place| place.module.0);
     let modules = modules.chain(run.functions.iter().map(|function| function.module.0));
     within("module", modules.chain(run.lines.iter().map(|line| line.module.0)).max(), run.modules.len())?;

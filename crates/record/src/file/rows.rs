@@ -9,6 +9,7 @@ use super::{
     loads::PendingLoads,
     regions::PendingRegions,
     relief,
+    sampled::PendingEvents,
 };
 use crate::{
     ids::{PlaceId, ProcessId},
@@ -33,6 +34,7 @@ pub(super) struct PendingRows {
     pub relief: ReliefRecord,
     pub regions: PendingRegions,
     pub import: PendingImport,
+    pub events: PendingEvents,
     pub remarks: Vec<String>,
 }
 
@@ -72,6 +74,7 @@ impl PendingRows {
         self.loads.samples = Vec::new();
         self.regions.drop_measured();
         self.import.drop_measured();
+        self.events.drop_measured();
         self.data.drop_measured();
     }
 
@@ -104,6 +107,7 @@ impl PendingRows {
         relief::write(to, &self.relief)?;
         self.regions.write(to)?;
         self.import.write(to)?;
+        self.events.write(to)?;
         let mut insert = to.prepare("INSERT INTO remark(text) VALUES(?)")?;
         self.remarks.iter().try_for_each(|text| insert.execute([text]).map(drop))
     }
@@ -123,6 +127,7 @@ impl PendingRows {
         self.relief = ReliefRecord::NotAsked;
         self.regions.clear();
         self.import.clear();
+        self.events.clear();
         self.remarks.clear();
     }
 }

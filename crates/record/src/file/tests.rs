@@ -233,6 +233,7 @@ fn run() -> Run {
         probes: probes(),
         import: None,
         scaling: None,
+        sampled: crate::sampled::SampledEvents::default(),
         stacks: vec![vec![PlaceId(0), PlaceId(1)], vec![PlaceId(0)]],
         data: data(),
         slices: vec![Slice { thread: ThreadId(0), slice: 0, running_ns: 4, blocked_ns: 5, preempted_ns: 6 }],

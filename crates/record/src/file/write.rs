@@ -8,10 +8,11 @@ use super::{
     FileError, OlderRecording,
     beside::RecordingFile,
     data::PendingData,
-    import::{self, EventSample},
+    import,
     loads::PendingLoads,
     probes::add_probes,
     rows::{PendingRows, write_about, write_code},
+    sampled::{self, EventSample},
     scaling::add_scaling,
     schema::{APPLICATION_ID, RESERVE_BYTES, TABLES, VERSION},
 };
@@ -25,6 +26,7 @@ use crate::{
     regions::{EventsDone, Region, RegionId, RegionVisits},
     relief::ReliefRecord,
     run::{About, Function, LineRange, Module, Place, Process, RecordedThread, Run, Samples, Slice},
+    sampled::RecordedEvent,
 };
 
 /// As long as a reader holds the file, what was measured waits in memory; beyond this many samples we leave the file to it
@@ -174,6 +176,13 @@ impl Writer {
     /// What follows is imported: samples have events and periods, and there are others beside those of time.
     pub fn begin_import(&mut self) -> Result<(), FileError> {
         let made = self.connection.execute_batch(import::TABLES);
+        made.map_err(|error| FileError::writing(self.file.place(), &error))?;
+        self.begin_events()
+    }
+
+    /// There will be samples of events beside those of the clock.
+    pub fn begin_events(&mut self) -> Result<(), FileError> {
+        let made = self.connection.execute_batch(sampled::TABLES);
         made.map_err(|error| FileError::writing(self.file.place(), &error))
     }
 
@@ -185,11 +194,23 @@ impl Writer {
         }
     }
 
-    /// A sample of an imported event that is no clock, or not of user mode.
+    /// A sample of an event that is not the clock, or not of user mode; its thread and place have been handed over before.
     pub fn event_sample(&mut self, sample: EventSample) {
         if !self.stopped {
-            self.pending.import.samples.push(sample);
+            self.pending.events.samples.push(sample);
         }
+    }
+
+    /// The region that such a sample lies in. They have numbers, from 1 on in the order they are handed over.
+    pub fn event_region(&mut self, number: u64, region: RegionId) {
+        if !self.stopped {
+            self.pending.events.regions.push((number, region));
+        }
+    }
+
+    /// What was sampled beside the clock, in all.
+    pub fn sampled_events(&mut self, list: Vec<RecordedEvent>) {
+        self.pending.events.list = list;
     }
 
     /// Where an imported recording comes from.
@@ -248,7 +269,7 @@ impl Writer {
     pub fn is_laden(&self) -> bool {
         self.pending.samples.len() > WAITING_SAMPLES
             || self.pending.bursts.len() > WAITING_SAMPLES
-            || self.pending.import.samples.len() > WAITING_SAMPLES
+            || self.pending.events.samples.len() > WAITING_SAMPLES
             || self.pending.loads.samples.len() > WAITING_SAMPLES
             || self.pending.data.blocks.len() > WAITING_BLOCKS
     }

@@ -39,14 +39,30 @@ impl RecordSession<'_> {
     }
 
     fn remarks(&mut self, ending: Ending, is_whole: bool) {
-        let RecordCounts { lost_loads, throttled, malformed, unmapped, crowded, samples, own, .. } =
-            self.recorder.counts;
+        let RecordCounts {
+            lost_loads,
+            lost_events,
+            throttled,
+            malformed,
+            unmapped,
+            crowded,
+            samples,
+            own,
+            ..
+        } = self.recorder.counts;
         let mut say = |text: String| self.recorder.writer.remark(&text);
         if let Some(refusal) = &self.refusal {
             say(format!("There are no samples, since the kernel refused them: {refusal}."));
         }
         if let Some(reason) = &self.no_loads {
             say(format!("No loads were sampled: {}.", reason.trim_end_matches('.')));
+        }
+        for event in &self.refused_events {
+            let reason = event.refusal.as_deref().unwrap_or_default().trim_end_matches('.');
+            say(format!("{} was not sampled: {reason}.", event.name));
+        }
+        if lost_events > 0 {
+            say(format!("{lost_events} samples of events were lost because the rings were full."));
         }
         if lost_loads > 0 {
             say(format!("{lost_loads} sampled loads were lost because the rings were full."));

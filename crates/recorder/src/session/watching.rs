@@ -195,7 +195,7 @@ impl RecordSession<'_> {
     fn drain(&mut self) {
         match &mut self.instrument {
             SessionInstrument::Sampler(sampler) => {
-                self.recorder.drain(sampler, &mut self.loads, &mut self.bursts);
+                self.recorder.drain(sampler, &mut self.loads, &mut self.events, &mut self.bursts);
             }
             SessionInstrument::Schedule(_) => self.look_at_schedule(),
             SessionInstrument::Off => {}
@@ -249,7 +249,11 @@ impl RecordSession<'_> {
                 for loads in &loads {
                     let _ = loads.stop();
                 }
-                self.recorder.drain_all(&mut sampler, &mut loads);
+                let mut events = std::mem::take(&mut self.events);
+                for one in &events {
+                    let _ = one.sampler.stop();
+                }
+                self.recorder.drain_all(&mut sampler, &mut loads, &mut events);
                 self.recorder.drain_all_bursts(&mut self.bursts);
                 self.about.lost_samples = Some(self.recorder.counts.lost);
                 self.about.period_ns = sampler.mean_period().unwrap_or(self.about.period_ns);

@@ -78,6 +78,7 @@ fn run() -> Run {
         probes: Default::default(),
         import: None,
         scaling: None,
+        sampled: record::sampled::SampledEvents::default(),
         stacks: vec![vec![PlaceId(1), PlaceId(0)]],
         data: Data::default(),
         slices: Vec::new(),

@@ -5,13 +5,16 @@ use record::count::{CountedBar, CountedMetric, Counts, GroupMetrics};
 
 use super::{
     frame::PageFrame,
+    lines,
     markup::{Html, element, list, paragraph, section},
     profile::Sheet,
     tables::{CellValue, ColumnKind, DataTable, column, place},
+    utilisation,
 };
 use crate::layout::{
     figures::{number, percent_text, time},
     prose::counted,
+    series::{TimeLines, used_levels},
 };
 
 /// Size of a bar, in the units of its drawing.
@@ -32,6 +35,8 @@ pub fn count(counts: &Counts) -> String {
         counts.metrics.iter().flat_map(|group| &group.metrics).filter_map(reference).collect();
     let mut sections = Vec::new();
     let mut contents = Vec::new();
+    let levels = used_levels(counts);
+    let over_time = lines::figures(&TimeLines::of(counts));
     if !drawn.is_empty() {
         contents.push(("cycles", "Cycles"));
         sections.push(section("cycles", "Where cycles go", drawn));
@@ -39,6 +44,14 @@ pub fn count(counts: &Counts) -> String {
     if !references.is_empty() {
         contents.push(("references", "Low to high"));
         sections.push(section("references", "Low, medium, high", references));
+    }
+    if !levels.is_empty() {
+        contents.push(("hierarchy", "Levels"));
+        sections.push(section("hierarchy", "Use of each level", [utilisation::figure(&levels)]));
+    }
+    if !over_time.is_empty() {
+        contents.push(("time", "Over time"));
+        sections.push(section("time", "Over time", over_time));
     }
     contents.push(("metrics", "Metrics"));
     sections.push(section("metrics", "Every metric", [place("metrics-table")]));

@@ -23,6 +23,7 @@ const SCRIPT: &str = concat!(
     include_str!("assets/flame.js"),
     include_str!("assets/code.js"),
     include_str!("assets/data.js"),
+    include_str!("assets/events.js"),
     include_str!("assets/main.js"),
     "})();\n"
 );

@@ -14,8 +14,8 @@ use crate::{
     terminal::run::limits::name,
 };
 
-const WIDTH: f64 = 440.0;
-const GAP: f64 = 38.0;
+pub(super) const WIDTH: f64 = 440.0;
+pub(super) const GAP: f64 = 38.0;
 const LINE: f64 = 18.0;
 /// The innermost box takes this part of the width.
 const NARROWEST: f64 = 0.62;
@@ -111,7 +111,7 @@ pub fn figure(levels: &[Drawn], near: &Nearness) -> Html {
 }
 
 /// A box with lines of text and, if given, a gauge; returns where it ends.
-fn boxed(
+pub(super) fn boxed(
     pieces: &mut Vec<Html>,
     y: f64,
     width: f64,
@@ -223,6 +223,6 @@ fn description(levels: &[Drawn], near: &Nearness) -> String {
     text
 }
 
-fn fixed(value: f64) -> String {
+pub(super) fn fixed(value: f64) -> String {
     format!("{value:.1}")
 }

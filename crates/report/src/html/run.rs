@@ -1,6 +1,7 @@
 //! The page of a run.
 
 mod flame;
+mod hybrid;
 mod patterns;
 pub(super) mod payload;
 mod regions;
@@ -8,9 +9,11 @@ mod scaling;
 mod sources;
 mod trust;
 mod verdict;
+mod views;
 
 use analysis::{
     findings::{Findings, KnownLimits, Objects, StreamLimit, WaitLevel},
+    hybrid::HybridFindings,
     import::ImportFindings,
     listing::AnnotatedFunction,
     patterns::PatternFinding,
@@ -18,6 +21,7 @@ use analysis::{
     regions::RegionFinding,
     scaling::ScalingFindings,
     surroundings::ProgramSurroundings,
+    views::EventViews,
 };
 use machine::Profile;
 use record::run::Run;
@@ -75,9 +79,13 @@ pub struct RunPage<'a> {
     pub scaling: Option<&'a ScalingFindings>,
     /// Known diseases beside it.
     pub patterns: &'a [PatternFinding],
+    /// What was sampled, by symbol and by region.
+    pub views: Option<&'a EventViews>,
+    /// Code and data that wait for bandwidth, by events; none where nobody asked.
+    pub hybrid: Option<&'a KnownLimits<HybridFindings>>,
 }
 
-const CONTENTS: [(&str, &str); 12] = [
+const CONTENTS: [(&str, &str); 14] = [
     ("verdict", "Verdict"),
     ("time", "Time line"),
     ("bars", "Where"),
@@ -88,6 +96,8 @@ const CONTENTS: [(&str, &str); 12] = [
     ("code", "Code"),
     ("data-objects", "Data"),
     ("threads", "Threads"),
+    ("events", "Events"),
+    ("bandwidth", "Bandwidth"),
     ("machine", "Machine"),
     ("trust", "Trust"),
 ];
@@ -120,6 +130,8 @@ pub fn recording(
         regions: &reading.regions,
         scaling: reading.scaling.as_ref(),
         patterns: &reading.patterns,
+        views: Some(&reading.views),
+        hybrid: reading.hybrid.as_ref(),
     })
 }
 
@@ -131,16 +143,20 @@ pub fn run(page: &RunPage<'_>) -> String {
         true => part,
         false => element("div").set("hidden", "").with([part]).end(),
     };
-    let of_machine = |(id, _): &(&str, &str)| ["verdict", "machine", "trust"].contains(id);
+    // Events may be sampled where time is not.
+    let without_time =
+        |(id, _): &(&str, &str)| ["verdict", "events", "bandwidth", "machine", "trust"].contains(id);
     let is_there = |(id, _): &(&str, &str)| match *id {
         "regions" => !page.regions.is_empty(),
         "scaling" => page.scaling.is_some(),
         "patterns" => !page.patterns.is_empty(),
+        "events" => views::is_shown(page.views),
+        "bandwidth" => page.hybrid.is_some(),
         _ => true,
     };
     let contents = CONTENTS
         .into_iter()
-        .filter(|entry| findings.has_enough_samples() || of_machine(entry))
+        .filter(|entry| findings.has_enough_samples() || without_time(entry))
         .filter(is_there);
     let body = Html::all([
         verdict::html(page),
@@ -159,6 +175,8 @@ pub fn run(page: &RunPage<'_>) -> String {
                     section("data-objects", "Data", data(page)),
                     section("threads", "Threads", [place("threads-table")]),
                 ])),
+                views::html(page.views),
+                hybrid::html(page.hybrid),
                 section("machine", whose_machine(page), machine(page)),
                 trust::html(page),
             ])

@@ -1,7 +1,8 @@
 //! What a recording says.
 
 use analysis::{
-    findings::{Findings, Objects},
+    findings::{Findings, KnownLimits, Objects},
+    hybrid::HybridFindings,
     import::ImportFindings,
     patterns::PatternFinding,
     phase_check::{self, PhaseCheck},
@@ -9,6 +10,7 @@ use analysis::{
     regions::RegionFinding,
     scaling::ScalingFindings,
     surroundings::ProgramSurroundings,
+    views::EventViews,
     work::WorkFindings,
 };
 use record::{count::Counts, regions::EventsDone};
@@ -22,6 +24,9 @@ pub struct RunDocument<'a> {
     objects: &'a Objects,
     #[serde(skip_serializing_if = "<[RegionFinding]>::is_empty")]
     regions: &'a [RegionFinding],
+    views: &'a EventViews,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hybrid: Option<&'a KnownLimits<HybridFindings>>,
     work: &'a WorkFindings,
     #[serde(skip_serializing_if = "Option::is_none")]
     scaling: Option<&'a ScalingFindings>,
@@ -40,6 +45,8 @@ impl<'a> RunDocument<'a> {
             findings: &reading.findings,
             objects: &reading.objects,
             regions: &reading.regions,
+            views: &reading.views,
+            hybrid: reading.hybrid.as_ref(),
             work: &reading.work,
             scaling: reading.scaling.as_ref(),
             events_done: reading.events.as_ref(),

@@ -2,6 +2,7 @@
 
 mod accounting;
 mod csv;
+pub(crate) mod pictures;
 mod values;
 
 use record::count::{Counts, GroupMetrics};
@@ -16,6 +17,7 @@ use crate::{
 
 pub use csv::csv;
 pub use values::interval;
+pub(crate) use values::scaled;
 
 /// How values are put together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +34,8 @@ pub enum CountSum {
 pub fn text(counts: &Counts, sum: CountSum, columns: usize) -> String {
     let mut parts = vec![heading(counts, columns), values::table(counts, sum, columns)];
     parts.extend(counts.metrics.iter().map(|group| metrics(group, columns)));
+    parts.push(pictures::hierarchy(counts, columns));
+    parts.push(pictures::over_time(counts, columns));
     if let Some(basis) = &counts.validation {
         let events = counts.events.iter().map(|event| (event.name.as_str(), event.trust.as_ref()));
         parts.push(trust::notes(events, basis, columns));

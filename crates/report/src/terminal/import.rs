@@ -1,7 +1,10 @@
 //! Where an imported recording comes from, and what each event says, below what a run says.
 
 use analysis::import::{EventFinding, EventFunction, ImportFindings};
-use record::import::{EventUse, ImportFile, ImportMachine};
+use record::{
+    import::{ImportFile, ImportMachine},
+    sampled::EventUse,
+};
 
 use crate::layout::{
     figures::percent_text,
@@ -91,7 +94,7 @@ fn omission_sentence(import: &ImportFindings) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use record::import::{ImportEvent, Omission};
+    use record::{import::Omission, sampled::RecordedEvent};
 
     #[test]
     fn time_in_the_kernel_names_its_functions_where_they_are_known() {
@@ -101,13 +104,10 @@ mod tests {
             samples,
         };
         let mut found = EventFinding {
-            event: ImportEvent {
-                name: "cycles".to_owned(),
-                used_for: EventUse::Time,
+            event: RecordedEvent {
                 samples: 10,
                 in_kernel: 5,
-                in_guests: 0,
-                period: None,
+                ..RecordedEvent::new("cycles".to_owned(), EventUse::Time, None)
             },
             functions: vec![function("clear_page", "[kernel]", 4), function("main", "/a", 5)],
         };
@@ -132,13 +132,10 @@ mod tests {
             machine: ImportMachine { host: Some("far".to_owned()), ..ImportMachine::default() },
             was_validated: false,
             events: vec![EventFinding {
-                event: ImportEvent {
-                    name: "page-faults".to_owned(),
-                    used_for: EventUse::Counted,
+                event: RecordedEvent {
                     samples: 8,
                     in_kernel: 2,
-                    in_guests: 0,
-                    period: None,
+                    ..RecordedEvent::new("page-faults".to_owned(), EventUse::Counted, None)
                 },
                 functions: vec![EventFunction {
                     name: "fill".to_owned(),

@@ -1,7 +1,7 @@
 //! What a run says, as people read it: the verdict first, then where, then how far to believe it.
 
 mod account;
-mod bars;
+pub(crate) mod bars;
 mod brief;
 pub(crate) mod code;
 pub(crate) mod levels;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::{
     benches,
     chromium::{Browser, Tab},
+    counts,
     large::large,
     pages, profiles, validations,
 };
@@ -83,6 +84,64 @@ fn sort_filter_and_follow_links() {
 }
 
 #[test]
+fn events_are_sorted_and_lead_to_regions_symbols_and_back() {
+    let Some(mut browser) = Browser::start() else { return };
+    let file = saved("join-events", &pages::join(|_, _, _| ()));
+    let mut tab = browser.open(&file, 1280, 900, false);
+    let settle = |tab: &mut Tab<'_>| drop(tab.evaluate("new Promise((done) => setTimeout(done, 100))"));
+    assert!(first_cells(&mut tab, "event-symbols-table")[0].starts_with("join::probe"));
+    let heads = tab.text("document.querySelector('#event-symbols-table thead').textContent");
+    assert!(heads.contains("cycles:u, %") && heads.contains("stalled, % of its cycles"), "{heads}");
+    let whole = tab.text("document.getElementById('event-symbols-table').textContent");
+    assert!(whole.contains(&pages::long_signature()), "the complete signature is there");
+    let events = tab.text("document.getElementById('events-table').textContent");
+    assert!(
+        events.contains("sampling period: 100000") && events.contains("not sampled: this machine"),
+        "{events}"
+    );
+    // By stalled cycles, the region that waits least comes last.
+    assert_eq!(first_cells(&mut tab, "event-regions-table"), ["probe", "build", "outside of all regions"]);
+    tab.click("#event-regions-table thead th:last-child button");
+    assert_eq!(first_cells(&mut tab, "event-regions-table")[0], "outside of all regions");
+    // Into a region, to a function of it, and back.
+    tab.click("#event-regions-table a[href=\"#region-0\"]");
+    settle(&mut tab);
+    assert_eq!(tab.text("document.querySelector('#detail h2').textContent"), "Region probe");
+    let detail = tab.text("document.getElementById('detail').textContent");
+    for words in [
+        "cycles:u – total samples: 4200 – sampling period: 100000",
+        "cpu/uops_executed.stall_cycles/u – total samples: 3315",
+        "libTrackingToolsPatternTools.so",
+        "stalled, % of its cycles: 79",
+    ] {
+        assert!(detail.contains(words), "{words:?} in {detail}");
+    }
+    tab.picture(&kept("join-region.png"), true);
+    tab.click("#detail a[href=\"#symbol-0\"]");
+    settle(&mut tab);
+    assert!(tab.text("document.querySelector('#detail h2').textContent").starts_with("join::probe"));
+    tab.evaluate("history.back()");
+    settle(&mut tab);
+    tab.click("#detail .back");
+    settle(&mut tab);
+    assert!(tab.holds("document.getElementById('detail').hidden && location.hash === '#events'"));
+    tab.click("#events-table a[href=\"#event-1\"]");
+    settle(&mut tab);
+    assert!(
+        tab.text("document.querySelector('#detail caption').textContent").contains("total samples: 3900")
+    );
+    assert!(
+        tab.holds("document.querySelector('#events-table a[href=\"#event-2\"]') === null"),
+        "nothing to see"
+    );
+    // What waits for bandwidth is marked where it does.
+    assert_eq!(tab.number("document.querySelectorAll('#bandwidth .metric.high').length"), 40.0);
+    assert_eq!(tab.number("document.querySelectorAll('#bandwidth .metric').length"), 59.0);
+    assert!(first_cells(&mut tab, "slow-objects-table")[0].starts_with("block of 64 MiB"));
+    quiet(tab.close());
+}
+
+#[test]
 fn a_range_filters_everything() {
     let Some(mut browser) = Browser::start() else { return };
     let file = saved("join-range", &pages::join(|_, _, _| ()));
@@ -125,6 +184,7 @@ fn light_and_dark_wide_and_narrow() {
         ("triad", report::html::bench(&benches::triad_sweep(), &machine)),
         ("chase", report::html::bench(&benches::chase_sweep(), &machine)),
         ("validation", report::html::validate(&validations::haswell())),
+        ("count", report::html::count(&counts::streaming())),
     ];
     for (name, page) in &files {
         let file = saved(&format!("{name}-look"), page);

@@ -61,6 +61,8 @@ pub fn large() -> String {
         sources: &pages::sources(),
         source_remark: None,
         surroundings: None,
+        views: None,
+        hybrid: None,
         import: None,
         aggregate: Some(&aggregate),
         calls: None,

@@ -4,6 +4,7 @@
 
 mod browser;
 mod chromium;
+mod counts;
 mod large;
 mod pages;
 mod structure;

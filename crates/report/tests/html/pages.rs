@@ -8,13 +8,19 @@ use analysis::findings::{
     TimeShare, Timeline, TimelineInterval, Verdict, WaitLevel,
 };
 use analysis::{
+    hybrid::{HybridFindings, HybridInterval, HybridPart},
     listing::{AnnotatedFunction, AnnotatedLine},
     reading::SamplePart,
+    views::{
+        EventLine, EventRow, EventTable, EventViews, EventsOverTime, RegionView, StalledShare, ViewedEvent,
+        ViewedKind, ViewedSymbol,
+    },
 };
 use machine::profile::LevelName;
 use record::{
     ids::{FunctionId, ModuleId, ThreadId},
     run::{Ending, ModuleKind, Usage},
+    sampled::EventPace,
 };
 use report::html::{Aggregate, CallNode, CallTree, RunPage, SourceText};
 
@@ -416,6 +422,8 @@ pub fn join(change: impl FnOnce(&mut Findings, &mut Objects, &mut Vec<AnnotatedF
         sources: &sources(),
         source_remark: None,
         surroundings: None,
+        views: Some(&views()),
+        hybrid: Some(&hybrid()),
         import: None,
         aggregate: Some(&aggregate),
         calls: Some(&calls()),
@@ -446,4 +454,128 @@ pub fn calls() -> CallTree {
         alone: 40,
         left_out: 7,
     }
+}
+
+/// A signature as long as templates make them.
+pub fn long_signature() -> String {
+    let matrix = "ROOT::Math::SMatrix<double, 5u, 5u, ROOT::Math::MatRepStd<double, 5u, 5u> >";
+    format!(
+        "{matrix}& {matrix}::operator=<{matrix}>(ROOT::Math::Expr<{matrix}, double, 5u, 5u> const&) const"
+    )
+}
+
+/// Cycles and stalled cycles of the example by function and region.
+pub fn views() -> EventViews {
+    let event = |name: &str, kind, samples, pace| ViewedEvent {
+        name: name.to_owned(),
+        kind,
+        samples,
+        in_kernel: 0,
+        period: Some(100_000.0),
+        pace,
+        refusal: None,
+    };
+    let every = Some(EventPace::Every(100_000));
+    let refused = ViewedEvent {
+        refusal: Some("this machine does not sample it".to_owned()),
+        ..event("node-load-misses", ViewedKind::Event, 0.0, Some(EventPace::PerSecond(1000)))
+    };
+    let stalled = |value: f64| Some(StalledShare { value, low: value - 0.05, high: value + 0.05 });
+    let symbol = |index: usize| ViewedSymbol {
+        signature: SYMBOLS[index].0.to_owned(),
+        library: symbol(index).module,
+        function: Some(FunctionId(index as u32)),
+        finding: Some(index),
+        stalled: stalled(SYMBOLS[index].2),
+    };
+    let mut symbols: Vec<ViewedSymbol> = (0..SYMBOLS.len()).map(symbol).collect();
+    symbols.push(ViewedSymbol {
+        signature: long_signature(),
+        library: "/opt/app/lib/libTrackingToolsPatternTools.so".to_owned(),
+        function: None,
+        finding: None,
+        stalled: None,
+    });
+    let table = |event: usize, samples: f64, parts: &[(usize, f64)]| EventTable {
+        event,
+        samples,
+        rows: parts
+            .iter()
+            .map(|&(symbol, share)| EventRow { symbol, samples: share * samples, share })
+            .collect(),
+        left_out: 3,
+    };
+    let region = |name: Option<&str>, shares: [f64; 2], stall: f64, tables| RegionView {
+        name: name.map(str::to_owned),
+        is_parallel: false,
+        shares: vec![Some(shares[0]), Some(shares[1]), None],
+        stalled: stalled(stall),
+        tables,
+    };
+    EventViews {
+        events: vec![
+            event("cycles:u", ViewedKind::Event, 6000.0, every),
+            event("cpu/uops_executed.stall_cycles/u", ViewedKind::Event, 3900.0, every),
+            refused,
+        ],
+        cycles: Some(0),
+        stalled: Some(1),
+        symbols,
+        by_symbol: vec![
+            table(0, 6000.0, &[(0, 0.56), (1, 0.24), (2, 0.09), (3, 0.06), (4, 0.03), (6, 0.02)]),
+            table(1, 3900.0, &[(0, 0.7), (2, 0.2), (1, 0.08), (6, 0.02)]),
+        ],
+        by_region: vec![
+            region(
+                Some("probe"),
+                [0.7, 0.85],
+                0.79,
+                vec![
+                    table(0, 4200.0, &[(0, 0.8), (2, 0.13), (6, 0.07)]),
+                    table(1, 3315.0, &[(0, 0.82), (2, 0.18)]),
+                ],
+            ),
+            region(Some("build"), [0.25, 0.14], 0.36, vec![table(0, 1500.0, &[(1, 0.96), (5, 0.04)])]),
+            region(None, [0.05, 0.01], 0.13, vec![table(0, 300.0, &[(4, 1.0)])]),
+        ],
+        regions_left_out: 0,
+        over_time: EventsOverTime {
+            interval_ns: 50_000_000,
+            lines: (0..2).map(|event| EventLine { event, per_second: over_time(event as f64) }).collect(),
+            stalled: over_time(0.0).iter().map(|rate| rate.map(|rate| rate / 4e9)).collect(),
+        },
+    }
+}
+
+fn over_time(less: f64) -> Vec<Option<f64>> {
+    (0..INTERVALS)
+        .map(|index| Some(if probing(index, INTERVALS) { 3.1e9 - less * 1e9 } else { 2e9 }))
+        .collect()
+}
+
+/// The last two thirds are short of bandwidth.
+pub fn hybrid() -> KnownLimits<HybridFindings> {
+    let part = |name: &str, module: Option<&str>, loads: u64| HybridPart {
+        name: name.to_owned(),
+        module: module.map(str::to_owned),
+        loads,
+        share: share(loads as f64 / 1000.0),
+    };
+    let intervals = (0..INTERVALS).map(|index| HybridInterval {
+        start_ns: index * 50_000_000,
+        end_ns: (index + 1) * 50_000_000,
+        latency_cycles: (index != 19).then(|| if probing(index, INTERVALS) { 310.0 } else { 60.0 }),
+        flagged: index != 19 && probing(index, INTERVALS),
+    });
+    KnownLimits::Value(HybridFindings {
+        threshold_cycles: 212.0,
+        source: "samples of L1D_PEND_MISS.PENDING, MEM_LOAD_RETIRED.L1_MISS, MEM_LOAD_RETIRED.FB_HIT"
+            .to_owned(),
+        intervals: intervals.collect(),
+        flagged: 40,
+        slow_loads: 1100,
+        blamed_loads: 1000,
+        functions: vec![part(SYMBOLS[0].0, Some("/opt/app/bin/join"), 900), part(SYMBOLS[2].0, None, 100)],
+        objects: vec![part("block of 64 MiB from join::Table::Table(std::size_t)", None, 980)],
+    })
 }

@@ -142,6 +142,8 @@ fn a_run_of_which_little_is_known() {
         sources: &[],
         source_remark: None,
         surroundings: None,
+        views: None,
+        hybrid: None,
         import: None,
         aggregate: None,
         calls: None,

@@ -6,10 +6,12 @@ function makeRouter(data, readings, selection) {
   let came = "#code";
 
   function target() {
-    const match = /^#(symbol|object)-(\d+)$/.exec(location.hash);
+    const match = /^#(symbol|object|region|event)-(\d+)$/.exec(location.hash);
     if (!match) return null;
     const index = Number(match[2]);
     if (match[1] === "symbol") return data.symbols[index] ? [symbolDetail, index, "#code"] : null;
+    if (match[1] === "region") return data.views?.regions[index] ? [regionDetail, index, "#events"] : null;
+    if (match[1] === "event") return data.views?.events[index]?.samples > 0 ? [eventDetail, index, "#events"] : null;
     return data.objects?.objects[index] ? [objectDetail, index, "#data-objects"] : null;
   }
 
@@ -49,6 +51,7 @@ function startRun(data) {
   makeCodeTables(data, readings, selection);
   makeThreadTable(data, readings, selection);
   makeObjectTables(data, readings, selection);
+  makeEventTables(data);
   makeRouter(data, readings, selection);
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && event.target.type !== "search" && selection.active()) selection.select(null);

@@ -8,7 +8,7 @@ use analysis::findings::{
 use serde::Serialize;
 
 use self::objects::{ObjectRows, object_rows};
-use super::{AnnotatedFunction, CallTree, RunPage, SourceText};
+use super::{AnnotatedFunction, CallTree, RunPage, SourceText, views::ViewRows};
 use crate::html::{Aggregate, markup::shown, profile::levels_table, tables::DataTable};
 
 /// Rows of a table, at most.
@@ -39,6 +39,8 @@ pub(super) struct Payload<'a> {
     timeline: &'a analysis::findings::Timeline,
     aggregate: Option<&'a Aggregate>,
     calls: Option<&'a CallTree>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    views: Option<ViewRows>,
     /// What was left out of each table: how many, and where it is known with which share of user time.
     left_out: LeftOut,
     tables: Vec<DataTable>,
@@ -130,6 +132,7 @@ pub(super) fn payload<'a>(page: &RunPage<'a>) -> Payload<'a> {
         timeline: &findings.timeline,
         aggregate: page.aggregate,
         calls: page.calls,
+        views: super::views::rows(page.views),
         left_out: LeftOut {
             threads: left_out(&findings.threads, share_of),
             symbols: left_out(&findings.symbols, |symbol| symbol.user_share.value),
@@ -144,7 +147,9 @@ fn tables(page: &RunPage<'_>) -> Vec<DataTable> {
     let levels = page.profile.map(levels_table).into_iter();
     let patterns = super::patterns::table(page.patterns);
     let scaling = super::scaling::table(page.scaling);
-    levels.chain(patterns).chain(scaling).chain(super::regions::tables(page.regions)).collect()
+    let hybrid = super::hybrid::tables(page.hybrid);
+    let regions = super::regions::tables(page.regions);
+    levels.chain(patterns).chain(scaling).chain(regions).chain(hybrid).collect()
 }
 
 fn left_out<T>(rows: &[T], share: impl Fn(&T) -> f64) -> (usize, f64) {
@@ -261,7 +266,7 @@ fn ends(share: &TimeShare) -> [f64; 3] {
 }
 
 /// Enough digits for a hundredth of a per cent.
-fn rounded(share: f64) -> f64 {
+pub(super) fn rounded(share: f64) -> f64 {
     (share * 1e5).round() / 1e5
 }
 
@@ -271,13 +276,18 @@ fn tenths(samples: f64) -> f64 {
 
 /// A name as it is shown, shortened in its middle where it has no end.
 pub(super) fn name(text: &str) -> String {
+    shortened(text, LONGEST_NAME)
+}
+
+/// The same in so many letters.
+pub(super) fn shortened(text: &str, longest: usize) -> String {
     let text = shown(text);
     let letters = text.chars().count();
-    if letters <= LONGEST_NAME {
+    if letters <= longest {
         return text;
     }
-    let head: String = text.chars().take(LONGEST_NAME * 2 / 3).collect();
-    let tail: String = text.chars().skip(letters - LONGEST_NAME / 3).collect();
+    let head: String = text.chars().take(longest * 2 / 3).collect();
+    let tail: String = text.chars().skip(letters - longest / 3).collect();
     format!("{head}…{tail}")
 }
 

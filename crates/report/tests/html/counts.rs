@@ -1,0 +1,74 @@
+//! Counts of a made-up program in intervals: wholes and parts, references, levels, metrics over time.
+
+use record::count::{
+    BarPart, CountedBar, CountedInterval, CountedMetric, CountedRun, Counts, GroupMetrics, MetricLevel,
+};
+
+const INTERVALS: u64 = 40;
+
+fn metric(name: &str, unit: &str, series: impl Fn(u64) -> Option<f64>) -> CountedMetric {
+    let series: Vec<Option<f64>> = (0..INTERVALS).map(series).collect();
+    let known: Vec<f64> = series.iter().flatten().copied().collect();
+    let values =
+        if known.is_empty() { Vec::new() } else { vec![known.iter().sum::<f64>() / known.len() as f64] };
+    CountedMetric { name: name.to_owned(), unit: unit.to_owned(), values, series, ..CountedMetric::default() }
+}
+
+fn bar(title: &str, parts: &[(&str, f64)]) -> CountedBar {
+    let part =
+        |(name, value): &(&str, f64)| BarPart { name: (*name).to_owned(), value: *value, measured: None };
+    CountedBar {
+        title: title.to_owned(),
+        whole: Some(1e9),
+        unit: "cycles".to_owned(),
+        parts: parts.iter().map(part).collect(),
+        missing: Vec::new(),
+    }
+}
+
+/// A program that streams in its second half; in one interval nothing was counted.
+pub fn streaming() -> Counts {
+    let late = |index: u64| index >= INTERVALS / 2;
+    let busy =
+        |low: f64, high: f64| move |index: u64| (index != 7).then_some(if late(index) { high } else { low });
+    let peak = "% of the measured peak";
+    let level = MetricLevel {
+        level: 1,
+        medium: 1.0,
+        high: 2.0,
+        means: "waits about half of the time".to_owned(),
+        source: "kruse2011 ch. 4".to_owned(),
+    };
+    let unknown = CountedMetric {
+        missing: vec!["no peak was measured; 'memwall calibrate' measures it".to_owned()],
+        ..metric("link utilisation", peak, |_| None)
+    };
+    let metrics = vec![
+        CountedMetric { level: Some(level), ..metric("CPI", "1", busy(0.6, 2.4)) },
+        metric("L2 utilisation", peak, busy(12.0, 35.0)),
+        metric("L2 bandwidth", "B/s", busy(9e9, 3e10)),
+        metric("L3 utilisation", peak, busy(4.0, 48.0)),
+        metric("memory utilisation", peak, busy(2.0, 88.0)),
+        metric("memory bandwidth", "B/s", busy(1e9, 4.1e10)),
+        unknown,
+        metric("load-miss real latency", "cycles", busy(48.0, 260.0)),
+    ];
+    let bars = vec![
+        bar("Cycles at issue", &[("issuing", 4e8), ("not issuing", 6e8)]),
+        bar("Stalled cycles", &[("L3 misses", 5e8), ("L2 hits", 1.2e8), ("store forwarding", 4e7)]),
+    ];
+    let interval = |number: u64| CountedInterval { end_ns: (number + 1) * 100_000_000, counts: Vec::new() };
+    Counts {
+        instrument: "perf_event".to_owned(),
+        target: "./stream --late".to_owned(),
+        runs: vec![CountedRun {
+            elapsed_ns: INTERVALS * 100_000_000,
+            ending: None,
+            usage: None,
+            counts: Vec::new(),
+            intervals: (0..INTERVALS).map(interval).collect(),
+        }],
+        metrics: vec![GroupMetrics { group: "MADE_UP".to_owned(), metrics, bars, ..GroupMetrics::default() }],
+        ..Counts::default()
+    }
+}
