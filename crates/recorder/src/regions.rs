@@ -86,7 +86,7 @@ pub(super) struct RegionTally {
     events: Option<EventsDone>,
     samples: u64,
     bursts: u64,
-    events: u64,
+    event_samples: u64,
     /// Marks that made no sense: ends without a beginning, too many regions.
     pub strange: u64,
 }
@@ -108,8 +108,8 @@ impl RegionTally {
 
     /// A sample of another event was.
     pub fn event(&mut self, tid: i32, thread: ThreadId, time_ns: u64) {
-        self.events += 1;
-        let number = self.events;
+        self.event_samples += 1;
+        let number = self.event_samples;
         self.wait(tid, thread, time_ns, WaitingSample::OfEvent(number));
     }
 

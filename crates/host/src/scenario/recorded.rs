@@ -402,6 +402,8 @@ fn regions(run: &ScenarioRun, writer: &mut Writer) {
                 visits: thread.entries.len() as u64,
                 unended: 0,
                 wall_ns: thread.busy_ns() as u64,
+                waits_ns: None,
+                counts: None,
             });
         }
     }
