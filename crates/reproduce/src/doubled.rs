@@ -19,6 +19,8 @@ const NOISE: &str = "noise.";
 pub struct FreeNumber {
     /// The paper whose machines have it.
     pub paper: String,
+    /// Only this machine of the paper; all of them if none.
+    pub model: Option<String>,
     /// Where it stands in the files of models, or `noise.` and where it stands in that of the paper.
     pub key: String,
     /// How it came there.
@@ -36,8 +38,17 @@ impl FreeNumber {
             let file: Result<BTreeMap<String, BTreeMap<String, String>>, _> =
                 toml::from_str(include_str!("../doubled.toml"));
             let papers = file.unwrap_or_else(|error| panic!("doubled.toml: {error}"));
-            let of = |(paper, numbers): (String, BTreeMap<String, String>)| {
-                numbers.into_iter().map(move |(key, how)| Self { paper: paper.clone(), key, how })
+            let of = |(of, numbers): (String, BTreeMap<String, String>)| {
+                let (paper, model) = match of.split_once(' ') {
+                    Some((paper, model)) => (paper.to_owned(), Some(model.to_owned())),
+                    None => (of, None),
+                };
+                numbers.into_iter().map(move |(key, how)| Self {
+                    paper: paper.clone(),
+                    model: model.clone(),
+                    key,
+                    how,
+                })
             };
             papers.into_iter().flat_map(of).collect()
         })
@@ -63,7 +74,11 @@ impl FreeNumber {
             falls: Vec::new(),
             stands: Vec::new(),
         };
-        Doubled { machines, noise: self.key.strip_prefix(NOISE).map(str::to_owned) }
+        Doubled {
+            machines,
+            model: self.model.clone(),
+            noise: self.key.strip_prefix(NOISE).map(str::to_owned),
+        }
     }
 
     /// As a row says that it depends on it.
@@ -75,12 +90,14 @@ impl FreeNumber {
 /// Machines with twice as much of one number, or disturbed by twice as much.
 pub struct Doubled {
     machines: Mutant,
+    model: Option<String>,
     noise: Option<String>,
 }
 
 impl MachineChange for Doubled {
     fn model(&self, model: Model) -> Result<Model, String> {
-        if self.noise.is_some() { Ok(model) } else { self.machines.model(model) }
+        let another = self.model.as_ref().is_some_and(|only| *only != model.name);
+        if another || self.noise.is_some() { Ok(model) } else { self.machines.model(model) }
     }
 
     fn setup(&self, setup: PaperSetup) -> PaperSetup {
@@ -103,7 +120,7 @@ impl MachineChange for Doubled {
     }
 
     fn key(&self) -> String {
-        self.machines.key()
+        format!("{} {:?}", self.machines.key(), self.model)
     }
 }
 
