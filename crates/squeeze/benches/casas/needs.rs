@@ -47,7 +47,9 @@ pub fn draw(seed: u64, domain: &SqueezeDomain, profile: &SqueezeProfile) -> Know
         .replace("SEED", &seed.to_string());
     text += &format!("[[buffer]]\nname = \"set\"\nsize = {}\n", cache as u64);
     text += &format!("[[buffer]]\nname = \"stream\"\nsize = {}\n", domain.cache.0);
-    text += "[[buffer]]\nname = \"few\"\nsize = 4096\n";
+    // A core's own cache holds it on every part of the machine.
+    let few = domain.private.0.min(16384) / 4;
+    text += &format!("[[buffer]]\nname = \"few\"\nsize = {few}\n");
     let (kernel, passes) = if chase { ("chase", 3) } else { ("random-lines", 1) };
     for region in ["warm", "work"] {
         text += &format!("[[region]]\nname = \"{region}\"\n");
@@ -157,10 +159,10 @@ fn explain_anew(run: &mut SqueezeRun, profile: &SqueezeProfile) {
         .filter_map(|(kind, point)| {
             let known =
                 profile.points(kind).iter().find(|known| known.interference == Some(point.interference))?;
-            Some(MixturePoint { kind, left: point.left.high, known: &known.known, slowdown: point.slowdown })
+            Some(MixturePoint { kind, known: &known.known, slowdown: point.slowdown })
         })
         .collect();
-    let Some(found) = mixture::explain(&profile.known, &measured, Some(run.cpus.len()), run.harm) else {
+    let Some(found) = mixture::explain(&profile.known, &measured, Some(run.cpus.len())) else {
         println!("seed not explained");
         return;
     };
