@@ -238,9 +238,15 @@ pub fn best_mapping(
                 lost * 100.0,
                 cause.map_or(String::new(), |kind| format!(", for want of {kind}"))
             ),
-            (Some(next), None) => {
-                format!("what {} on a socket lose is outside what was measured", mappings[next])
-            }
+            (Some(next), None) => match (cause, &answers[next].refused) {
+                (Some(kind), Some(refused)) => {
+                    format!(
+                        "{} on a socket run out of {kind}, how far cannot be told: {refused}",
+                        mappings[next]
+                    )
+                }
+                _ => format!("what {} on a socket lose is outside what was measured", mappings[next]),
+            },
             (None, _) => "no more than that were asked for".to_owned(),
         };
         BestMapping { per_socket: mappings[index], cause, why }
