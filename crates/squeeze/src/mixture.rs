@@ -36,8 +36,6 @@ const UNEXPLAINED: f64 = 9.0;
 pub struct MixturePoint<'a> {
     /// What it takes.
     pub kind: SqueezeKind,
-    /// What it leaves at most.
-    pub left: f64,
     /// Slowdown of every known program.
     pub known: &'a [f64],
     /// Of the program.
@@ -77,13 +75,11 @@ struct TriedMixture {
     shares: Vec<(Candidate, f64)>,
 }
 
-/// Explains points. `threads`: CPUs that its streams keep busy, if that is known. `harm`: a slowdown beyond this share is harm.
-/// `None` if no mixture explains them, or no known program was tried beside them.
+/// Explains points. `threads`: CPUs that its streams keep busy, if that is known. `None` if no mixture explains them, or no known program was tried beside them.
 pub fn explain(
     known: &[KnownProgram],
     points: &[MixturePoint<'_>],
     threads: Option<usize>,
-    harm: f64,
 ) -> Option<MixtureAnswer> {
     let usable = points.iter().all(|point| point.known.len() == known.len());
     if known.is_empty() || points.is_empty() || !usable {
@@ -109,17 +105,8 @@ pub fn explain(
     let best = plainest(&columns, tried.iter().min_by(simpler)?, limit);
     Some(MixtureAnswer {
         parts: columns.parts(&best.shares),
-        cache: bounds(
-            &columns.sets,
-            tried.iter().map(|one| one.set),
-            harmless(points, SqueezeKind::Storage, harm),
-        ),
-        bandwidth: bounds(
-            &columns.streams,
-            tried.iter().map(|one| one.stream),
-            harmless(points, SqueezeKind::Bandwidth, harm),
-        )
-        .map(|bounds| UseBounds {
+        cache: bounds(&columns.sets, tried.iter().map(|one| one.set)),
+        bandwidth: bounds(&columns.streams, tried.iter().map(|one| one.stream)).map(|bounds| UseBounds {
             at_least: bounds.at_least.map(|low| low * (1.0 - RATE_OFF)),
             at_most: bounds.at_most.map(|high| high * (1.0 + RATE_OFF)),
         }),
@@ -192,21 +179,8 @@ fn solve(columns: &Columns, candidates: &[Candidate], forced: &[Candidate]) -> V
     shares
 }
 
-/// What the last strength before the first that harms leaves, whatever the harm comes from; none if the weakest harms.
-fn harmless(points: &[MixturePoint<'_>], kind: SqueezeKind, harm: f64) -> Option<f64> {
-    let mut those: Vec<&MixturePoint<'_>> = points.iter().filter(|point| point.kind == kind).collect();
-    those.sort_by(|a, b| b.left.total_cmp(&a.left));
-    let is_harmless = |point: &&&MixturePoint<'_>| point.slowdown.high <= 1.0 + harm;
-    those.iter().take_while(is_harmless).last().map(|point| point.left)
-}
-
-/// What the hypotheses that are left say of one of the two, to the next that was really tried. `values`: in order. Where it
-/// may also use none, a small part may hide behind the others: then no more than the last harmless strength leaves.
-fn bounds(
-    values: &[TriedValue],
-    left: impl Iterator<Item = Option<usize>>,
-    harmless: Option<f64>,
-) -> Option<UseBounds> {
+/// What the hypotheses that are left say of one of the two, to the next that was really tried. `values`: in order.
+fn bounds(values: &[TriedValue], left: impl Iterator<Item = Option<usize>>) -> Option<UseBounds> {
     let left: Vec<Option<usize>> = left.collect();
     let (least, most) = (left.iter().flatten().min(), left.iter().flatten().max());
     let real = |value: &&TriedValue| value.tried;
@@ -217,10 +191,6 @@ fn bounds(
         None => values.first().map(|value| value.value),
     };
     let at_least = least.filter(|_| !left.contains(&None)).map(|least| below(*least));
-    let at_most = match at_least {
-        Some(_) => at_most,
-        None => at_most.zip(harmless).map(|(told, harmless)| told.max(harmless)),
-    };
     (at_least.is_some() || at_most.is_some()).then_some(UseBounds { at_least, at_most })
 }
 

@@ -133,7 +133,9 @@ fn answer(what: String, losses: Result<Vec<(SqueezeKind, Estimate)>, PredictRefu
     let losses = match losses {
         Ok(losses) => losses,
         Err(refusal) => {
-            return PredictAnswer { what, slowdown: None, cause: None, refused: Some(refusal.to_string()) };
+            // How much is not known, but what for is.
+            let cause = matches!(refusal, PredictRefusal::Edge { .. }).then_some(SqueezeKind::Storage);
+            return PredictAnswer { what, slowdown: None, cause, refused: Some(refusal.to_string()) };
         }
     };
     let sum = |part: fn(&Estimate) -> f64| 1.0 + losses.iter().map(|(_, loss)| part(loss)).sum::<f64>();

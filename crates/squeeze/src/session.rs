@@ -226,22 +226,14 @@ impl<'a> SqueezeSession<'a> {
     /// Known programs that explain all that was measured together.
     fn explanation(&self, profile: &SqueezeProfile, threads: Option<usize>) -> Option<MixtureAnswer> {
         let points: Vec<MixturePoint<'_>> = self.measured().map(|(_, point)| point).collect();
-        mixture::explain(&profile.known, &points, threads, self.plan.harm)
+        mixture::explain(&profile.known, &points, threads)
     }
 
     /// Strengths that were measured, in order.
     fn measured(&self) -> impl Iterator<Item = (&TriedRung, MixturePoint<'_>)> {
         self.tried.iter().filter_map(|tried| {
             let slowdown = slowdown::slowdown(&tried.ratios)?;
-            Some((
-                tried,
-                MixturePoint {
-                    kind: tried.kind,
-                    left: tried.rung.left.high,
-                    known: &tried.rung.known,
-                    slowdown,
-                },
-            ))
+            Some((tried, MixturePoint { kind: tried.kind, known: &tried.rung.known, slowdown }))
         })
     }
 

@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p memwall-squeeze --bench casas -- paper`: §3.1 to §3.3 with the paper's threads.
 //! `… -- configurations 1..60`: sixty of its victims, drawn with seed 1. `… -- both`: both interferences at once.
-//! `… -- needs 101..140`: bounds against the truth for these seeds. `… -- predict 101..110`: predictions.
+//! `… -- needs 101..140`: bounds against the truth for these seeds. `… -- predict 101..110`: predictions, `… -- mapping`: the best of four.
 //! A last word such as `1` or `16` is what the machine is divided by (16 unless given).
 
 mod needs;
@@ -22,7 +22,7 @@ use squeeze::{CalibrateSqueeze, recipe::SqueezeDomain, victims::KnownVictim};
 /// The paper's machine.
 const MODEL: &str = "sandy-bridge-ep-e5-2670";
 
-/// Eight draws for each line and pass.
+/// As many draws as there are lines in a pass.
 const KERNELS: &str = r#"
 [[kernel]]
 name = "random-lines"
@@ -166,6 +166,7 @@ fn main() {
         }
         Some("both") => paper::both(&model),
         Some("predict") => predictions::print(&model, range),
-        _ => println!("what? paper, configurations, both, needs or predict"),
+        Some("mapping") => predictions::print_mapping(&model),
+        _ => println!("what? paper, configurations, both, needs, predict or mapping"),
     }
 }

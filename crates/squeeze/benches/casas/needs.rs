@@ -46,9 +46,17 @@ pub fn draw(seed: u64, domain: &SqueezeDomain, profile: &SqueezeProfile) -> Know
     let mut text = "name = \"need\"\nabout = \"known need\"\nthreads = 3\nseed = SEED\n"
         .replace("SEED", &seed.to_string());
     text += &format!("[[buffer]]\nname = \"set\"\nsize = {}\n", cache as u64);
-    text += &format!("[[buffer]]\nname = \"stream\"\nsize = {}\n", domain.cache.0);
-    text += "[[buffer]]\nname = \"few\"\nsize = 4096\n";
-    let (kernel, passes) = if chase { ("chase", 3) } else { ("random-lines", 1) };
+    // Twice the cache: nothing of it is met again, and a set that comes in turn with it is driven out once each time.
+    text += &format!("[[buffer]]\nname = \"stream\"\nsize = {}\n", 2 * domain.cache.0);
+    // A core's own cache holds it on every part of the machine.
+    let few = domain.private.0.min(16384) / 4;
+    text += &format!("[[buffer]]\nname = \"few\"\nsize = {few}\n");
+    // About a third of the time for the stream of a program that does both, whatever the size of its set.
+    let (kernel, passes) = if chase { ("chase", 6) } else { ("random-lines", 18) };
+    let stream_passes = match wants_cache {
+        true => (12.0 * cache / domain.cache.0 as f64).round().max(1.0) as u64,
+        false => 1,
+    };
     for region in ["warm", "work"] {
         text += &format!("[[region]]\nname = \"{region}\"\n");
         if wants_cache {
@@ -57,7 +65,9 @@ pub fn draw(seed: u64, domain: &SqueezeDomain, profile: &SqueezeProfile) -> Know
         }
         if wants_bandwidth {
             let rate = format!("rate = \"{:.3}GB/s\"", bandwidth / 1e9);
-            text += &format!("[[region.step]]\nkernel = \"delayed-read\"\nbuffer = \"stream\"\n{rate}\n");
+            let step =
+                format!("kernel = \"delayed-read\"\nbuffer = \"stream\"\npasses = {stream_passes}\n{rate}\n");
+            text += &format!("[[region.step]]\n{step}");
         }
         if !wants_cache && !wants_bandwidth {
             text += "[[region.step]]\nkernel = \"sum\"\nbuffer = \"few\"\npasses = 500\n";
@@ -157,10 +167,10 @@ fn explain_anew(run: &mut SqueezeRun, profile: &SqueezeProfile) {
         .filter_map(|(kind, point)| {
             let known =
                 profile.points(kind).iter().find(|known| known.interference == Some(point.interference))?;
-            Some(MixturePoint { kind, left: point.left.high, known: &known.known, slowdown: point.slowdown })
+            Some(MixturePoint { kind, known: &known.known, slowdown: point.slowdown })
         })
         .collect();
-    let Some(found) = mixture::explain(&profile.known, &measured, Some(run.cpus.len()), run.harm) else {
+    let Some(found) = mixture::explain(&profile.known, &measured, Some(run.cpus.len())) else {
         println!("seed not explained");
         return;
     };

@@ -64,6 +64,11 @@ pub fn print(model: &Model, seeds: std::ops::RangeInclusive<u64>) {
         runs.push((need, run));
     }
     pairs(model, &domain, &profile, &runs);
+}
+
+/// Four processes of a quarter of the cache each.
+pub fn print_mapping(model: &Model) {
+    let (domain, profile) = super::calibrated(model, None, super::victims());
     mapping(model, &domain, &profile);
 }
 
@@ -140,7 +145,6 @@ fn time_beside(model: &Model, text: &str, cpus: &[u32], job: &kernels::Job) -> f
     run.regions.iter().find(|region| region.name == "work").expect("its region").wall_ns()
 }
 
-/// Four processes of a quarter of the cache each.
 fn mapping(model: &Model, domain: &SqueezeDomain, profile: &SqueezeProfile) {
     let each = domain.cache.0 / 4;
     let text = |threads: usize| {
@@ -150,7 +154,7 @@ fn mapping(model: &Model, domain: &SqueezeDomain, profile: &SqueezeProfile) {
         text += &format!("[[buffer]]\nname = \"set\"\nsize = {each}\nsharing = \"private\"\n");
         for region in ["warm", "work"] {
             text += &format!(
-                "[[region]]\nname = \"{region}\"\n[[region.step]]\nkernel = \"random-lines\"\nbuffer = \"set\"\npasses = 1\n"
+                "[[region]]\nname = \"{region}\"\n[[region.step]]\nkernel = \"random-lines\"\nbuffer = \"set\"\npasses = 10\n"
             );
         }
         text

@@ -60,10 +60,10 @@ fn squeezed(parts: &[(KnownProgram, f64)], noise: f64) -> Option<MixtureAnswer> 
             let value = (1.0 + lost) * (1.0 + if index % 2 == 0 { noise } else { -noise });
             let slowdown =
                 Estimate { value, low: value - 2.0 * noise, high: value + 2.0 * noise, samples: 9 };
-            MixturePoint { kind, left, known: table, slowdown }
+            MixturePoint { kind, known: table, slowdown }
         })
         .collect();
-    explain(&known, &points, Some(1), 0.05)
+    explain(&known, &points, Some(1))
 }
 
 fn program(pattern: KnownPattern, size: f64, rate: f64) -> KnownProgram {
@@ -131,11 +131,11 @@ fn what_no_mixture_explains_is_left_alone() {
     let known = known();
     let table = vec![1.5; known.len()];
     let faster = Estimate { value: 0.5, low: 0.5, high: 0.5, samples: 1 };
-    let points = [MixturePoint { kind: SqueezeKind::Storage, left: 1e6, known: &table, slowdown: faster }; 4];
-    assert_eq!(explain(&known, &points, None, 0.05), None);
-    assert_eq!(explain(&[], &points, None, 0.05), None);
+    let points = [MixturePoint { kind: SqueezeKind::Storage, known: &table, slowdown: faster }; 4];
+    assert_eq!(explain(&known, &points, None), None);
+    assert_eq!(explain(&[], &points, None), None);
     let other = [MixturePoint { known: &table[1..], ..points[0] }];
-    assert_eq!(explain(&known, &other, None, 0.05), None);
+    assert_eq!(explain(&known, &other, None), None);
 }
 
 proptest! {

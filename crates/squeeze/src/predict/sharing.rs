@@ -15,6 +15,9 @@ use super::{PredictRefusal, answer, footprint, loss, socket::KnownMachine, whole
 /// A mapping that loses less than this is as good as one that loses nothing.
 const AS_GOOD: f64 = 0.03;
 
+/// Rounds after which two that slow each other agree.
+const SETTLING: usize = 12;
+
 /// Losses that may differ by more than this share of the time cannot be told: a set is then at the edge of what the cache holds.
 const EDGE: f64 = 0.20;
 
@@ -110,24 +113,39 @@ fn by_parts(
     }
     let samples = run.storage.points.iter().map(|point| point.slowdown.samples).min().unwrap_or(0);
     let cache = Estimate { value: likely.cache, low: least, high: most, samples };
-    Ok(vec![(SqueezeKind::Storage, cache), (SqueezeKind::Bandwidth, by_draw(run, &parts, likely.bandwidth)?)])
+    Ok(vec![
+        (SqueezeKind::Storage, cache),
+        (SqueezeKind::Bandwidth, by_draw(run, others, &parts, likely.bandwidth)?),
+    ])
 }
 
-/// What a program loses by what others draw: its streams share what there is, and the rest of it waits.
+/// What a program loses by what others draw. At least what streams lose that share in proportion; at most what its curve says
+/// beside threads that write as much as the others draw once they are slowed as well. Memory that serves readers lies between.
 fn by_draw(
     run: &SqueezeRun,
-    others: &[(&[ProgramPart], usize)],
+    others: &[(&SqueezeRun, usize)],
+    parts: &[(&[ProgramPart], usize)],
     waiting: f64,
 ) -> Result<Estimate, PredictRefusal> {
     let curve = &run.bandwidth;
     let whole = whole(curve)?;
-    let left = (whole - footprint::drawn_by(others)).max(0.0);
-    let least = curve.points.iter().map(|point| point.left.value).fold(f64::INFINITY, f64::min);
-    let streams = footprint::lost_beside(&run.parts, others, whole) + waiting;
-    // The curve knows what queues cost as well, beside threads that write; beyond it streams share in proportion.
-    let measured = loss(curve, [left.max(least); 3])?;
-    let value = streams.max(measured.value);
-    Ok(Estimate { value, low: measured.low.min(value), high: measured.high.max(value), ..measured })
+    let shared = footprint::lost_beside(&run.parts, parts, whole) + waiting;
+    let at = |curve: &SqueezeCurve, drawn: f64| {
+        let least = curve.points.iter().map(|point| point.left.value).fold(f64::INFINITY, f64::min);
+        loss(curve, [(whole - drawn).max(least); 3])
+    };
+    let drawn = footprint::drawn_by(parts);
+    let own = footprint::drawn_by(&[(run.parts.as_slice(), 1)]);
+    let (mut slowest, mut theirs) = (at(curve, drawn)?, 0.0);
+    for _ in 0..SETTLING {
+        slowest = at(curve, drawn / (1.0 + theirs))?;
+        if let [(other, _)] = others {
+            let rest = drawn - drawn / others[0].1.max(1) as f64;
+            theirs = (theirs + at(&other.bandwidth, own / (1.0 + slowest.value) + rest)?.value) / 2.0;
+        }
+    }
+    let (low, high) = (shared.min(slowest.value), shared.max(slowest.value));
+    Ok(Estimate { value: (low + high) / 2.0, low, high, ..slowest })
 }
 
 /// Which end of its bounds a set is taken to be at.
@@ -220,9 +238,15 @@ pub fn best_mapping(
                 lost * 100.0,
                 cause.map_or(String::new(), |kind| format!(", for want of {kind}"))
             ),
-            (Some(next), None) => {
-                format!("what {} on a socket lose is outside what was measured", mappings[next])
-            }
+            (Some(next), None) => match (cause, &answers[next].refused) {
+                (Some(kind), Some(refused)) => {
+                    format!(
+                        "{} on a socket run out of {kind}, how far cannot be told: {refused}",
+                        mappings[next]
+                    )
+                }
+                _ => format!("what {} on a socket lose is outside what was measured", mappings[next]),
+            },
             (None, _) => "no more than that were asked for".to_owned(),
         };
         BestMapping { per_socket: mappings[index], cause, why }

@@ -36,6 +36,15 @@ pub(super) struct KnownMachine<'a> {
 /// A program on the socket, and how many of it.
 pub(super) type Sharer<'a> = (&'a [ProgramPart], usize);
 
+/// Bytes that all but one of sharer `who` touch within so many seconds.
+fn touched_by_others(sharers: &[Sharer<'_>], slower: &[Vec<f64>], who: usize, seconds: f64) -> f64 {
+    let of = |(index, ((parts, many), slower)): (usize, (&Sharer<'_>, &Vec<f64>))| {
+        let others = *many as f64 - if index == who { 1.0 } else { 0.0 };
+        others * footprint::touched_by(parts, slower, seconds)
+    };
+    sharers.iter().zip(slower).enumerate().map(of).sum()
+}
+
 fn is_set(part: &ProgramPart) -> bool {
     !part.overflows && matches!(part.pattern, KnownPattern::Chase | KnownPattern::Random)
 }
@@ -83,18 +92,10 @@ impl<'a> KnownMachine<'a> {
         1.0 + loss_at(points, self.profile.bandwidth, left).max(0.0)
     }
 
-    /// Share of the lines of a set that are not found, where all hold what they touched within `window` seconds and `touched` tells
-    /// how much all touch within some time.
-    fn missed(
-        &self,
-        part: &ProgramPart,
-        slower: f64,
-        window: f64,
-        touched: &dyn Fn(f64) -> f64,
-    ) -> Option<f64> {
+    /// Share of the lines of a set that are not found, where `touched` tells how much all touch within some time.
+    fn missed(&self, part: &ProgramPart, slower: f64, touched: &dyn Fn(f64) -> f64) -> Option<f64> {
         let (hit, miss) = (self.line_ns(part.pattern, part.size.0 as f64)?, self.miss_ns(part.pattern)?);
-        let rate = part.bytes_per_s * part.share / slower;
-        let size = part.size.0 as f64;
+        let (rate, size) = (part.bytes_per_s / slower, part.size.0 as f64);
         // The time within which a set is met again, and what all touch meanwhile: so much alone would already cost something.
         let together = touched(size / rate);
         let crowded = |bytes: f64| {
@@ -108,6 +109,7 @@ impl<'a> KnownMachine<'a> {
                 if together <= self.cache { crowded(together) } else { at_cache + (1.0 - at_cache) * over }
             }
             _ => {
+                let window = footprint::window(touched, self.cache);
                 let found = 1.0 - (-rate * window / size.max(1.0)).exp();
                 1.0 - found * (1.0 - crowded(touched(window).min(self.cache)))
             }
@@ -116,7 +118,8 @@ impl<'a> KnownMachine<'a> {
 
     /// What `own` loses beside others. `warm`: all begin with everything in the cache.
     pub fn loss(&self, own: &[ProgramPart], others: &[Sharer<'_>], warm: bool) -> Option<SocketLoss> {
-        let sharers: Vec<Sharer<'_>> = std::iter::once((own, 1)).chain(others.iter().copied()).collect();
+        let sharers: Vec<Sharer<'_>> =
+            std::iter::once((own, 1)).chain(others.iter().copied().filter(|(_, many)| *many > 0)).collect();
         let alone = |pattern| Some(self.miss_ns(pattern)? / self.line_ns(pattern, 0.0)?);
         let begin = |part: &ProgramPart| match (warm, is_set(part)) {
             (false, true) => alone(part.pattern).unwrap_or(1.0).max(1.0),
@@ -126,19 +129,18 @@ impl<'a> KnownMachine<'a> {
             sharers.iter().map(|(parts, _)| parts.iter().map(begin).collect()).collect();
         let mut missed: Vec<Vec<f64>> = slower.iter().map(|parts| vec![0.0; parts.len()]).collect();
         for _ in 0..SETTLING {
-            let touched = |seconds: f64| -> f64 {
-                let of = |((parts, many), slower): (&Sharer<'_>, &Vec<f64>)| {
-                    *many as f64 * footprint::touched_by(parts, slower, seconds)
-                };
-                sharers.iter().zip(&slower).map(of).sum()
-            };
-            let window = footprint::window(&touched, self.cache);
             let mut next = slower.clone();
             for (who, (parts, _)) in sharers.iter().enumerate() {
                 // What the others draw, and what this one's neighbours of the same kind do.
                 let left = (self.profile.bandwidth - self.drawn(&sharers, &missed, &slower, who)).max(1.0);
                 for (index, part) in parts.iter().enumerate().filter(|(_, part)| is_set(part)) {
-                    let miss = self.missed(part, slower[who][index], window, &touched)?;
+                    // Its other parts come in turn: what they drive out is missed alone already.
+                    let own = ProgramPart { share: 1.0, ..*part };
+                    let touched = |seconds: f64| {
+                        footprint::touched_by(&[own], &[slower[who][index]], seconds)
+                            + touched_by_others(&sharers, &slower, who, seconds)
+                    };
+                    let miss = self.missed(&own, slower[who][index], &touched)?;
                     let hit_ns = self.line_ns(part.pattern, part.size.0 as f64)?;
                     let miss_ns = self.miss_ns(part.pattern)? * self.waiting(part.pattern, left);
                     missed[who][index] = miss;

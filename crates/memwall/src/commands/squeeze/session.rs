@@ -316,14 +316,21 @@ fn say_cost(wall_ns: f64, plan: &SessionPlan, profile: &SqueezeProfile) {
     let most = MOST_ROUNDS * (kinds + 1) * 5;
     let allowed = plan.budget_s.map_or(most, |budget| ((budget / wall_s) as usize).min(most));
     let least = squeeze::slowdown::LEAST_ROUNDS * (kinds + 1);
-    let few = if allowed < least { "; that is too few for an interval: --budget allows more" } else { "" };
-    output::say(&format!(
-        "one run takes {}; {least} to {allowed} runs follow, {} to {} in all (--budget {:.0}){few}",
-        machine::units::nanos(wall_ns),
-        machine::units::nanos(least.min(allowed) as f64 * wall_ns),
-        machine::units::nanos(allowed as f64 * wall_ns),
-        plan.budget_s.unwrap_or(f64::NAN),
-    ));
+    let in_all = |runs: usize| machine::units::nanos(runs as f64 * wall_ns);
+    let (one, budget) = (machine::units::nanos(wall_ns), plan.budget_s.unwrap_or(f64::NAN));
+    output::say(&match allowed < least {
+        true => format!(
+            "one run takes {one}; {allowed} runs follow at most, {} in all (--budget {budget:.0}): too few for an interval, which \
+             needs {least} runs, {}",
+            in_all(allowed),
+            in_all(least),
+        ),
+        false => format!(
+            "one run takes {one}; {least} to {allowed} runs follow, {} to {} in all (--budget {budget:.0})",
+            in_all(least),
+            in_all(allowed),
+        ),
+    });
 }
 
 fn squeezed(

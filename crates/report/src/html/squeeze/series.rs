@@ -1,7 +1,7 @@
 //! The page of a program that was squeezed several times.
 
 use machine::squeezing::SqueezeKind;
-use record::squeeze::{SeriesMember, SqueezeSeries};
+use record::squeeze::{SeriesMember, SqueezeSeries, TimedBy};
 
 use super::figure;
 use crate::{
@@ -89,13 +89,15 @@ fn table(series: &SqueezeSeries) -> DataTable {
     ];
     let row = |member: &SeriesMember| -> Vec<CellValue> {
         let run = member.run.as_ref();
+        // Only the program knows the unit of what it prints.
+        let printed = run.is_some_and(|run| matches!(run.timed_by, TimedBy::PrintedTime(_)));
         let used = |kind| -> CellValue {
             run.and_then(|run| range(run.curve(kind))).unwrap_or_else(|| "not known".to_owned()).into()
         };
         let lost = |kind| -> CellValue { run.and_then(|run| most_lost(run.curve(kind))).into() };
         vec![
             member.value.clone().into(),
-            member.alone_ns.into(),
+            member.alone_ns.filter(|_| !printed).into(),
             used(SqueezeKind::Storage),
             lost(SqueezeKind::Storage),
             used(SqueezeKind::Bandwidth),

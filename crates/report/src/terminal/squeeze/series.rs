@@ -1,7 +1,9 @@
 //! A program squeezed several times: by how many of its processes share the cache, or by its input.
 
 use machine::{squeezing::SqueezeKind, units::nanos};
-use record::squeeze::{ProgramClass, SeriesMember, SqueezeCurve, SqueezeRun, SqueezeSeries, UseBounds};
+use record::squeeze::{
+    ProgramClass, SeriesMember, SqueezeCurve, SqueezeRun, SqueezeSeries, TimedBy, UseBounds,
+};
 
 use super::{HOW_OFTEN_RIGHT, amount};
 use crate::{
@@ -82,6 +84,12 @@ fn table(series: &SqueezeSeries) -> Table {
     table
 }
 
+/// A time that the program printed is in a unit that only the program knows.
+fn time_alone(member: &SeriesMember) -> Option<String> {
+    let printed = member.run.as_ref().is_some_and(|run| matches!(run.timed_by, TimedBy::PrintedTime(_)));
+    member.alone_ns.map(|time| if printed { format!("{time} as printed") } else { nanos(time) })
+}
+
 fn row(member: &SeriesMember) -> Vec<Cell> {
     let of = |kind: SqueezeKind, cell: fn(&SqueezeCurve) -> Option<String>| {
         member.run.as_ref().and_then(|run: &SqueezeRun| cell(run.curve(kind))).map_or_else(absent, Cell::from)
@@ -89,7 +97,7 @@ fn row(member: &SeriesMember) -> Vec<Cell> {
     let lost = |curve: &SqueezeCurve| most_lost(curve).map(|lost| format!("{:.0} %", lost * 100.0));
     vec![
         member.value.clone().into(),
-        member.alone_ns.map_or_else(absent, |ns| nanos(ns).into()),
+        time_alone(member).map_or_else(absent, Cell::from),
         of(SqueezeKind::Storage, range),
         of(SqueezeKind::Storage, lost),
         of(SqueezeKind::Bandwidth, range),
