@@ -66,7 +66,7 @@ pub struct ScalingStep {
     pub many: u32,
     /// Rounds in which both were run.
     pub rounds: usize,
-    /// Disturbed runs are among them, for want of others.
+    /// Disturbed runs are among them, for want of others: patterns are not judged by it.
     pub is_disturbed: bool,
     /// Threads share cores at the most: each is slower for that alone.
     pub shares_cores: bool,
@@ -226,7 +226,7 @@ fn remarks(series: &Scaling, threads: &[u32], step: Option<&ScalingStep>) -> Vec
     let spoilt: Vec<&String> = series.runs.iter().filter_map(|run| run.spoilt.as_ref()).collect();
     if let Some(reason) = spoilt.first() {
         let used = if step.is_some_and(|step| step.is_disturbed) {
-            "used all the same, since too few others are left"
+            "shown all the same, since too few others are left; patterns are not judged by them"
         } else {
             "left out"
         };
@@ -251,12 +251,12 @@ fn remarks(series: &Scaling, threads: &[u32], step: Option<&ScalingStep>) -> Vec
 
 /// What is known of how a program scales, by the names that signatures use.
 pub(crate) fn indicators(found: &ScalingFindings, into: &mut Indicators) {
-    let Some(step) = found.compared else { return };
+    // What others did to its threads must neither be held against the program nor speak for it.
+    let Some(step) = found.compared.filter(|step| !step.is_disturbed) else { return };
     let (few, many) = (step.few, step.many);
-    let confidence = if step.is_disturbed { Confidence::Low } else { Confidence::Medium };
     let mut put = |name: &str, about: String, spread: Option<ScalingSpread>| {
         if let Some(ScalingSpread { value, low, high }) = spread {
-            into.put(name, IndicatorValue::new(about, value, confidence).between(low, high));
+            into.put(name, IndicatorValue::new(about, value, Confidence::Medium).between(low, high));
         }
     };
     put(

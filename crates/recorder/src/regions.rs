@@ -78,6 +78,9 @@ pub(super) struct MarkedMoment {
 #[derive(Debug, Default)]
 pub(super) struct RegionTally {
     known: HashMap<RegionKey, RegionId>,
+    count: u32,
+    /// Parallel regions by module and name: one line of source may be entered from several places.
+    lines: HashMap<(usize, String), RegionId>,
     /// First visits of a region that do not count, on each thread.
     skipped: HashMap<RegionId, u64>,
     threads: HashMap<i32, ThreadRegions>,
@@ -133,9 +136,20 @@ impl RegionTally {
             self.strange += 1;
             return None;
         }
-        let id = RegionId(u32::try_from(self.known.len()).ok()?);
-        writer.region(id, name());
+        let region = name();
+        let line = match &key {
+            RegionKey::Code { module, .. } => Some((*module, region.name.clone())),
+            RegionKey::Named(_) => None,
+        };
+        if let Some(same) = line.as_ref().and_then(|line| self.lines.get(line)).copied() {
+            self.known.insert(key, same);
+            return Some(same);
+        }
+        let id = RegionId(self.count);
+        self.count += 1;
+        writer.region(id, region);
         self.known.insert(key, id);
+        self.lines.extend(line.map(|line| (line, id)));
         Some(id)
     }
 

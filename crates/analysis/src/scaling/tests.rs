@@ -83,7 +83,12 @@ fn threads_without_a_cpu_of_their_own_say_nothing_and_disturbed_runs_are_left_ou
     assert!(found.compared.is_some_and(|step| step.shares_cores));
     assert!(found.remarks.iter().any(|remark| remark.contains("1 of 6 runs")), "{:?}", found.remarks);
     many.runs[2].spoilt = Some("others took it".to_owned());
-    assert_eq!(scaling(&many).compared.map(|step| (step.rounds, step.is_disturbed)), Some((3, true)));
+    let found = scaling(&many);
+    assert_eq!(found.compared.map(|step| (step.rounds, step.is_disturbed)), Some((3, true)));
+    // Nothing is judged by those.
+    let mut known = Indicators::new("a PMU");
+    indicators(&found, &mut known);
+    assert!(known.get("scaling_efficiency").is_err());
 }
 
 #[test]

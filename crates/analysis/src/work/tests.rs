@@ -96,6 +96,8 @@ fn in_a_parallel_region_idle_threads_count_and_serial_code_does_not() {
         visits: 1,
         unended: 0,
         wall_ns: 1,
+        waits_ns: None,
+        counts: None,
     };
     // The first thread's first 600 samples are before the region: within, both have 200.
     run.regions = Regions {
@@ -103,6 +105,7 @@ fn in_a_parallel_region_idle_threads_count_and_serial_code_does_not() {
         of_samples: (0..1000).map(|index| (index >= 600).then_some(RegionId(0))).collect(),
         of_bursts: Vec::new(),
         visits: vec![visits(0), visits(1)],
+        events: None,
     };
     assert!(value(&work_of(&run).imbalance) < 0.01);
     // All of the region's samples are of one thread; the other was there and did nothing.

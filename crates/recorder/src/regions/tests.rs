@@ -153,3 +153,17 @@ fn regions_before_so_many_events_were_done_do_not_count() {
     assert_eq!(events, EventsDone { done: 4, skipped: 2, first_ns: Some(45), last_ns: 85 });
     assert_eq!(events.mean_ns(), Some(20.0));
 }
+
+#[test]
+fn one_line_that_is_entered_from_several_places_is_one_region() {
+    recorded(&[], |regions, writer| {
+        let region = |name: &str| Region { name: name.to_owned(), is_parallel: true };
+        let mut of = |module, address, name: &str| {
+            regions.region(RegionKey::Code { module, address }, || region(name), writer)
+        };
+        let first = of(0, 10, "main (a.c:3)");
+        assert_eq!((of(0, 20, "main (a.c:3)"), of(0, 20, "main (a.c:3)")), (first, first));
+        let others = [of(0, 30, "main (a.c:9)"), of(1, 10, "main (a.c:3)")];
+        assert_eq!(others, [Some(RegionId(1)), Some(RegionId(2))]);
+    });
+}

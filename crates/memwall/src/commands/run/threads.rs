@@ -7,7 +7,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use analysis::{compare::spoilt, findings::KnownLimits, reading::Reading};
+use analysis::{
+    compare::spoilt,
+    findings::{Account, KnownLimits},
+    reading::Reading,
+};
 use machine::{Source, Topology, letters, throttle::ThrottleWatch};
 use record::{
     file,
@@ -26,6 +30,9 @@ pub const DEFAULT_ROUNDS: u32 = 3;
 
 /// What stands for the number of threads in an argument.
 const MARK: &[u8] = b"{threads}";
+
+/// Others that took more than this part of its threads' time on CPUs disturbed a run.
+const MOST_TAKEN: f64 = 0.05;
 
 /// From which libraries take their number of threads.
 const VARIABLES: [&str; 4] =
@@ -60,6 +67,9 @@ pub struct ThreadSeries<'a> {
     numbers: Vec<u32>,
     rounds: u32,
     source: Source,
+    topology: Topology,
+    /// That the program may use.
+    cpus: u32,
     folder: PassingFolder,
 }
 
@@ -67,8 +77,10 @@ impl<'a> ThreadSeries<'a> {
     /// Of the program of a recording.
     pub fn of(recording: &'a Recording, numbers: &ThreadNumbers, rounds: u32) -> Result<Self, Failure> {
         let folder = recording::passing()?.0;
-        let numbers = numbers.0.clone();
-        Ok(Self { recording, numbers, rounds, source: Source::live(), folder })
+        let source = Source::live();
+        let topology = Topology::read(&source);
+        let cpus = count(topology.usable_cpus().len());
+        Ok(Self { recording, numbers: numbers.0.clone(), rounds, source, topology, cpus, folder })
     }
 
     /// Runs all. The recording of the run in the middle of those with the most threads that have a CPU each becomes that at
@@ -88,16 +100,14 @@ impl<'a> ThreadSeries<'a> {
             runs.push(self.run(threads, round, &bar)?);
         }
         bar.finish_and_clear();
-        let topology = Topology::read(&self.source);
-        let count = |cpus: usize| u32::try_from(cpus).unwrap_or(u32::MAX);
-        let cpus = count(topology.usable_cpus().len());
-        let shown = middle(&runs, cpus).ok_or_else(|| Failure::Measurement("nothing was run".to_owned()))?;
+        let shown =
+            middle(&runs, self.cpus).ok_or_else(|| Failure::Measurement("nothing was run".to_owned()))?;
         fs::copy(&shown.recording, path).map_err(|error| {
             Failure::Measurement(format!("cannot write the recording to {}: {error}", path.display()))
         })?;
-        let cores = Some(count(topology.usable_cores().len())).filter(|cores| *cores > 0);
+        let cores = Some(count(self.topology.usable_cores().len())).filter(|cores| *cores > 0);
         let runs = runs.into_iter().map(|run| run.run).collect();
-        file::add_scaling(path, &Scaling { cpus, cores, runs }).map_err(Failure::measurement)
+        file::add_scaling(path, &Scaling { cpus: self.cpus, cores, runs }).map_err(Failure::measurement)
     }
 
     fn run(&self, threads: u32, round: u32, bar: &indicatif::ProgressBar) -> Result<RecordedRun, Failure> {
@@ -119,7 +129,9 @@ impl<'a> ThreadSeries<'a> {
             )));
         }
         let read = recording::read(&path)?;
-        let spoilt = spoilt(&read.run).or_else(|| throttling.throttled());
+        let spoilt = spoilt(&read.run)
+            .or_else(|| throttling.throttled())
+            .or_else(|| taken(&read.reading.findings.account).filter(|_| threads <= self.cpus));
         let elapsed_ns = read.run.about.elapsed_ns.unwrap_or_default();
         bar.inc(1);
         Ok(RecordedRun {
@@ -127,6 +139,19 @@ impl<'a> ThreadSeries<'a> {
             recording: path,
         })
     }
+}
+
+fn count(cpus: usize) -> u32 {
+    u32::try_from(cpus).unwrap_or(u32::MAX)
+}
+
+/// Whether others took CPUs that its threads could have run on.
+fn taken(account: &Account) -> Option<String> {
+    let taken = account.preempted_ns.value()?;
+    let wanted = account.user_ns + account.kernel_ns.value().copied().unwrap_or(0.0) + taken;
+    let share = taken / wanted;
+    (share > MOST_TAKEN)
+        .then(|| format!("others took {:.0} % of the time that its threads could have run", share * 100.0))
 }
 
 /// An argument with the number of threads in place of its mark.
@@ -213,6 +238,20 @@ mod tests {
         assert_eq!(with_number(OsStr::new("-t={threads}x{threads}"), "12"), "-t=12x12");
         assert_eq!(with_number(OsStr::new("{thread}"), "12"), "{thread}");
         assert_eq!(with_number(OsStr::from_bytes(b"\xff{threads}"), "3").as_bytes(), b"\xff3");
+    }
+
+    #[test]
+    fn runs_whose_cpus_others_took_are_disturbed() {
+        let account = |taken: KnownLimits<f64>| Account {
+            user_ns: 90.0,
+            kernel_ns: KnownLimits::Value(0.0),
+            blocked_ns: KnownLimits::Value(1000.0),
+            preempted_ns: taken,
+            estimated: Default::default(),
+        };
+        assert!(taken(&account(KnownLimits::Value(10.0))).is_some_and(|why| why.contains("10 %")));
+        assert_eq!(taken(&account(KnownLimits::Value(2.0))), None);
+        assert_eq!(taken(&account(KnownLimits::Missing("not known".to_owned()))), None);
     }
 
     #[test]
