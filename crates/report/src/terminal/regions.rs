@@ -57,13 +57,15 @@ fn table(regions: &[RegionFinding], columns: usize) -> String {
         heads.extend([Column::new("threads").drop_rank(3), Column::new("imbalance %").drop_rank(1)]);
     }
     let mut table = Table::new(heads);
+    let has_samples = regions.iter().any(|region| region.samples > 0);
     for region in regions {
         let waiting = region.waiting.as_ref();
         let words =
             |of: fn(&RegionWaiting) -> Option<String>| waiting.and_then(of).map_or_else(absent, Cell::from);
         let mut row = vec![
             Cell::from(clipped(&visible(&region.name), ROOM)),
-            percent(Some(region.user_share)),
+            // Where time was not sampled no share of it is known.
+            percent(has_samples.then_some(region.user_share)),
             waiting.and_then(|found| found.memory).map_or_else(absent, |share| {
                 Cell::from(format!(
                     "{} ({} to {})",
