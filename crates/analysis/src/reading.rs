@@ -1,6 +1,6 @@
 //! A recording read as a whole: what it says of code and of data, each sample blamed once.
 
-use machine::profile::Profile;
+use machine::{fingerprint::SIMULATED_ID, profile::Profile};
 use record::{ids::PlaceId, regions::EventsDone, run::Run};
 
 use crate::{
@@ -75,6 +75,13 @@ impl Reading {
         let (mut findings, ranks) = timer::findings(run, &tally, profile, options);
         let (objects, assigned) = objects::assign(run, &tally, &ranks, &findings);
         findings.advice = timer::advice(&findings, objects::advice(&findings, &objects), RunOrigin::of(run));
+        if run.about.fingerprint.id.starts_with(SIMULATED_ID) && run.samples.place.is_empty() {
+            // Time is not sampled there, however long it runs.
+            findings.advice = vec![
+                "'memwall report FILE --by region' and --by symbol show the events that were sampled."
+                    .to_owned(),
+            ];
+        }
         doubt_where_lines_are_shared(&mut findings, &objects);
         // First: what has no name cannot be looked at.
         findings.remarks.splice(0..0, runtimes::note(run, &findings));

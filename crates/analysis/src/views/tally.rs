@@ -10,9 +10,12 @@ use record::{
 
 use super::{
     EventRow, EventTable, EventViews, FEWEST_CYCLES, MOST_REGIONS, MOST_SYMBOLS, RegionView, StalledShare,
-    ViewedEvent, ViewedSymbol,
+    ViewedEvent, ViewedKind, ViewedSymbol,
 };
-use crate::findings::Findings;
+use crate::{
+    findings::{Findings, TimeShare},
+    statistics,
+};
 
 /// Whose a sample is: a function, or code of a module that has no name.
 type SymbolOwner = (Option<FunctionId>, ModuleId);
@@ -194,6 +197,11 @@ impl StalledRule<'_> {
         let (whole, part) = (samples(cycles), samples(stalled));
         if whole < FEWEST_CYCLES {
             return None;
+        }
+        if self.events[stalled].kind == ViewedKind::Waiting {
+            // Parts of the same samples.
+            let TimeShare { value, low, high } = statistics::share(part, whole)?;
+            return Some(StalledShare { value, low, high });
         }
         let count = |event: usize, samples: f64| Some(samples * self.events[event].period?);
         let value = count(stalled, part)? / count(cycles, whole)?;

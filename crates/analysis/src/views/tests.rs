@@ -48,13 +48,16 @@ fn tally(event: u32, place: usize, region: Option<u32>, samples: u64) -> EventTa
 
 #[test]
 fn without_events_time_stands_for_cycles_and_waiting_for_stalls() {
-    let views = views(&run(), 0.25);
-    let names: Vec<_> = views.events.iter().map(|event| (event.name.as_str(), event.samples)).collect();
+    let run = run();
+    let found = views(&run, 0.25);
+    let names: Vec<_> = found.events.iter().map(|event| (event.name.as_str(), event.samples)).collect();
     assert_eq!(names, [("user time", 100.0), ("waiting for memory", 25.0)]);
-    assert_eq!((views.cycles, views.stalled, views.has_events()), (Some(0), Some(1), false));
-    let stalled = views.symbols[0].stalled.expect("enough samples");
+    assert_eq!((found.cycles, found.stalled, found.has_events()), (Some(0), Some(1), false));
+    let stalled = found.symbols[0].stalled.expect("enough samples");
     assert!((stalled.value - 0.25).abs() < 1e-9 && stalled.low < 0.2 && stalled.high > 0.3, "{stalled:?}");
-    assert!(views.by_region.is_empty(), "nothing was marked");
+    let all = views(&run, 1.0).symbols[0].stalled.expect("enough samples");
+    assert_eq!((all.value, all.high), (1.0, 1.0), "no more can wait than there is");
+    assert!(found.by_region.is_empty(), "nothing was marked");
 }
 
 #[test]

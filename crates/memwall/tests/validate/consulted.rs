@@ -135,3 +135,75 @@ fn an_unknown_name_gets_close_ones() {
         assert!(output.status.code() == Some(2) && text.contains(meant), "{text}");
     }
 }
+
+/// One thread reads at a pace that memory keeps up with, then both as fast as `nops` lets them.
+const CROWDED: &str = r#"
+name = "crowded"
+about = "one thread reads, then both do"
+threads = 2
+
+[set]
+nops = 0
+
+[[buffer]]
+name = "quiet"
+size = "256K"
+
+[[buffer]]
+name = "crowded"
+size = "256K"
+
+[[region]]
+name = "alone"
+threads = [0]
+
+[[region.step]]
+kernel = "delayed-read"
+parameters = { nops = 40 }
+buffer = "quiet"
+passes = 8
+
+[[region]]
+name = "together"
+
+[[region.step]]
+kernel = "delayed-read"
+parameters = { nops = "$nops" }
+buffer = "crowded"
+passes = 8
+"#;
+
+#[test]
+fn only_slow_loads_of_intervals_above_the_machines_threshold_name_code_and_data() {
+    let (home, _) = tiny();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("crowded.toml");
+    std::fs::write(&file, CROWDED).unwrap();
+    let hybrid = |home: &std::path::Path, nops: &str| {
+        let recording = folder.path().join(format!("{nops}.sqlite"));
+        let (file, recording) = (file.to_str().unwrap(), recording.to_str().unwrap());
+        let nops = format!("nops={nops}");
+        words(home, &["scenario", file, "--on", "sim:tiny", "--set", &nops, "--record", recording]);
+        json(home, &["report", recording, "--json"])["hybrid"].clone()
+    };
+    let found = &hybrid(home.path(), "0")["value"];
+    let flagged = found["flagged"].as_f64().unwrap() / found["intervals"].as_array().unwrap().len() as f64;
+    // Both read for 55 % of the time.
+    assert!((0.45..0.65).contains(&flagged), "{flagged}: {found}");
+    assert_eq!(found["functions"][0]["name"], "delayed-read in together");
+    assert!(found["functions"][0]["share"]["value"].as_f64().unwrap() > 0.95, "{}", found["functions"]);
+    for object in &found["objects"].as_array().unwrap()[..2] {
+        assert!(object["name"].as_str().unwrap().starts_with("crowded of thread"), "{object}");
+    }
+    // The same loads at a pace that memory keeps up with: some are as slow, and none is blamed.
+    let calm = &hybrid(home.path(), "60")["value"];
+    assert_eq!(
+        (&calm["flagged"], &calm["functions"]),
+        (&Value::from(0), &Value::Array(Vec::new())),
+        "{calm}"
+    );
+    assert!(calm["slow_loads"].as_u64().unwrap() > 0, "{calm}");
+    // A machine that nobody validated has no threshold.
+    let untried = hybrid(folder.path(), "1")["missing"].as_str().unwrap().to_owned();
+    assert!(untried.contains("memwall validate"), "{untried}");
+}

@@ -2,7 +2,7 @@
 
 use super::markup::{Html, element, paragraph};
 use crate::layout::{
-    figures::{number, time},
+    figures::{number, scaled, time},
     prose::counted,
     series::{MetricLine, TimeLines},
 };
@@ -42,7 +42,7 @@ pub(super) fn strip(strip: &Strip<'_>, end_ns: u64) -> Html {
         let value = (*value)?;
         let height = (value / top).clamp(0.0, 1.0) * HEIGHT;
         let is_high = threshold.is_some_and(|threshold| value > threshold);
-        let words = format!("{} {} at {}", number(Some(value)).text(), line.unit, time(at_ns(index)).text());
+        let words = format!("{} at {}", with_unit(value, &line.unit), time(at_ns(index)).text());
         let rect = element("rect")
             .set("class", if is_high { "metric high" } else { "metric" })
             .set("x", format!("{:.2}", index as f64 * width))
@@ -66,12 +66,32 @@ pub(super) fn strip(strip: &Strip<'_>, end_ns: u64) -> Html {
         .end();
     let span = |text: &str| element("span").say(text).end();
     let frame = element("div").set("class", "strip-frame low").with([
-        element("div").set("class", "strip-axis").with([span(number(Some(top)).text()), span("0")]).end(),
+        element("div")
+            .set("class", "strip-axis")
+            .with([span(&with_unit(top, short(&line.unit))), span("0")])
+            .end(),
         element("div").set("class", "strip").with([drawing]).end(),
         element("div").set("class", "marks").with([span("0"), span(time(end_ns as f64).text())]).end(),
     ]);
     let caption = element("figcaption").say(line.words()).end();
     element("figure").set("class", "metric-line").with([caption, frame.end()]).end()
+}
+
+/// A value in a unit that reads well.
+fn with_unit(value: f64, unit: &str) -> String {
+    let (value, unit) = scaled(Some(value), unit);
+    format!("{} {unit}", number(value).text()).trim_end().to_owned()
+}
+
+/// A unit where there is room for little: the caption has all of it.
+fn short(unit: &str) -> &str {
+    if unit.starts_with('%') {
+        "%"
+    } else if unit.len() > 4 {
+        "1"
+    } else {
+        unit
+    }
 }
 
 #[cfg(test)]

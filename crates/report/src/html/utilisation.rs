@@ -4,13 +4,10 @@ use super::{
     hierarchy::{GAP, WIDTH, boxed, fixed},
     markup::{Html, element},
 };
-use crate::{
-    layout::{
-        figures::{number, percent_text},
-        prose::clipped,
-        series::UsedLevel,
-    },
-    terminal::count::scaled,
+use crate::layout::{
+    figures::{number, percent_text, scaled},
+    prose::clipped,
+    series::UsedLevel,
 };
 
 /// Width of the innermost box, of the drawing's.

@@ -66,6 +66,21 @@ pub fn time(ns: f64) -> Cell {
     if ns.is_finite() { nanos(ns).into() } else { absent() }
 }
 
+/// A metric's value in a unit that reads well.
+pub fn scaled(value: Option<f64>, unit: &str) -> (Option<f64>, String) {
+    let large = |value: f64, unit: &str| match value.abs() {
+        v if v >= 1e9 => (Some(value / 1e9), format!("G{unit}")),
+        v if v >= 1e6 => (Some(value / 1e6), format!("M{unit}")),
+        v if v >= 1e3 => (Some(value / 1e3), format!("k{unit}")),
+        _ => (Some(value), unit.to_owned()),
+    };
+    match (value, unit) {
+        (Some(value), "B" | "B/s" | "flop/s" | "Hz" | "flop" | "/s") => large(value, unit),
+        (value, "1") => (value, String::new()),
+        (value, unit) => (value, unit.to_owned()),
+    }
+}
+
 /// An estimate divided by `unit`, marked if rough.
 pub fn estimate(estimate: Option<&Estimate>, unit: f64) -> Cell {
     marked(estimate, |value| significant(value / unit, 3))

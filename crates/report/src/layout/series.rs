@@ -3,7 +3,7 @@
 use analysis::views::{EventLine, EventViews};
 use record::count::{CountedMetric, Counts};
 
-use super::figures::number;
+use super::figures::{number, scaled};
 
 /// Pictures in one view, as many as kruse2011's graphs fit one (§5.1).
 pub const MOST_LINES: usize = 12;
@@ -42,9 +42,11 @@ impl MetricLine {
 
     /// Name, unit and range in words.
     pub fn words(&self) -> String {
-        let unit = if self.unit == "1" { String::new() } else { format!(" {}", self.unit) };
-        let [least, most] = [self.least(), self.most()].map(|value| number(value).text().to_owned());
-        format!("{}: {least} to {most}{unit}", self.name)
+        let [least, most] = [self.least(), self.most()].map(|value| {
+            let (value, unit) = scaled(value, &self.unit);
+            format!("{} {unit}", number(value).text()).trim_end().to_owned()
+        });
+        format!("{}: {least} to {most}", self.name)
     }
 }
 
@@ -87,7 +89,7 @@ pub fn of_views(views: &EventViews) -> TimeLines {
     let found = &views.over_time;
     let line = |line: &EventLine| MetricLine {
         name: views.events[line.event].name.clone(),
-        unit: "per second".to_owned(),
+        unit: "/s".to_owned(),
         values: line.per_second.clone(),
     };
     let percent = |share: &Option<f64>| share.map(|share| 100.0 * share);
@@ -201,7 +203,10 @@ pub(crate) mod tests {
         let names: Vec<&str> = lines.lines.iter().map(|line| line.name.as_str()).collect();
         assert_eq!((names, lines.ends_ns.len()), (vec!["memory utilisation", "memory bandwidth"], 4));
         assert_eq!(lines.lines[0].parts(2), [Some(60.0), Some(90.0)], "what is missing is no 0");
-        assert_eq!(lines.lines[0].words(), "memory utilisation: 60.0 to 90.0 % of the measured peak");
+        assert_eq!(
+            lines.lines[0].words(),
+            "memory utilisation: 60.0 % of the measured peak to 90.0 % of the measured peak"
+        );
         assert_eq!(TimeLines::of(&Counts::default()), TimeLines::default());
     }
 

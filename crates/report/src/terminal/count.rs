@@ -8,7 +8,7 @@ mod values;
 use record::count::{Counts, GroupMetrics};
 
 use crate::{
-    layout::figures::{number, time},
+    layout::figures::{number, scaled, time},
     layout::prose::{counted, dotted, visible, wrap, wrap_in},
     layout::style::{HEADING, QUIET},
     layout::table::{Column, Table},
@@ -17,7 +17,6 @@ use crate::{
 
 pub use csv::csv;
 pub use values::interval;
-pub(crate) use values::scaled;
 
 /// How values are put together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +80,7 @@ fn metrics(group: &GroupMetrics, columns: usize) -> String {
     let mut lacking = values::Reasons::default();
     for metric in &group.metrics {
         let mean = values::mean(&metric.values);
-        let (value, unit) = values::scaled(mean, &metric.unit);
+        let (value, unit) = scaled(mean, &metric.unit);
         table.row(vec![
             metric.name.clone().into(),
             accounting::bounded(number(value), metric.bound),

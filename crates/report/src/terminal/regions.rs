@@ -65,6 +65,7 @@ fn table(regions: &[RegionFinding], columns: usize) -> String {
         heads.splice(9..9, of_kernel);
     }
     let mut table = Table::new(heads);
+    let has_samples = regions.iter().any(|region| region.samples > 0);
     for region in regions {
         let waiting = region.waiting.as_ref();
         let words =
@@ -76,7 +77,8 @@ fn table(regions: &[RegionFinding], columns: usize) -> String {
         };
         let mut row = vec![
             Cell::from(clipped(&visible(&region.name), ROOM)),
-            percent(Some(region.user_share)),
+            // Where time was not sampled no share of it is known.
+            percent(has_samples.then_some(region.user_share)),
             waiting.and_then(|found| found.memory).map_or_else(absent, |share| {
                 Cell::from(format!(
                     "{} ({} to {})",

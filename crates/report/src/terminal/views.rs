@@ -95,7 +95,7 @@ fn side_by_side(views: &EventViews, most: usize, columns: usize) -> String {
         return String::new();
     };
     let shown = shown_events(views);
-    let mut heads = vec![Column::new("symbol").left(), Column::new("library").left().drop_rank(2)];
+    let mut heads = vec![Column::new("symbol").left(), Column::new("library").left().drop_rank(3)];
     heads.extend(shown.iter().map(|event| share_column(views, *event)));
     heads.push(Column::new(stalled_title(views)).drop_rank(1));
     let mut table = Table::new(heads);
@@ -116,8 +116,20 @@ fn side_by_side(views: &EventViews, most: usize, columns: usize) -> String {
     }
     let note = "Shares of each event's samples; – where a symbol is not among the first of that event.";
     wrap_in(HEADING, "", "By symbol, side by side", columns)
-        + &table.render(columns).text
+        + &fitted(&table, columns)
         + &wrap_in(QUIET, "", note, columns)
+}
+
+/// A table, and what had no room in it.
+fn fitted(table: &Table, columns: usize) -> String {
+    let rendered = table.render(columns);
+    match rendered.left_out.is_empty() {
+        true => rendered.text,
+        false => {
+            let words = format!("No room for: {}.", rendered.left_out.join(", "));
+            rendered.text + &wrap_in(QUIET, "", &words, columns)
+        }
+    }
 }
 
 /// Cycles first, stalled cycles beside them, then others that have samples.
@@ -130,31 +142,35 @@ fn shown_events(views: &EventViews) -> Vec<usize> {
 
 fn share_column(views: &EventViews, event: usize) -> Column {
     let name = visible(&views.events[event].name);
-    let rank = if [views.cycles, views.stalled].contains(&Some(event)) { 0 } else { 3 };
+    let rank = if [views.cycles, views.stalled].contains(&Some(event)) { 0 } else { 2 };
     Column::new(format!("{} %", clipped(&name, 24))).called(name).drop_rank(rank)
 }
 
 /// One event as kruse2011 Fig. 5.7 shows it.
 fn event_table(views: &EventViews, of: &EventTable, detail: ViewDetail, columns: usize) -> String {
-    let mut table = Table::new(vec![
+    let rows = || of.rows.iter().take(detail.symbols);
+    // Where every symbol is its own signature there is nothing more to say.
+    let has_more = rows().any(|row| visible(&views.symbols[row.symbol].signature).chars().count() > ROOM);
+    let mut heads = vec![
         Column::new("samples"),
         Column::new("%"),
         Column::new("symbol").left(),
         Column::new("library").left(),
-        Column::new("complete signature").left().drop_rank(1),
-    ]);
-    let rows = || of.rows.iter().take(detail.symbols);
+    ];
+    heads.extend(has_more.then(|| Column::new("complete signature").left().drop_rank(1)));
+    let mut table = Table::new(heads);
     let room = columns.saturating_sub(20 + 2 * ROOM).max(ROOM);
     for row in rows() {
         let symbol = &views.symbols[row.symbol];
         let signature = visible(&symbol.signature);
-        table.row(vec![
+        let mut cells: Vec<Cell> = vec![
             whole(row.samples).into(),
             percent(Some(row.share)),
             shorten(&signature, ROOM).into(),
             clipped(&library(symbol), ROOM).into(),
-            clipped(&signature, room).into(),
-        ]);
+        ];
+        cells.extend(has_more.then(|| clipped(&signature, room).into()));
+        table.row(cells);
     }
     let mut out = wrap_in(HEADING, "", &event_heading(&views.events[of.event], of.samples), columns);
     out += &table.render(columns).text;
@@ -193,7 +209,7 @@ fn regions(views: &EventViews, most: usize, columns: usize) -> String {
     let mut heads = vec![Column::new("region").left()];
     heads.extend(shown.iter().map(|event| share_column(views, *event)));
     heads.push(Column::new(stalled_title(views)).drop_rank(1));
-    heads.push(Column::new("most in").left().drop_rank(2));
+    heads.push(Column::new("most in").left().drop_rank(4));
     let mut table = Table::new(heads);
     for region in views.by_region.iter().take(most) {
         let mut cells = vec![Cell::from(clipped(&region_name(region), ROOM))];
@@ -206,7 +222,7 @@ fn regions(views: &EventViews, most: usize, columns: usize) -> String {
         table.row(cells);
     }
     wrap_in(HEADING, "", "By region, shares of each event's samples", columns)
-        + &table.render(columns).text
+        + &fitted(&table, columns)
         + &more(views, most, columns)
 }
 
@@ -310,9 +326,7 @@ mod tests {
             "UNHALTED_CORE_CYCLES – total samples: 100 – sampling period: 100000",
             "stalls – total samples: 100 – sampling period: 100000 on average (99 a second were asked for)",
             "rare: not sampled: ENOENT",
-            "60     SiStripRecHitMatcher::match(…) con",
-            "libMatch.so",
-            "SiStripRecHitMatcher::match(SiStripRecHit2D const*, int) const",
+            "60  60  …::match(…) const  libMatch.so  SiStripRecHitMatcher::match(SiStripRecHit2D const*, int) const",
             "40 (30 to 50)",
             "and 4 more symbols",
         ] {

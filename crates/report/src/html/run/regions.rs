@@ -64,12 +64,14 @@ fn overview(regions: &[RegionFinding]) -> DataTable {
         ("page faults", ColumnKind::Count),
         ("context switches", ColumnKind::Count),
     ];
+    // Where time was not sampled no share of it is known.
+    let has_samples = regions.iter().any(|region| region.samples > 0);
     let rows = regions.iter().map(|region| -> Vec<CellValue> {
         let waiting = region.waiting.as_ref();
         let memory = waiting.and_then(|found| found.memory);
         vec![
             text(Some(region.name.clone())),
-            region.user_share.into(),
+            has_samples.then_some(region.user_share).into(),
             memory.map(|share| share.value).into(),
             memory.map(|share| share.low).into(),
             memory.map(|share| share.high).into(),

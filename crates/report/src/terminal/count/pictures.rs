@@ -2,10 +2,9 @@
 
 use record::count::Counts;
 
-use super::values::scaled;
 use crate::{
     layout::{
-        figures::{number, percent_text, time},
+        figures::{number, percent_text, scaled, time},
         prose::{clipped, counted, visible, wrap_in},
         series::{TimeLines, used_levels},
         style::{HEADING, QUIET},
@@ -30,8 +29,8 @@ pub(crate) fn lines(found: &TimeLines, columns: usize) -> String {
     let mut out = wrap_in(HEADING, "", &heading, columns);
     let room = columns.saturating_sub(NAME + 24).clamp(8, WIDEST);
     for line in &found.lines {
-        let most = line.most().filter(|most| *most > 0.0);
-        let height = |value: Option<f64>| value.zip(most).map(|(value, most)| (value / most).max(0.0));
+        let most = line.most().unwrap_or(0.0).max(f64::MIN_POSITIVE);
+        let height = |value: Option<f64>| value.map(|value| (value / most).max(0.0));
         let shown: String = line.parts(room).into_iter().map(|value| column(height(value))).collect();
         let (value, unit) = scaled(line.most(), &line.unit);
         let name = clipped(&visible(&line.name), NAME);
@@ -72,7 +71,7 @@ pub(super) fn hierarchy(counts: &Counts, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::series::tests::counts;
+    use crate::layout::series::{MetricLine, tests::counts};
 
     #[test]
     fn lines_and_levels_are_drawn_with_what_they_lack() {
@@ -83,6 +82,16 @@ mod tests {
         let text = plain(hierarchy(&counts(), 100));
         assert!(text.contains("L2: no peak was measured"), "{text}");
         assert!(text.contains("memory          80 %  ████████████████████████        8.00 GB/s"), "{text}");
+        let nothing = TimeLines {
+            ends_ns: vec![1, 2],
+            lines: vec![MetricLine {
+                name: "n".to_owned(),
+                unit: "1".to_owned(),
+                values: vec![Some(0.0), None],
+            }],
+            left_out: 0,
+        };
+        assert!(lines(&nothing, 80).contains("▁·"), "none is no gap");
         assert_eq!(over_time(&Counts::default(), 80) + &hierarchy(&Counts::default(), 80), "");
     }
 }

@@ -262,21 +262,6 @@ pub fn percent_of(share: f64) -> String {
     format!("{} %", percent_text(share))
 }
 
-/// A metric's value in a unit that reads well.
-pub fn scaled(value: Option<f64>, unit: &str) -> (Option<f64>, String) {
-    let large = |value: f64, unit: &str| match value.abs() {
-        v if v >= 1e9 => (Some(value / 1e9), format!("G{unit}")),
-        v if v >= 1e6 => (Some(value / 1e6), format!("M{unit}")),
-        v if v >= 1e3 => (Some(value / 1e3), format!("k{unit}")),
-        _ => (Some(value), unit.to_owned()),
-    };
-    match (value, unit) {
-        (Some(value), "B" | "B/s" | "flop/s" | "Hz" | "flop") => large(value, unit),
-        (value, "1") => (value, String::new()),
-        (value, unit) => (value, unit.to_owned()),
-    }
-}
-
 /// What one interval added, one line per event; printed while counting goes on.
 pub fn interval(events: &[Event], end_ns: u64, counts: &[Count]) -> String {
     let line = |(index, event): (usize, &Event)| {
