@@ -16,11 +16,12 @@ use crate::{
     paper::{PaperRow, PublishedPaper},
     session::ItemChoice,
     setup::PaperSetup,
-    values,
 };
 
 /// Seconds for each setup.
 const SECONDS: f64 = 0.3;
+/// What a clock gives, by the names that formulas use.
+const BY_CLOCK: [&str; 5] = ["time", "loads", "stores", "chain", "cores"];
 /// Bytes of an access of the papers' kernels.
 const VECTOR: f64 = 32.0;
 
@@ -34,7 +35,7 @@ pub fn measure(choice: &ItemChoice, host: &mut dyn Host, interrupt: &AtomicBool)
             let rows: Vec<ReproducedRow> = item
                 .rows
                 .iter()
-                .filter(|row| row.names().iter().all(|name| !values::is_event(name)))
+                .filter(|row| row.names().iter().all(|name| of_row_or_clock(name)))
                 .filter_map(|row| Some((row, paper.setups.get(row.on.as_ref()?)?)))
                 // What interference takes here `memwall squeeze --calibrate` says.
                 .filter(|(_, setup)| setup.squeezed.is_none())
@@ -64,6 +65,11 @@ pub fn measure(choice: &ItemChoice, host: &mut dyn Host, interrupt: &AtomicBool)
     }
     let complete = !interrupt.load(Ordering::Relaxed);
     Reproduction { schema: SCHEMA.to_owned(), full: choice.full, here: true, complete, papers }
+}
+
+/// What other rows and the published number give is not asked of the machine.
+fn of_row_or_clock(name: &str) -> bool {
+    BY_CLOCK.contains(&name) || ["ours", "published"].contains(&name) || name.starts_with("row::")
 }
 
 fn beside(
@@ -118,7 +124,8 @@ fn run(
         kernel = kernel.with(name, *value).map_err(|error| error.to_string())?;
     }
     let mut job = Job::new(kernel, size, &cpus);
-    job.width = setup.width.or(topology.isa.supports(Width::Avx2).then_some(Width::Avx2));
+    let wide = topology.isa.supports(Width::Avx2) && job.kernel.widths().contains(&Width::Avx2);
+    job.width = setup.width.or(wide.then_some(Width::Avx2));
     let plan = RepeatPlan::asked(None, Some(SECONDS), None).map_err(|error| error.to_string())?;
     let measured = host.measure(&job, &plan, interrupt).map_err(|error| error.to_string())?;
     let mut samples = measured.repeated.samples_ns.clone();

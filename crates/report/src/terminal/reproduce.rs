@@ -150,6 +150,10 @@ fn summary(reproduction: &Reproduction, columns: usize) -> String {
             columns,
         );
     }
+    if reproduction.here && reproduction.papers.is_empty() {
+        let text = "nothing of this is measured by a clock alone; without --here it runs on the model of the paper's machine";
+        out += &wrap("", text, columns);
+    }
     if of > 0 {
         out += &wrap("", &format!("{same} of {of} conclusions are those of the papers"), columns);
     }

@@ -119,16 +119,11 @@ fn front_end(front_end: &FrontEnd) -> Vec<String> {
     } = front_end;
     let BranchModel { table_bits, history_bits, loop_entries, mispredict_penalty, waits_for_branches } =
         branch;
-    let astray = if *waits_for_branches {
-        "nothing dispatched behind a wrong guess"
-    } else {
-        "wrong paths dispatched"
-    };
     let decoded = match uop_cache_uops {
         0 => "no cache of decoded µops".to_owned(),
         uops => format!("{uops} decoded µops"),
     };
-    vec![
+    let mut said = vec![
         format!("L1I {}", geometry(l1i)),
         format!("ITLB {}", level(itlb)),
         format!("fetches {fetch_bytes} bytes"),
@@ -140,8 +135,11 @@ fn front_end(front_end: &FrontEnd) -> Vec<String> {
         format!("{history_bits} bits of history"),
         format!("{loop_entries} loops remembered"),
         format!("misprediction {}", cycles(*mispredict_penalty)),
-        astray.to_owned(),
-    ]
+    ];
+    if *waits_for_branches {
+        said.push("nothing dispatched behind a wrong guess".to_owned());
+    }
+    said
 }
 
 fn core(core: &CoreModel) -> Vec<String> {
