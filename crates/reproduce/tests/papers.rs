@@ -119,6 +119,18 @@ fn interrupted_runs_say_so_and_keep_what_was_made() {
     assert_eq!((row.ours, row.same, row.missing.as_deref()), (None, None, Some("not measured")));
 }
 
+#[test]
+fn a_paper_of_which_nothing_is_quick_is_made_whole_when_it_is_named() {
+    let makes = |choice: &ItemChoice, id: &str| {
+        let items = choice.papers().filter(|paper| paper.id == id).flat_map(|paper| &paper.items);
+        items.filter(|item| choice.makes(item)).count()
+    };
+    let casas = PublishedPaper::all().iter().find(|paper| paper.id == "casas2017").unwrap();
+    assert_eq!(makes(&choice("casas2017", None), "casas2017"), casas.items.len());
+    assert_eq!(makes(&ItemChoice::default(), "casas2017"), 0, "it is not part of the quick set");
+    assert_eq!(makes(&choice("casas2017", Some("section5")), "casas2017"), 1);
+}
+
 /// Claims of the quick set that do not hold, with the reasons in docs/papers.md.
 const DIFFERS: &str = include_str!("differs.txt");
 

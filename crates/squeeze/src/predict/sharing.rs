@@ -15,6 +15,10 @@ use super::{PredictRefusal, answer, footprint, loss, socket::KnownMachine, whole
 /// A mapping that loses less than this is as good as one that loses nothing.
 const AS_GOOD: f64 = 0.03;
 
+/// How far simulated slowdowns of two on a socket were off at most, of time alone and of what is lost (docs/squeeze.md).
+const MODEL_OFF: f64 = 0.06;
+const MODEL_OFF_OF_LOSS: f64 = 0.06;
+
 /// Rounds after which two that slow each other agree.
 const SETTLING: usize = 12;
 
@@ -72,14 +76,25 @@ fn beside(
 ) -> PredictAnswer {
     let explained = !run.parts.is_empty() && others.iter().all(|(other, _)| !other.parts.is_empty());
     let machine = profile.and_then(KnownMachine::of).filter(|_| explained);
-    let losses = match machine {
-        Some(machine) => by_parts(&machine, run, others),
+    let losses = match &machine {
+        Some(machine) => by_parts(machine, run, others),
         None => SqueezeKind::ALL
             .into_iter()
             .map(|kind| by_bounds(run, others, kind).map(|loss| (kind, loss)))
             .collect(),
     };
-    answer(what, losses)
+    let mut found = answer(what, losses);
+    if machine.is_some() && others.iter().any(|(_, many)| *many > 0) {
+        found.slowdown = found.slowdown.map(widened);
+    }
+    found
+}
+
+/// An interval of what the sizes of sets leave open, widened by what the model itself was off.
+fn widened(slowdown: Estimate) -> Estimate {
+    let off = |value: f64| MODEL_OFF + MODEL_OFF_OF_LOSS * (value - 1.0).max(0.0);
+    let low = (slowdown.low - off(slowdown.low)).max(1.0).min(slowdown.value);
+    Estimate { low, high: slowdown.high + off(slowdown.high), ..slowdown }
 }
 
 /// From the known programs that each behaves like.

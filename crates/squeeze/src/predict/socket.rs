@@ -177,14 +177,14 @@ impl<'a> KnownMachine<'a> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use machine::{Bytes, profile::Estimate, squeezing::SqueezePoint};
 
     const MB: f64 = 1e6;
 
     /// 20 MB and 40 GB/s; a hit takes 10 ns, a miss 60, or 40 of which ten are under way at once.
-    pub(crate) fn profile() -> SqueezeProfile {
+    pub(in super::super) fn profile() -> SqueezeProfile {
         let one = |pattern, size: f64, line_ns| KnownProgram {
             pattern,
             size: Bytes(size as u64),
@@ -246,6 +246,9 @@ mod tests {
         // 10 MB see 25 MB: nothing is found, and memory waits for the stream too.
         let large = lost(part(KnownPattern::Chase, 10.0 * MB, 6.4e9), stream, 1, true);
         assert!((5.0..12.0).contains(&large.cache), "{large:?}");
+        // 6 MB see 15: one more than there is room for, and that is enough.
+        let edge = lost(part(KnownPattern::Chase, 6.0 * MB, 6.4e9), stream, 1, true);
+        assert!(edge.cache > 4.0, "{edge:?}");
         // In between it depends on what was there at the beginning.
         let between = part(KnownPattern::Chase, 4.0 * MB, 6.4e9);
         assert!(lost(between, stream, 1, true).cache < 0.01);
