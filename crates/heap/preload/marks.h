@@ -35,9 +35,8 @@ static uint64_t key_of(const uint64_t *name, const void *code) {
 }
 
 /* Whether a region that begins may be counted; its end has to be paid as well. */
-static bool begins_counted(uint64_t key) {
+static bool begins_counted(uint64_t key, uint64_t now) {
     if (atomic_load_explicit(&counts_are_off, memory_order_relaxed) || counting.depth == MOST_COUNTED) return false;
-    uint64_t now = now_ns();
     if (counting.first_ns == 0) {
         counting.first_ns = now, counting.cost_ns = 500;
         /* A filter may have come with the program. */
@@ -84,10 +83,10 @@ static void finish_counts(struct note *note, const struct rusage *counts, uint64
 
 static void fill_mark(struct region *to, enum kind kind, const uint64_t *name, const void *code, uint64_t number) {
     bool ends = kind == REGION_ENDED;
-    bool is_counted = ends ? ends_counted(key_of(name, code)) : kind == REGION_BEGAN && begins_counted(key_of(name, code));
+    uint64_t began_ns = now_ns(), ended_ns = began_ns, key = key_of(name, code);
+    bool is_counted = ends ? ends_counted(key) : kind == REGION_BEGAN && begins_counted(key, began_ns);
     struct rusage counts;
     struct note *of_counts = NULL;
-    uint64_t began_ns = now_ns(), ended_ns = began_ns;
     /* Pages of our own that are touched for the first time must not count: claimed before a region is counted, and after. */
     if (is_counted && ends) is_counted = read_counts(&counts, began_ns, &ended_ns);
     if (is_counted) of_counts = claim_note(to);

@@ -247,7 +247,7 @@ static void know_self(void) {
     random_state = (random_state ^ (known + thread_id)) | 1;
 }
 
-/* A place for a note, with its time and who writes it; none if there is no room. */
+/* A place for a note, with who writes it; none if there is no room. */
 static struct note *claim_note(struct region *to) {
     uint64_t at = atomic_load(&to->claimed);
     do {
@@ -262,7 +262,6 @@ static struct note *claim_note(struct region *to) {
         atomic_fetch_add(&to->dropped, 1);
         return NULL;
     }
-    note->time_ns = now_ns();
     note->pid = atomic_load(&self->pid);
     note->tid = thread_id;
     return note;
@@ -277,6 +276,7 @@ static void finish_note(struct note *note, uint64_t control) {
 static void fill_note(struct region *to, uint64_t control, const void *address, void *caller, uintptr_t frame) {
     struct note *note = claim_note(to);
     if (note == NULL) return;
+    note->time_ns = now_ns();
     note->address = (uintptr_t)address;
     note->callers[0] = (uintptr_t)caller;
     for (int index = 1; index < CALLERS; index++) note->callers[index] = 0;
