@@ -30,9 +30,9 @@ pub(super) enum RegionKey {
 /// A sample that waits for the marks before it.
 #[derive(Clone, Copy, Debug)]
 enum WaitingSample {
-    OfTime(u64),
-    OfBurst(u64),
-    OfEvent(u64),
+    Time(u64),
+    Burst(u64),
+    Event(u64),
 }
 
 #[derive(Debug, Default)]
@@ -99,21 +99,21 @@ impl RegionTally {
     pub fn sample(&mut self, tid: i32, thread: ThreadId, time_ns: u64) {
         self.samples += 1;
         let number = self.samples;
-        self.wait(tid, thread, time_ns, WaitingSample::OfTime(number));
+        self.wait(tid, thread, time_ns, WaitingSample::Time(number));
     }
 
     /// A sample of a burst was.
     pub fn burst(&mut self, tid: i32, thread: ThreadId, time_ns: u64) {
         self.bursts += 1;
         let number = self.bursts;
-        self.wait(tid, thread, time_ns, WaitingSample::OfBurst(number));
+        self.wait(tid, thread, time_ns, WaitingSample::Burst(number));
     }
 
     /// A sample of another event was.
     pub fn event(&mut self, tid: i32, thread: ThreadId, time_ns: u64) {
         self.event_samples += 1;
         let number = self.event_samples;
-        self.wait(tid, thread, time_ns, WaitingSample::OfEvent(number));
+        self.wait(tid, thread, time_ns, WaitingSample::Event(number));
     }
 
     fn wait(&mut self, tid: i32, thread: ThreadId, time_ns: u64, sample: WaitingSample) {
@@ -320,9 +320,9 @@ impl ThreadRegions {
                 return true;
             }
             match (innermost, sample) {
-                (Some(region), WaitingSample::OfTime(number)) => writer.sample_region(*number, region),
-                (Some(region), WaitingSample::OfBurst(number)) => writer.burst_region(*number, region),
-                (Some(region), WaitingSample::OfEvent(number)) => writer.event_region(*number, region),
+                (Some(region), WaitingSample::Time(number)) => writer.sample_region(*number, region),
+                (Some(region), WaitingSample::Burst(number)) => writer.burst_region(*number, region),
+                (Some(region), WaitingSample::Event(number)) => writer.event_region(*number, region),
                 (None, _) => {}
             }
             false

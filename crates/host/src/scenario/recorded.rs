@@ -95,7 +95,7 @@ pub fn record_scenario(
         None => run_prepared(&asked.request, host, Some(&paces), None, interrupt)?,
     };
     let samples: Vec<Vec<(u32, SimulatedSample)>> = runs.into_iter().map(|(_, samples)| samples).collect();
-    let mut recording = Recording::begin(asked, &placed, &timed, output)?;
+    let mut recording = ScenarioWriter::begin(asked, &placed, &timed, output)?;
     recording.events(asked, &periods, &samples)?;
     recording.loads(&loads);
     recording.finish()
@@ -155,7 +155,7 @@ struct PlacedCode {
 }
 
 /// A recording in the making.
-struct Recording<'a> {
+struct ScenarioWriter<'a> {
     writer: Writer,
     about: About,
     run: &'a ScenarioRun,
@@ -168,7 +168,7 @@ struct Recording<'a> {
     loads: u64,
 }
 
-impl<'a> Recording<'a> {
+impl<'a> ScenarioWriter<'a> {
     fn begin(
         asked: &ScenarioRecording<'a>,
         placed: &PlacedPlan,

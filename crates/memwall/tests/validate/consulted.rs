@@ -196,7 +196,7 @@ fn only_slow_loads_of_intervals_above_the_machines_threshold_name_code_and_data(
         assert!(object["name"].as_str().unwrap().starts_with("crowded of thread"), "{object}");
     }
     // The same loads at a pace that memory keeps up with: some are as slow, and none is blamed.
-    let calm = &hybrid(home.path(), "60")["value"];
+    let calm = &hybrid(home.path(), "100")["value"];
     assert_eq!(
         (&calm["flagged"], &calm["functions"]),
         (&Value::from(0), &Value::Array(Vec::new())),

@@ -117,6 +117,7 @@ fn figure(bar: &CountedBar) -> Html {
     let drawing = element("svg")
         .set("class", "stacked")
         .set("viewBox", format!("0 0 {WIDTH} {HEIGHT}"))
+        .set("preserveAspectRatio", "none")
         .set("role", "img")
         .set("aria-label", described)
         .with(parts)
@@ -125,7 +126,7 @@ fn figure(bar: &CountedBar) -> Html {
         bar.whole.map_or_else(String::new, |whole| format!(" ({} {})", number(Some(whole)).text(), bar.unit));
     let caption = element("figcaption").say(format!("{}{whole}", bar.title)).end();
     let legend = element("ul").set("class", "legend").with(legend).end();
-    element("figure").set("class", "bar").with([caption, drawing, legend]).end()
+    element("figure").set("class", "division").with([caption, drawing, legend]).end()
 }
 
 fn rectangle(x: f64, width: f64, class: &str) -> super::markup::MarkupElement {
@@ -154,13 +155,19 @@ fn reference(metric: &CountedMetric) -> Option<Html> {
     let drawing = element("svg")
         .set("class", "reference")
         .set("viewBox", format!("0 0 {WIDTH} {HEIGHT}"))
+        .set("preserveAspectRatio", "none")
         .set("role", "img")
         .set("aria-label", &words)
         .with(drawn)
         .end();
     let limits = format!("medium from {}, high from {} ({})", level.medium, level.high, level.source);
     let caption = element("figcaption").say(words).end();
-    Some(element("figure").set("class", "bar").with([caption, drawing, paragraph("quiet", &limits)]).end())
+    Some(
+        element("figure")
+            .set("class", "division")
+            .with([caption, drawing, paragraph("quiet", &limits)])
+            .end(),
+    )
 }
 
 fn table(counts: &Counts) -> DataTable {

@@ -42,11 +42,12 @@ impl MetricLine {
 
     /// Name, unit and range in words.
     pub fn words(&self) -> String {
-        let [least, most] = [self.least(), self.most()].map(|value| {
+        let [(least, lower), (most, upper)] = [self.least(), self.most()].map(|value| {
             let (value, unit) = scaled(value, &self.unit);
-            format!("{} {unit}", number(value).text()).trim_end().to_owned()
+            (number(value).text().to_owned(), unit)
         });
-        format!("{}: {least} to {most}", self.name)
+        let lower = if lower == upper { String::new() } else { format!(" {lower}") };
+        format!("{}: {least}{lower} to {most} {upper}", self.name).trim_end().to_owned()
     }
 }
 
@@ -203,10 +204,7 @@ pub(crate) mod tests {
         let names: Vec<&str> = lines.lines.iter().map(|line| line.name.as_str()).collect();
         assert_eq!((names, lines.ends_ns.len()), (vec!["memory utilisation", "memory bandwidth"], 4));
         assert_eq!(lines.lines[0].parts(2), [Some(60.0), Some(90.0)], "what is missing is no 0");
-        assert_eq!(
-            lines.lines[0].words(),
-            "memory utilisation: 60.0 % of the measured peak to 90.0 % of the measured peak"
-        );
+        assert_eq!(lines.lines[0].words(), "memory utilisation: 60.0 to 90.0 % of the measured peak");
         assert_eq!(TimeLines::of(&Counts::default()), TimeLines::default());
     }
 

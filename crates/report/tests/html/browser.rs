@@ -117,7 +117,8 @@ fn events_are_sorted_and_lead_to_regions_symbols_and_back() {
         assert!(detail.contains(words), "{words:?} in {detail}");
     }
     tab.picture(&kept("join-region.png"), true);
-    tab.click("#detail a[href=\"#symbol-0\"]");
+    tab.evaluate("document.querySelector('#detail a[href=\"#symbol-0\"]').focus()");
+    tab.press("Enter");
     settle(&mut tab);
     assert!(tab.text("document.querySelector('#detail h2').textContent").starts_with("join::probe"));
     tab.evaluate("history.back()");
@@ -204,6 +205,11 @@ fn light_and_dark_wide_and_narrow() {
             ] {
                 assert!(tab.holds(rule), "{name} {form}: {rule}");
             }
+            // Every picture has room.
+            assert!(
+                tab.holds("[...document.querySelectorAll('figure')].every((e) => e.scrollHeight <= e.clientHeight + 1 && e.clientHeight > 20)"),
+                "{name} {form}: a figure is cut off"
+            );
             tab.picture(&kept(&format!("{name}-{form}.png")), true);
             if form == "light" {
                 // Light, then dark, against a system that is light.
