@@ -2,6 +2,7 @@
 
 mod known_work;
 mod native;
+mod regions;
 mod repeats;
 mod selection;
 mod witnesses;
@@ -19,6 +20,7 @@ use crate::{host::HostError, scenario::RunError};
 
 pub use known_work::{CountedKernel, CountedScenario};
 pub use native::{Hear, NativeTarget};
+pub use regions::{RegionRequest, count_regions};
 pub use selection::Selection;
 
 use repeats::CountedSoFar;
@@ -153,7 +155,14 @@ pub fn count(
     };
     // Passes that count different events are only worth comparing if they did the same.
     let witnesses = (passes.len() > 1).then(|| Witnesses::of(instrument));
-    let mut counting = Passes { request, instrument, target, too_many, witnesses, counts: begin(request) };
+    let mut counting = Passes {
+        request,
+        instrument,
+        target,
+        too_many,
+        witnesses,
+        counts: begin(request.selection, &request.packages),
+    };
     counting.counts.instrument = instrument.name();
     counting.counts.target = counting.target.name();
     let asked = request.runs.max(1);
@@ -180,8 +189,8 @@ pub fn count(
 }
 
 /// Counts of nothing yet.
-fn begin(request: &CountRequest<'_>) -> Counts {
-    let events = request.selection.events().iter();
+fn begin(selection: &Selection, packages: &[(u32, u32)]) -> Counts {
+    let events = selection.events().iter();
     Counts {
         schema: SCHEMA.to_owned(),
         events: events
@@ -193,7 +202,7 @@ fn begin(request: &CountRequest<'_>) -> Counts {
                 trust: None,
             })
             .collect(),
-        packages: request.packages.clone(),
+        packages: packages.to_vec(),
         ..Counts::default()
     }
 }

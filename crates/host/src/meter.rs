@@ -4,7 +4,7 @@ use events::{CountRefusal, Counting};
 use record::validate::Truth;
 use sim::{
     memory::{Disturbance, PrefetchSwitches},
-    pmu::SampledEvent,
+    pmu::{PartCounts, SampledEvent},
 };
 
 /// Something that counts or samples while a job runs.
@@ -17,6 +17,17 @@ pub trait Meter {
 }
 
 impl Meter for Box<dyn Counting + '_> {
+    fn begin(&mut self) -> Result<(), CountRefusal> {
+        self.start()
+    }
+
+    fn end(&mut self) -> Result<bool, CountRefusal> {
+        self.stop()?;
+        Ok(false)
+    }
+}
+
+impl Meter for PartCounts<'_> {
     fn begin(&mut self) -> Result<(), CountRefusal> {
         self.start()
     }

@@ -58,18 +58,14 @@ pub(crate) fn counts(output: StatOutput, name: &str, catalogue: Option<&'static 
     }
     let metrics = metrics(&events, std::slice::from_ref(&run), catalogue);
     Counts {
-        witnesses: Vec::new(),
         schema: SCHEMA.to_owned(),
         instrument: output.form.to_owned(),
         target: name.to_owned(),
         events: events.into_iter().map(counted).collect(),
         runs: vec![run],
         metrics,
-        packages: Vec::new(),
         remarks,
-        lower_clock: None,
-        validation: None,
-        interrupted: false,
+        ..Counts::default()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Events counted over a program, a kernel, or the whole machine.
 
 mod metrics;
+mod packages;
 
 use events::{Count, CountedPlace, Missing, Signal, Value};
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,7 @@ pub use metrics::{
     BarPart, CountedBar, CountedConstant, CountedMetric, GroupMetrics, MetricLevel, PrintedMetric,
     group_metrics,
 };
+pub use packages::{PackageMetrics, add_packages};
 
 /// Name and version of the form in which counts are written as JSON.
 pub const SCHEMA: &str = "memwall.count/1";
@@ -41,10 +43,40 @@ pub struct Counts {
     /// What a lower core clock would cost, where group CLOCK was counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lower_clock: Option<LowerClock>,
+    /// The same by region of a scenario, where asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub regions: Vec<CountedRegion>,
     /// Where the trust beside events and metrics comes from; none as long as nobody asked.
     pub validation: Option<Basis>,
     /// The user stopped before all repetitions were done.
     pub interrupted: bool,
+}
+
+/// What was counted in one region, all its entries together.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CountedRegion {
+    /// Names of it and the regions around it.
+    pub path: String,
+    /// Time in it.
+    pub elapsed_ns: u64,
+    /// Every event at every place.
+    pub counts: Vec<Count>,
+    /// Metrics of the groups asked for.
+    pub metrics: Vec<GroupMetrics>,
+    /// What a lower core clock would cost, where group CLOCK was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lower_clock: Option<LowerClock>,
+    /// What spoils or limits these counts, in plain sentences.
+    pub remarks: Vec<String>,
+}
+
+impl CountedRegion {
+    /// Counts of a region alone.
+    pub fn new(path: String, counts: Counts) -> Self {
+        let Counts { mut runs, metrics, lower_clock, remarks, .. } = counts;
+        let (elapsed_ns, counts) = runs.pop().map_or((0, Vec::new()), |run| (run.elapsed_ns, run.counts));
+        Self { path, elapsed_ns, counts, metrics, lower_clock, remarks }
+    }
 }
 
 /// What a lower core clock would cost (molka2017 §5).

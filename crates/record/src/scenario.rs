@@ -71,7 +71,7 @@ pub struct ScenarioPace {
 }
 
 /// What became of one region.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RegionRun {
     /// Names from the outermost region on, joined by `/`.
     pub path: String,
@@ -88,7 +88,7 @@ pub struct RegionRun {
 }
 
 /// What became of one thread in one region.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ThreadRun {
     /// Which thread.
     pub thread: usize,
@@ -108,7 +108,7 @@ pub struct ScenarioEntry {
 }
 
 /// What a thread does in a region, by construction.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Truth {
     /// Instructions, accesses, bytes and flops.
     pub work: Work,

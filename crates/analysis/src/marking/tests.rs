@@ -73,7 +73,6 @@ fn counts() -> Counts {
         ..CountedMetric::default()
     };
     Counts {
-        witnesses: Vec::new(),
         schema: SCHEMA.to_owned(),
         instrument: "perf_event".to_owned(),
         target: "x".to_owned(),
@@ -90,11 +89,7 @@ fn counts() -> Counts {
             metrics: vec![metric],
             ..GroupMetrics::default()
         }],
-        packages: Vec::new(),
-        remarks: Vec::new(),
-        lower_clock: None,
-        validation: None,
-        interrupted: false,
+        ..Counts::default()
     }
 }
 

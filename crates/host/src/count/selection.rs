@@ -6,7 +6,7 @@ use events::{
     names,
 };
 use machine::Profile;
-use record::count::{Counts, GroupMetrics, group_metrics};
+use record::count::{Counts, GroupMetrics, add_packages, group_metrics};
 
 /// Events and the groups they serve.
 #[derive(Clone, Debug)]
@@ -96,7 +96,14 @@ impl Selection {
         let share = |name: &str| if name == "memory_traffic_peak" { memory_share } else { 1.0 };
         let figure = |name: &str| Some(profile?.figure(name)? * share(name));
         let figures = profile.is_some().then_some(&figure as ProfileFigures<'_>);
-        let metrics = |wanted: &Wanted| group_metrics(&wanted.chosen, &wanted.inputs, &counts.runs, figures);
+        let metrics = |wanted: &Wanted| {
+            let Wanted { chosen, inputs } = wanted;
+            let mut group = group_metrics(chosen, inputs, &counts.runs, figures);
+            if let Some(run) = counts.runs.first() {
+                add_packages(&mut group, chosen, inputs, run, &counts.packages, figures);
+            }
+            group
+        };
         self.groups.iter().map(metrics).collect()
     }
 }

@@ -146,3 +146,58 @@ fn what_repeats_to_the_bit_is_not_repeated() {
     let counts = counted(1, false);
     assert_eq!(counts.runs.len(), 1, "{:?}", counts.remarks);
 }
+
+/// Loads in one region, stores in the other: what was counted in them adds up to the whole.
+#[test]
+fn regions_add_up_to_the_whole() {
+    let model = Model::builtin("tiny").unwrap();
+    let pmu = SimulatedPmu::new(&model, Flaws::of(&model)).unwrap();
+    let mut host = crate::simulated::Simulated::new(&model, 1).unwrap().counted_by(&pmu);
+    let shipped = kernels::scenario::shipped::find("load-store-phases").unwrap();
+    let scenario = shipped.parse(&kernels::KernelCatalogue::builtin().unwrap(), &[]).unwrap();
+    let events =
+        ["MEM_UOPS_RETIRED.ALL_STORES", "cycles", "CYCLE_ACTIVITY.STALLS_L2_PENDING", "UNC_M_CAS_COUNT.RD"];
+    let selection = Selection::new(&pmu, &[events.join(",")], &[]).unwrap();
+    let job = crate::scenario::ScenarioJob { scenario: &scenario, cpus: &[0], scale: 256 };
+    let never = std::sync::atomic::AtomicBool::new(false);
+    let share = CountShare::Together;
+    let packages = Vec::new();
+    let request = RegionRequest {
+        job: job.clone(),
+        selection: &selection,
+        share,
+        profile: None,
+        memory_share: 1.0,
+        packages,
+    };
+    let regions = count_regions(&request, &mut host, &pmu, &never).unwrap();
+    let paths: Vec<&str> = regions.iter().map(|(path, _)| path.as_str()).collect();
+    assert_eq!(paths.len(), 2, "{paths:?}");
+    assert!(paths[0].ends_with("loads") && paths[1].ends_with("stores"), "{paths:?}");
+    let whole = CountRequest {
+        selection: &selection,
+        runs: 1,
+        fit: Fit::AllAtOnce,
+        share,
+        interval: None,
+        packages: Vec::new(),
+        profile: None,
+        memory_share: 1.0,
+    };
+    let mut target = CountedScenario { host: &mut host, request: job, interrupt: &never };
+    let whole = count(&whole, &pmu, &mut target, &mut |_, _| {}).unwrap();
+    let sum = |counts: &Counts, event: usize| {
+        record::count::total(&counts.runs[0].counts, event, |_| true).unwrap().estimate().unwrap()
+    };
+    for event in 0..4 {
+        let parts: f64 = regions.iter().map(|(_, counts)| sum(counts, event)).sum();
+        let all = sum(&whole, event);
+        assert!((parts - all).abs() <= 1.0, "{}: {parts} of {all}", whole.events[event].name);
+    }
+    let elapsed: u64 = regions.iter().map(|(_, counts)| counts.runs[0].elapsed_ns).sum();
+    assert!(elapsed.abs_diff(whole.runs[0].elapsed_ns) <= 2, "{elapsed} of {}", whole.runs[0].elapsed_ns);
+    let [loading, storing] = [0, 1].map(|region: usize| sum(&regions[region].1, 0));
+    assert!(storing > 50.0 * loading.max(1.0), "{storing} stores, and {loading} while loading");
+    let stalled = |region: usize| sum(&regions[region].1, 2) / sum(&regions[region].1, 1);
+    assert!(stalled(0) > 0.7 && stalled(1) < 0.3, "{} and {}", stalled(0), stalled(1));
+}

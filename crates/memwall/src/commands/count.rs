@@ -9,9 +9,12 @@ use analysis::{
 };
 use events::{CountRefusal, CountShare, Event, Instrument, Missing, Value, catalogue::Catalogue};
 use host::count::{CountError, CountRequest, Fit, NativeTarget, Selection, Whom, count};
-use machine::{CpuSet, Source, Topology, profile::Fingerprint};
+use machine::{CpuSet, Source, Topology, model::Model, profile::Fingerprint};
 use pmu::PerfEvents;
-use record::{count::Counts, run::Ending};
+use record::{
+    count::{CountedRegion, Counts},
+    run::Ending,
+};
 use report::{json::CountDocument, terminal::count::CountSum};
 
 use super::{
@@ -63,6 +66,9 @@ pub struct CountArgs {
     /// One row per thread, CPU or box of the uncore
     #[arg(long, conflicts_with = "per_socket")]
     per_place: bool,
+    /// Also count each region of a scenario, on a simulated machine
+    #[arg(long)]
+    per_region: bool,
     /// Also show what every so many milliseconds added, while counting goes on
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
     interval: Option<u64>,
@@ -99,6 +105,7 @@ Examples:
   memwall count -g MEM --per-socket -a --seconds 10    memory traffic of the machine for ten seconds
   memwall count -e mem:0x404040/8:w --pid 4242         writes to an address
   memwall count -g L2 --on sim:haswell-ep-e5-2680v3 --kernel load --size 8M
+  memwall count -g CLOCK --per-region --on sim:haswell-ep-e5-2680v3 --scenario bandwidth-compute --cpus 0-11
   memwall count --patterns ./app                       known problems of programs, by their events
   memwall count -g ACCOUNTING --on sim:nehalem-ep-x5570 --kernel chase --size 64M --html accounting.html
 
@@ -147,6 +154,9 @@ pub fn run(args: &CountArgs, machine: &Target) -> Result<ExitCode, Failure> {
             counts.remarks.extend(choice);
             mark(&mut counts, &trust::of(machine), broken(args));
             lower_clock::judge(&mut counts, Catalogue::for_model(model));
+            if args.per_region {
+                counts.regions = regions(args, &asked, machine, model)?;
+            }
             let shared = match args.patterns {
                 true => super::count_simulated::shared_loads(&args.simulated, &asked, model)?,
                 false => None,
@@ -157,8 +167,31 @@ pub fn run(args: &CountArgs, machine: &Target) -> Result<ExitCode, Failure> {
     }
 }
 
+/// What was counted in each region, with its trust.
+fn regions(
+    args: &CountArgs,
+    asked: &super::count_simulated::SimulatedEvents<'_>,
+    machine: &Target,
+    model: &Model,
+) -> Result<Vec<CountedRegion>, Failure> {
+    let found = super::count_simulated::regions(&args.simulated, asked, model)?;
+    let trusted = trust::of(machine);
+    let judged = |(path, mut counts): (String, Counts)| {
+        mark(&mut counts, &trusted, broken(args));
+        lower_clock::judge(&mut counts, Catalogue::for_model(model));
+        CountedRegion::new(path, counts)
+    };
+    Ok(found.into_iter().map(judged).collect())
+}
+
 fn native(args: &CountArgs, groups: &[String], choice: Option<String>) -> Result<ExitCode, Failure> {
     args.simulated.refuse_natively()?;
+    if args.per_region {
+        return Err(Failure::Usage(
+            "--per-region counts scenarios on a simulated machine: add --on sim:NAME --scenario NAME"
+                .to_owned(),
+        ));
+    }
     let source = Source::live();
     let topology = Topology::read(&source);
     let whom = whom(args, &topology)?;

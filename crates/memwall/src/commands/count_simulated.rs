@@ -3,7 +3,10 @@
 use analysis::patterns::{SharedLoads, SharedLoadsTally};
 use events::{CountShare, Instrument};
 use host::{
-    count::{CountError, CountRequest, CountedKernel, CountedScenario, Fit, Selection, Target},
+    count::{
+        CountError, CountRequest, CountedKernel, CountedScenario, Fit, RegionRequest, Selection, Target,
+        count_regions,
+    },
     simulated::Simulated,
 };
 use kernels::Job;
@@ -96,15 +99,8 @@ pub fn count(
     asked: &SimulatedEvents<'_>,
     model: &Model,
 ) -> Result<Counts, Failure> {
-    let flaws = match options.flaws {
-        Some(Switch::On) => Flaws::On,
-        Some(Switch::Off) => Flaws::Off,
-        None => Flaws::of(model),
-    };
-    let pmu = SimulatedPmu::new(model, flaws).map_err(Failure::usage)?;
-    let default = ["CYCLES".to_owned()];
-    let groups = if asked.events.is_empty() && asked.groups.is_empty() { &default[..] } else { asked.groups };
-    let selection = Selection::new(&pmu, asked.events, groups).map_err(super::count::refused)?;
+    let pmu = SimulatedPmu::new(model, flaws(options, model)).map_err(Failure::usage)?;
+    let selection = selection(&pmu, asked)?;
     let topology = model.topology();
     let profile = super::recording::profile_of(&Fingerprint::of_model(model));
     let fit = match (options.multiplex, asked.several_passes) {
@@ -160,6 +156,52 @@ pub fn count(
     let job = Job { width: options.width, ..Job::new(kernel, size, &cpus) };
     let (warm_up, passes) = (1, options.passes);
     run(&mut CountedKernel { host: &mut host, job, warm_up, passes, interrupt: &interrupt }, &cpus)
+}
+
+/// Counts every innermost region of a scenario: its path and its counts.
+pub fn regions(
+    options: &SimulatedCount,
+    asked: &SimulatedEvents<'_>,
+    model: &Model,
+) -> Result<Vec<(String, Counts)>, Failure> {
+    let Some(name) = &options.scenario else {
+        return Err(Failure::Usage("--per-region needs --scenario NAME: a kernel has no regions".to_owned()));
+    };
+    let pmu = SimulatedPmu::new(model, flaws(options, model)).map_err(Failure::usage)?;
+    let selection = selection(&pmu, asked)?;
+    let topology = model.topology();
+    let profile = super::recording::profile_of(&Fingerprint::of_model(model));
+    let catalogue = super::catalogue(None)?;
+    let scenario = super::scenario::read(name, &catalogue, &super::scenario::settings(&options.set)?)?;
+    let mut host = Simulated::with_kernels(model, catalogue, 1).counted_by(&pmu);
+    let cpus =
+        host::scenario::choose_cpus(&scenario, &topology, asked.cpus, false).map_err(Failure::usage)?;
+    let request = RegionRequest {
+        job: host::scenario::ScenarioJob { scenario: &scenario, cpus: &cpus, scale: options.scale },
+        selection: &selection,
+        share: asked.share,
+        profile: profile.as_ref(),
+        memory_share: super::count::memory_share(&topology, cpus.iter().copied()),
+        packages: topology.cpus.iter().filter_map(|cpu| Some((cpu.id, cpu.socket?))).collect(),
+    };
+    let interrupt = interrupt::flag()?;
+    count_regions(&request, &mut host, &pmu, &interrupt).map_err(Failure::measurement)
+}
+
+/// Whether errata are simulated.
+fn flaws(options: &SimulatedCount, model: &Model) -> Flaws {
+    match options.flaws {
+        Some(Switch::On) => Flaws::On,
+        Some(Switch::Off) => Flaws::Off,
+        None => Flaws::of(model),
+    }
+}
+
+/// Events and groups as asked for; cycles if nothing was.
+fn selection(pmu: &SimulatedPmu, asked: &SimulatedEvents<'_>) -> Result<Selection, Failure> {
+    let default = ["CYCLES".to_owned()];
+    let groups = if asked.events.is_empty() && asked.groups.is_empty() { &default[..] } else { asked.groups };
+    Selection::new(pmu, asked.events, groups).map_err(super::count::refused)
 }
 
 /// Loads this long left the core's own caches; the events that sample them, one of which a model may have.

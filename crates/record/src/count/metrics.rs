@@ -7,7 +7,7 @@ use events::{
 use serde::{Deserialize, Serialize};
 use trust::Standing;
 
-use super::{CountedRun, total};
+use super::{CountedRun, PackageMetrics, total};
 
 /// Parts may differ from their whole by this share of it without a word (kruse2011 ch. 4: the error is typically below 3 %).
 const APART: f64 = 0.03;
@@ -38,6 +38,9 @@ pub struct GroupMetrics {
     /// What does not add up, in plain sentences.
     #[serde(default)]
     pub remarks: Vec<String>,
+    /// The same of each package, where its events were counted apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub packages: Vec<PackageMetrics>,
 }
 
 /// One metric over all repetitions.

@@ -3,9 +3,10 @@
 mod accounting;
 mod csv;
 pub(crate) mod pictures;
+mod regions;
 mod values;
 
-use record::count::{Counts, GroupMetrics};
+use record::count::{Counts, GroupMetrics, PackageMetrics};
 
 use crate::{
     layout::figures::{number, scaled, time},
@@ -35,6 +36,7 @@ pub fn text(counts: &Counts, sum: CountSum, columns: usize) -> String {
     parts.extend(counts.metrics.iter().map(|group| metrics(group, columns)));
     parts.push(pictures::hierarchy(counts, columns));
     parts.push(pictures::over_time(counts, columns));
+    parts.push(regions::text(counts, columns));
     if let Some(basis) = &counts.validation {
         let events = counts.events.iter().map(|event| (event.name.as_str(), event.trust.as_ref()));
         parts.push(trust::notes(events, basis, columns));
@@ -101,7 +103,28 @@ fn metrics(group: &GroupMetrics, columns: usize) -> String {
             metric.missing.iter().for_each(|reason| lacking.add(&metric.name, reason));
         }
     }
-    table.render(columns).text + &lacking.text(columns) + &accounting::text(group, columns)
+    table.render(columns).text
+        + &packages(group, columns)
+        + &lacking.text(columns)
+        + &accounting::text(group, columns)
+}
+
+/// The same by socket, where events were counted apart.
+fn packages(group: &GroupMetrics, columns: usize) -> String {
+    if group.packages.is_empty() {
+        return String::new();
+    }
+    let mut heads =
+        vec![Column::new(format!("{} by socket", group.group)).left(), Column::new("unit").left()];
+    heads.extend(group.packages.iter().map(|found| Column::new(format!("socket {}", found.package))));
+    let mut table = Table::new(heads);
+    for (place, metric) in group.metrics.iter().enumerate() {
+        let value = |found: &PackageMetrics| number(found.values.get(place).copied().flatten());
+        let mut row = vec![metric.name.clone().into(), metric.unit.clone().into()];
+        row.extend(group.packages.iter().map(value));
+        table.row(row);
+    }
+    table.render(columns).text
 }
 
 #[cfg(test)]

@@ -42,9 +42,9 @@ impl<M: MemoryPort> Engine<M> {
                 threads[job.thread].probe = Some(Box::new(probe));
             }
         }
-        let tick = Time::from_ns(programme.tick_ns as f64).0.max(1);
-        let turns = CounterTurns { origin: self.now.0, tick, sets: programme.turns.max(1) };
-        self.memory.watch(watch, turns);
+        let tick = Time::from_ns(programme.tick_ns as f64).0;
+        let turns = programme.turns(self.now.0, tick, |end_fs| self.now.0 + end_fs);
+        self.memory.watch(watch, turns.clone());
         Some(Watched { programme, cpus, turns })
     }
 

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use events::{
-    Catalogue, Conflict, Count, CountRefusal, CountRequest, CountShare, CountedPlace, Counting, Encoding,
-    Event, Instrument, Missing, Offer, Scope, Signal, TooMany, Unit, Value,
+    Catalogue, Conflict, CountRefusal, CountRequest, Counting, Encoding, Event, Instrument, Offer, Scope,
+    Signal, TooMany,
     names::{Context, parse},
     placement::{Round, rounds_by_file},
 };
 use machine::{CpuSet, model::Model};
 
 use super::{
-    bank::{Bank, SharedBank},
+    bank::SharedBank,
     lie::Lie,
     meaning::{Flaws, SignalMeaning},
+    opened::{CountedPart, EventSlots, OpenCounting, PartCounts},
     recipe::{Programme, Recipe, RecipeCounter, Trigger},
     sample::SimulatedSample,
 };
@@ -38,10 +39,10 @@ pub struct NoEvents {
 /// The PMU of a simulated machine. It counts what runs on the engines it is attached to.
 pub struct SimulatedPmu {
     model: Arc<Model>,
-    catalogue: &'static Catalogue,
+    pub(super) catalogue: &'static Catalogue,
     flaws: Flaws,
     lies: Vec<(Encoding, Lie)>,
-    bank: SharedBank,
+    pub(super) bank: SharedBank,
 }
 
 /// What is to be sampled, and where.
@@ -109,7 +110,7 @@ impl SimulatedPmu {
         }
     }
 
-    fn lie(&self, event: &Event) -> Option<&Lie> {
+    pub(super) fn lie(&self, event: &Event) -> Option<&Lie> {
         let encoding = self.encoding(event).ok()?;
         self.lies.iter().find(|(planted, _)| planted == encoding).map(|(_, lie)| lie)
     }
@@ -153,6 +154,47 @@ impl SimulatedPmu {
                 reason: "another set of events is open on this simulated machine; close it first".into(),
             }),
         }
+    }
+
+    /// By event its counter, or why it has none; and the recipes of those that have one.
+    fn slots<'e>(&self, events: &'e [Event]) -> Result<EventSlots<'e>, CountRefusal> {
+        let (mut slots, mut counted) = (Vec::new(), Vec::new());
+        for event in events {
+            match self.recipe(event) {
+                Ok(recipe) => {
+                    slots.push(Ok(counted.len()));
+                    counted.push((event, recipe));
+                }
+                Err(reason) => slots.push(Err(reason)),
+            }
+        }
+        if counted.is_empty()
+            && let (Some(event), Some(Err(reason))) = (events.first(), slots.first())
+        {
+            return Err(CountRefusal::NotHere { event: event.name.clone(), reason: reason.clone() });
+        }
+        Ok((slots, counted))
+    }
+
+    /// Opens all events at once for parts of the next run: each part has counts of its own. A part may come several times.
+    pub fn open_parts(
+        &self,
+        request: &CountRequest,
+        parts: &[CountedPart],
+    ) -> Result<PartCounts<'_>, CountRefusal> {
+        let cpus = self.cpus(&request.scope)?;
+        let (slots, counted) = self.slots(&request.events)?;
+        let number = parts.iter().map(|part| part.part + 1).max().unwrap_or(1);
+        let counters: Vec<RecipeCounter> = (0..number)
+            .flat_map(|turn| {
+                counted.iter().map(move |(_, recipe)| RecipeCounter { recipe: recipe.clone(), turn })
+            })
+            .collect();
+        let events: Vec<Event> = counted.iter().map(|(event, _)| (*event).clone()).collect();
+        let opened = OpenCounting::new(self, slots, &counters, &events, cpus.clone(), request.share);
+        let planned = parts.iter().map(|part| (part.until.0, part.part)).collect();
+        self.load(Programme { counters, turns: number, tick_ns: TICK_NS, planned, trigger: None }, cpus)?;
+        Ok(PartCounts { opened, events: events.len() })
     }
 
     /// Opens an event for sampling, stopped.
@@ -236,22 +278,7 @@ impl Instrument for SimulatedPmu {
 
     fn open<'a>(&'a self, request: &CountRequest) -> Result<Box<dyn Counting + 'a>, CountRefusal> {
         let cpus = self.cpus(&request.scope)?;
-        let mut slots = Vec::new();
-        let mut counted: Vec<(&Event, Recipe)> = Vec::new();
-        for event in &request.events {
-            match self.recipe(event) {
-                Ok(recipe) => {
-                    slots.push(Ok(counted.len()));
-                    counted.push((event, recipe));
-                }
-                Err(reason) => slots.push(Err(reason)),
-            }
-        }
-        if counted.is_empty()
-            && let (Some(event), Some(Err(reason))) = (request.events.first(), slots.first())
-        {
-            return Err(CountRefusal::NotHere { event: event.name.clone(), reason: reason.clone() });
-        }
+        let (slots, counted) = self.slots(&request.events)?;
         let events: Vec<Event> = counted.iter().map(|(event, _)| (*event).clone()).collect();
         let sets: Vec<Vec<usize>> = match request.too_many {
             TooMany::AllAtOnce => vec![(0..events.len()).collect()],
@@ -268,121 +295,9 @@ impl Instrument for SimulatedPmu {
         for (turn, set) in sets.iter().enumerate() {
             set.iter().for_each(|&event| counters[event].turn = turn);
         }
-        let units = counters.iter().map(|counter| unit(&counter.recipe)).collect();
-        let lies = events.iter().map(|event| self.lie(event).cloned()).collect();
-        self.load(Programme { counters, turns: sets.len(), tick_ns: TICK_NS, trigger: None }, cpus.clone())?;
-        Ok(Box::new(OpenCounting { pmu: self, slots, units, lies, cpus, share: request.share }))
-    }
-}
-
-fn unit(recipe: &Recipe) -> Unit {
-    match recipe {
-        Recipe::Core { .. } => Unit::Core,
-        Recipe::Boxes { unit, .. } => *unit,
-    }
-}
-
-/// Events that are open.
-struct OpenCounting<'a> {
-    pmu: &'a SimulatedPmu,
-    /// By event asked for: its counter, or why it has none.
-    slots: Vec<Result<usize, String>>,
-    /// By counter.
-    units: Vec<Unit>,
-    /// By counter.
-    lies: Vec<Option<Lie>>,
-    cpus: CpuSet,
-    share: CountShare,
-}
-
-impl OpenCounting<'_> {
-    fn value(&self, bank: &Bank, counter: usize, raw: Option<u64>) -> Value {
-        let turn = bank.programme().map_or(0, |programme| programme.counters[counter].turn);
-        let running_ns = bank.running_fs.get(turn).map_or(0, |fs| fs.div_ceil(1_000_000));
-        let enabled_ns = bank.enabled_fs.div_ceil(1_000_000);
-        match raw {
-            _ if enabled_ns == 0 => Value::Missing(Missing::NeverEnabled),
-            None => Value::Missing(Missing::NeverEnabled),
-            Some(_) if running_ns == 0 => Value::Missing(Missing::NeverRan),
-            Some(raw) => Value::Counted { raw, enabled_ns, running_ns },
-        }
-    }
-
-    fn box_name(&self, unit: Unit, number: u32) -> String {
-        let named = self.pmu.catalogue.pmus.iter().find(|(known, _)| *known == unit);
-        let name = named.map_or_else(|| format!("{unit:?}").to_lowercase(), |(_, name)| name.clone());
-        format!("{name}_{number}")
-    }
-
-    fn counts(&self, bank: &Bank, event: usize, counter: usize) -> Vec<Count> {
-        let unit = self.units[counter];
-        let told = |place: usize, counted: u64| match &self.lies[counter] {
-            Some(lie) => lie.tell(counted, place, bank.ran.iter().count()),
-            None => counted,
-        };
-        let (of_cpus, of_boxes) = (&bank.of_cpus[counter], &bank.of_boxes[counter]);
-        if self.share == CountShare::Together {
-            let all = |counts: &mut dyn Iterator<Item = &u64>| -> u64 {
-                counts.enumerate().map(|(place, &counted)| told(place, counted)).sum()
-            };
-            let sum = match unit {
-                Unit::Core => (!of_cpus.is_empty()).then(|| all(&mut of_cpus.values())),
-                _ => (!of_boxes.is_empty()).then(|| all(&mut of_boxes.values())),
-            };
-            return vec![Count { event, place: CountedPlace::Target, value: self.value(bank, counter, sum) }];
-        }
-        if unit == Unit::Core {
-            let of = |place: usize, cpu: u32| {
-                self.value(bank, counter, of_cpus.get(&cpu).map(|&counted| told(place, counted)))
-            };
-            return self
-                .cpus
-                .iter()
-                .enumerate()
-                .map(|(place, cpu)| Count { event, place: CountedPlace::Cpu(cpu), value: of(place, cpu) })
-                .collect();
-        }
-        of_boxes
-            .iter()
-            .enumerate()
-            .map(|(place, (&(package, number), &raw))| Count {
-                event,
-                place: CountedPlace::Box { package, name: self.box_name(unit, number) },
-                value: self.value(bank, counter, Some(told(place, raw))),
-            })
-            .collect()
-    }
-}
-
-impl Counting for OpenCounting<'_> {
-    fn start(&mut self) -> Result<(), CountRefusal> {
-        self.pmu.bank.lock().set_started(true);
-        Ok(())
-    }
-
-    fn stop(&mut self) -> Result<(), CountRefusal> {
-        self.pmu.bank.lock().set_started(false);
-        Ok(())
-    }
-
-    fn read(&mut self) -> Result<Vec<Count>, CountRefusal> {
-        let bank = self.pmu.bank.lock();
-        let mut counts = Vec::new();
-        for (event, slot) in self.slots.iter().enumerate() {
-            match slot {
-                Ok(counter) => counts.extend(self.counts(&bank, event, *counter)),
-                Err(reason) => {
-                    let value = Value::Missing(Missing::Refused(reason.clone().into()));
-                    counts.push(Count { event, place: CountedPlace::Target, value });
-                }
-            }
-        }
-        Ok(counts)
-    }
-}
-
-impl Drop for OpenCounting<'_> {
-    fn drop(&mut self) {
-        self.pmu.bank.lock().unload();
+        let opened = OpenCounting::new(self, slots, &counters, &events, cpus.clone(), request.share);
+        let turns = sets.len();
+        self.load(Programme { counters, turns, tick_ns: TICK_NS, ..Programme::default() }, cpus)?;
+        Ok(Box::new(opened))
     }
 }

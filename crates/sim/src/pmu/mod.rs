@@ -20,6 +20,7 @@ mod bank;
 mod instrument;
 mod lie;
 mod meaning;
+mod opened;
 mod probe;
 pub mod recipe;
 mod sample;
@@ -30,6 +31,7 @@ pub use bank::SharedBank;
 pub use instrument::{NoEvents, SampleRequest, SampledEvent, SimulatedPmu};
 pub use lie::Lie;
 pub use meaning::{Flaws, SignalMeaning};
+pub use opened::{CountedPart, PartCounts};
 pub use sample::{LoadSample, SimulatedSample};
 
 pub(crate) use probe::Probe;

@@ -60,17 +60,14 @@ pub(crate) struct Harvest {
 impl Probe {
     /// Begins at a cycle with all counters of a programme at zero.
     pub fn new(programme: &Programme, clock: &CoreClock, begin: u64) -> Self {
-        let turns = CounterTurns {
-            origin: begin,
-            tick: clock.cycles(Time::from_ns(programme.tick_ns as f64)).max(1),
-            sets: programme.turns.max(1),
-        };
+        let tick = clock.cycles(Time::from_ns(programme.tick_ns as f64));
+        let turns = programme.turns(begin, tick, |end_fs| begin + clock.cycles(Time(end_fs)));
         let mut probe = Self {
             summed: Set::default(),
             lanes: [NO_LANE; Number::COUNT],
             taped: Set::default(),
-            turns,
             sums: vec![[0; Number::COUNT]; turns.sets],
+            turns,
             tape: Tape::new(0, begin),
             readers: Vec::new(),
             reads: Vec::new(),

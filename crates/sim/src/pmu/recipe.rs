@@ -3,7 +3,7 @@
 use events::Unit;
 
 use super::{shape::PmuShape, tape::TapeMoment};
-use crate::signal::{BoxSignal, Number};
+use crate::signal::{BoxSignal, CounterTurns, Number};
 
 /// One signal's part in an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,11 +88,20 @@ pub struct Programme {
     pub turns: usize,
     /// Of each turn.
     pub tick_ns: u64,
+    /// Turns that are not alike: femtoseconds from the start of the run to the end of each, and whose it is.
+    pub planned: Vec<(u64, usize)>,
     /// What is sampled, if anything.
     pub trigger: Option<Trigger>,
 }
 
 impl Programme {
+    /// The turns of a run; `at` gives the moment so many femtoseconds after its start.
+    pub(crate) fn turns(&self, origin: u64, tick: u64, at: impl Fn(u64) -> u64) -> CounterTurns {
+        let planned = self.planned.iter().map(|&(end_fs, set)| (at(end_fs), set));
+        let planned = (!self.planned.is_empty()).then(|| planned.collect());
+        CounterTurns { origin, tick: tick.max(1), sets: self.turns.max(1), planned }
+    }
+
     /// The signals of boxes that its counters need, as bits.
     pub(crate) fn box_signals(&self) -> u64 {
         let of = |recipe: &Recipe| match recipe {

@@ -284,7 +284,7 @@ mod tests {
         /// Sets that take turns see what happens in their turns and nothing else.
         #[test]
         fn turns_divide_the_cycles(spans in spans(), tick in 10u64..200, sets in 2usize..4) {
-            let turns = CounterTurns { origin: 0, tick, sets };
+            let turns = CounterTurns { origin: 0, tick, sets, planned: None };
             let mut tape = Tape::new(1, 0);
             let part = LanePart { lane: 0, when: TapeMoment::Any, weight: 1 };
             let mut readers: Vec<_> = (0..sets).map(|set| TapeReader::new(vec![part], PmuShape::default(), set, None)).collect();

@@ -94,8 +94,8 @@ impl BoxWatcher {
         let boxes = (self.boxes.numbers.packages * self.boxes.numbers.per_package()) as usize;
         self.watch = watch;
         self.active = !watch.cores.is_empty() || watch.boxes != 0;
-        self.turns = turns;
         self.boxes.sums = vec![vec![[0; BoxSignal::COUNT]; boxes]; turns.sets.max(1)];
+        self.turns = turns;
         self.notes.iter_mut().for_each(Vec::clear);
     }
 
@@ -169,7 +169,7 @@ impl BoxWatcher {
         if !self.counts(BoxSignal::Clock) {
             return;
         }
-        let turns = self.turns;
+        let turns = self.turns.clone();
         for unit in BOX_UNITS {
             for package in 0..self.boxes.numbers.packages as usize {
                 for number in 0..self.boxes.numbers.of(unit) as usize {
