@@ -106,6 +106,7 @@ fn each_region_has_its_own_symbols_and_what_lies_outside_is_kept_apart() {
         of_samples: (0..100).map(|index| (index < 80).then_some(RegionId(1))).collect(),
         of_bursts: Vec::new(),
         visits: Vec::new(),
+        events: None,
     };
     run.sampled = SampledEvents {
         list: vec![event("page-faults", 10, 1)],
