@@ -67,7 +67,7 @@ pub(crate) fn of_tally(run: &Run, tally: &Tally) -> Vec<HotBlock> {
             user_share: samples / all,
             bounds: tally.bounds_of(id),
             writes: block.instructions().iter().any(|instruction| writes_memory(block, instruction)),
-            turn_ns: tally.streams.turns_per_s(id).filter(|turns| *turns > 0.0).map(|turns| 1e9 / turns),
+            turn_ns: tally.streams.turn_ns(id),
         });
     }
     found.sort_by(|a, b| b.user_share.total_cmp(&a.user_share));

@@ -9,7 +9,7 @@ use machine::{Bytes, DataFileError, Isa, Width};
 
 use crate::{
     Job, Kernel, PagePolicy,
-    description::{KernelShape, Op, StreamPattern},
+    description::{KernelShape, KernelStream, Op, StreamPattern},
     draw::SplitMix,
     geometry::LINE,
     parse,
@@ -73,9 +73,15 @@ impl RandomKernel {
         Job { pages: self.pages, ..Job::new(self.kernel.clone(), self.size, &[cpu]).in_width(self.width) }
     }
 
-    /// It on data that stays in the first cache.
+    /// It on data that stays in the first cache; no more than its own, so that a pass of it has no more turns: what beginning and
+    /// ending a pass takes would else count as waiting for data.
     pub fn twin(&self, cpu: u32) -> Job {
-        Job { pages: self.pages, ..Job::new(self.near.clone(), NEAR, &[cpu]).in_width(self.width) }
+        let is_fixed = |stream: &KernelStream| matches!(stream.pattern, StreamPattern::Fixed);
+        let near = match self.kernel.description().streams.first().is_some_and(is_fixed) {
+            true => NEAR,
+            false => NEAR.min(self.footprint()),
+        };
+        Job { pages: self.pages, ..Job::new(self.near.clone(), near, &[cpu]).in_width(self.width) }
     }
 
     /// Bytes of the lines that it touches of its data.

@@ -25,6 +25,8 @@ mod footprint;
 #[cfg(test)]
 mod harmless;
 mod kept;
+#[cfg(test)]
+mod left_alone;
 mod listing;
 mod operands;
 mod passes;

@@ -83,6 +83,10 @@ pub struct UnseenCase {
     pub footprint: Bytes,
     /// The share of its time that waits for memory, by time against its twin, measured twice.
     pub truths: [f64; 2],
+    /// Nanoseconds of one turn of it and of its twin, in the middle of all rounds; none of validations before, or if another
+    /// process timed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_ns: Option<[f64; 2]>,
     /// The share that was found, and the interval it was said to lie in.
     pub found: Option<[f64; 3]>,
     /// Whether there was an answer.

@@ -153,6 +153,7 @@ mod tests {
             level: KernelPlace::L2,
             footprint: Bytes::kib(64),
             truths: [0.5, 0.5],
+            turn_ns: None,
             found: None,
             decided: false,
             sure: false,

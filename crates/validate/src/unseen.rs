@@ -51,6 +51,8 @@ pub struct Answer {
 pub struct TrialOutcome {
     /// The share of its time beyond that of its twin, twice.
     pub truths: [f64; 2],
+    /// Nanoseconds of one turn of it and of its twin, where they were timed side by side.
+    pub turn_ns: Option<[f64; 2]>,
     /// Samples that were taken of it.
     pub samples: u64,
     /// What was made of them.
@@ -211,6 +213,7 @@ fn case(request: &UnseenRequest, kernel: &RandomKernel, found: &TrialOutcome) ->
         level: request.caches.level(footprint),
         footprint,
         truths: found.truths,
+        turn_ns: found.turn_ns,
         found: found.answer.memory,
         decided: found.answer.decided,
         sure: found.answer.sure,

@@ -68,6 +68,8 @@ impl HeldBack {
     pub const YES: f64 = 0.4;
     /// From this share on, it does so partly.
     pub const PARTLY: f64 = 0.15;
+    /// So close to a limit the words on both of its sides are right.
+    pub const MARGIN: f64 = 0.05;
 }
 
 /// How waiting for memory looks.

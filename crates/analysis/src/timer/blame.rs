@@ -61,6 +61,8 @@ impl SampleMeaning {
 pub(crate) struct BlameCore {
     /// Bytes of its first data cache.
     pub(crate) first_cache_bytes: f64,
+    /// Whether another thread may run on it, and take its part of that: nobody knows where a guest's CPUs are.
+    pub(crate) may_be_shared: bool,
     /// Its clock.
     pub(crate) clock_hz: f64,
     /// Where data may come from, from the first cache to memory.
@@ -88,6 +90,9 @@ impl BlameCore {
         let measured = CoreLevel::measured(profile);
         Self {
             first_cache_bytes: or(claimed.or(usable), FIRST_CACHE_BYTES),
+            may_be_shared: profile.is_some_and(|profile| {
+                !matches!(profile.fingerprint.hypervisor.as_str(), "" | "none" | "unknown")
+            }),
             clock_hz,
             is_measured: measured.is_some(),
             costs: CoreCosts::of(profile),
@@ -165,7 +170,7 @@ pub(crate) fn meanings(
         leave_executing(&mut meanings[first..], found.value * samples, judge.chain);
         judge.leave_waiting(&mut meanings[first..], found.value * samples);
         let is_relieved = relieved.measured(id).is_some();
-        if is_relieved || streams.turns_per_s(id).is_some() {
+        if is_relieved || streams.speed(id).is_some() {
             // How long a turn takes was measured: what its code cannot have taken was waiting, wherever samples lie.
             let least = if is_relieved { found.value } else { found.low };
             give_waiting(&mut meanings[first..], least * samples);

@@ -5,26 +5,33 @@
 //! what its lines cost where they come from, by how far its addresses range, and how long a turn took, where its addresses
 //! tell. Each gives bounds; what the samples say counts within them.
 
-use code::Block;
+use code::{Block, Instruction};
 use machine::profile::{LevelName, Profile, ProfileLevel};
 
 use crate::findings::WaitLevel;
 
 use super::{
     blame::BlameCore,
-    facts::{LINE, TurnCycles, access_cycles, branches_on_load, feeds_itself, slots, writes_memory},
+    facts::{
+        CoreCosts, LINE, TurnCycles, access_cycles, branches_on_load, chase_beside, feeds_itself, slots,
+        writes_memory,
+    },
     program::DecodedProgram,
     streams::{AddressStream, AddressStreams},
 };
 
-/// The time of a turn from the addresses of samples is right to this factor.
-const TURN: f64 = 1.1;
+/// How far the clock of a core may be from what it was when its operations were measured, and what a turn in the program has
+/// of others' interrupts.
+const CLOCK: f64 = 1.03;
 
 /// Data this much larger or smaller than a cache may or may not lie in it.
 pub(crate) const FIT: f64 = 1.5;
 
 /// Data of this part of the first cache lies in it, whichever sets its lines fall into.
 const SURELY: f64 = 0.8;
+
+/// The same where another thread may run on the same core: it may have half of the cache.
+const SURELY_BESIDE: f64 = 0.4;
 
 /// Misses that cores have under way at once, if none waits for another: the fewest, and the most.
 const FEWEST_MISSES: f64 = 10.0;
@@ -41,8 +48,13 @@ const SMALL_PAGES: f64 = 1.4;
 /// Lines that are fetched ahead arrive beside the code: a turn takes this many times the longer of the two at most.
 const BESIDE: f64 = 1.25;
 
-/// Slots that are under way at once, at least.
+/// Stores to one line after the other are gathered on their way into the first cache. One that goes elsewhere takes a write of
+/// its own, and loads behind it may have to begin again where it turns out to be of the same place.
+const SCATTERED_STORE_CYCLES: f64 = 3.0;
+
+/// Slots that are under way at once: on the smallest cores of today, and on the largest.
 const WINDOW_SLOTS: f64 = 200.0;
+const LARGEST_WINDOW_SLOTS: f64 = 512.0;
 
 /// How far what samples say of code that is no loop, or whose data is not known, may be wrong.
 const BLAME_ERROR: f64 = 0.3;
@@ -52,6 +64,12 @@ const IDLE: f64 = 0.02;
 
 /// The same downwards where a branch waits for a load: wrong guesses look like waiting for data.
 const BRANCH_ERROR: f64 = 0.65;
+
+/// An interval is never narrower: truths themselves are steady to half of it.
+pub(crate) const NARROWEST: f64 = 0.06;
+
+/// A loop that is one chain of results takes no longer beside its load than samples say, times this.
+const CHAIN_ERROR: f64 = 1.5;
 
 /// A level that data may come from.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -120,10 +138,55 @@ pub(crate) struct WaitBounds {
     pub value: f64,
     pub low: f64,
     pub high: f64,
+    /// They follow from how many samples lie behind which instruction, so that chance moves them.
+    pub is_counted: bool,
 }
 
 impl WaitBounds {
-    pub const UNKNOWN: Self = Self { value: 0.0, low: 0.0, high: 1.0 };
+    pub const UNKNOWN: Self = Self { value: 0.0, low: 0.0, high: 1.0, is_counted: true };
+
+    /// No way of knowing a share knows it better than [`NARROWEST`].
+    fn no_narrower(self) -> Self {
+        let missing = ((NARROWEST - (self.high - self.low)) / 2.0).max(0.0);
+        Self { low: (self.low - missing).max(0.0), high: (self.high + missing).min(1.0), ..self }
+    }
+}
+
+/// Between which shares of all samples waiting for memory lies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct MemoryBounds {
+    pub low: f64,
+    pub high: f64,
+    /// The part of the variance of a count of samples that moves the share: how long a turn took, and where its data lies, do
+    /// not depend on where samples happened to land.
+    pub by_chance: f64,
+}
+
+impl MemoryBounds {
+    /// Of all blocks, each with its samples, of so many samples in all.
+    pub fn of(blocks: impl Iterator<Item = (WaitBounds, f64)>, samples: u64) -> Self {
+        let all = samples.max(1) as f64;
+        let (mut low, mut high, mut known, mut counted) = (0.0, 0.0, 0.0, 0.0);
+        let (mut mean, mut squares, mut within) = (0.0, 0.0, 0.0);
+        for (bounds, own) in blocks {
+            let (part, share) = (own / all, bounds.value);
+            low += bounds.low * part;
+            high += bounds.high * part;
+            known += part;
+            mean += share * part;
+            squares += share * share * part;
+            if bounds.is_counted {
+                counted += part;
+                within += share * (1.0 - share) * part;
+            }
+        }
+        // What could not be blamed may be anything.
+        let unknown = (1.0 - known).max(0.0);
+        let whole = mean * (1.0 - mean);
+        let between = (squares - mean * mean).max(0.0);
+        let by_chance = if whole > 1e-6 { (within + between) / whole } else { counted + unknown };
+        Self { low, high: high + unknown, by_chance: by_chance.clamp(0.0, 1.0) }
+    }
 }
 
 /// Least and most nanoseconds.
@@ -134,6 +197,8 @@ struct CostRange {
     most: f64,
     /// Of those that are not, at most.
     unforeseen: f64,
+    /// More that atomics may wait, should their lines not be fetched ahead.
+    alone: f64,
 }
 
 /// The share of a block's samples that wait for memory. `blamed` is what its samples say.
@@ -148,12 +213,13 @@ pub(crate) fn of_block(
     let all = streams.of_block(id);
     // What a line costs that another core takes away is in no profile.
     let is_shared = all.iter().any(|stream| stream.is_shared);
+    let surely = if core.may_be_shared { SURELY_BESIDE } else { SURELY };
     if streams.is_near(id, core.first_cache_bytes)
-        && streams.footprint_bytes(id) <= core.first_cache_bytes * SURELY
+        && streams.footprint_bytes(id) <= core.first_cache_bytes * surely
         && !is_shared
     {
         // All that it touches lies in the first cache, and nobody else touches it.
-        return WaitBounds { value: 0.0, low: 0.0, high: 0.05 };
+        return WaitBounds { value: 0.0, low: 0.0, high: 0.05, is_counted: false };
     }
     // What samples never lie behind is not waited for, wherever it is.
     let is_idle = |stream: &AddressStream| {
@@ -169,48 +235,69 @@ pub(crate) fn of_block(
         let may_miss = !block.is_loop() && branches_on_load(block) && goes_both_ways();
         let down = if may_miss { BRANCH_ERROR } else { BLAME_ERROR };
         let (low, high) = ((blamed - down).max(0.0), (blamed + BLAME_ERROR).min(1.0));
-        return WaitBounds { value: blamed, low, high };
+        let wide = WaitBounds { value: blamed, low, high, is_counted: true };
+        return if is_shared { wide } else { by_chain(block, &core.costs, wide).no_narrower() };
     }
-    let code = TurnCycles::of(block, &core.costs).at(core.clock_hz);
+    let mut code = TurnCycles::of(block, &core.costs).at(core.clock_hz);
+    code.most += scattered_stores(all, block, program.blocks[id].first_site) * SCATTERED_STORE_CYCLES * 1e9
+        / core.clock_hz;
     let memory = memory_ns(streams, id, core, block, program.blocks[id].first_site);
-    match streams.turns_per_s(id).filter(|turns| *turns > 0.0) {
-        Some(turns) => {
+    match streams.speed(id) {
+        Some(speed) => {
+            let turn_ns = 1e9 / speed.rate.bytes_per_s;
             // A cache of its own gives a core what was measured; of what is shared, others may have left less.
             let is_own = core.level_for(streams.footprint_bytes(id) * FIT) == core.levels.get(1);
-            let lines_ns = if is_own { memory.most + memory.unforeseen } else { f64::INFINITY };
-            by_turn(code, lines_ns, 1e9 / turns)
+            let lines_ns =
+                if is_own { memory.most + memory.unforeseen + memory.alone } else { f64::INFINITY };
+            by_turn(code, lines_ns, turn_ns, CLOCK + speed.error).no_narrower()
         }
         None => {
             let access_ns = access_cycles(block, &core.costs) * 1e9 / core.clock_hz;
-            by_costs(code, access_ns, memory)
+            by_costs(code, access_ns, memory).no_narrower()
         }
     }
 }
 
-/// What a turn took, and what its code and its lines take; those at most.
-fn by_turn(code: TurnCycles, lines_ns: f64, turn_ns: f64) -> WaitBounds {
+/// A loop that is nothing but one chain through a load spends its time along that chain: samples that do not lie behind the
+/// load are of operations whose latency is known, and a hit of the load takes as long in proportion.
+fn by_chain(block: &Block, costs: &CoreCosts, wide: WaitBounds) -> WaitBounds {
+    let Some(beside) = chase_beside(block, costs) else { return wide };
+    // Samples beside the load may also be there by chance: they tell how long the code takes at most.
+    let busy = (1.0 - wide.value) * beside * CHAIN_ERROR;
+    WaitBounds { low: (1.0 - busy).clamp(wide.low, wide.value), ..wide }
+}
+
+/// Stores of a turn that go anywhere.
+fn scattered_stores(streams: &[AddressStream], block: &Block, first_site: usize) -> f64 {
+    let scattered = streams.iter().filter(|stream| !stream.is_linear).flat_map(|stream| &stream.sites);
+    let instructions = scattered.filter_map(|site| block.instructions().get(site - first_site));
+    instructions.filter(|instruction| writes_memory(block, instruction)).count() as f64
+}
+
+/// What a turn took, to the factor `error`, and what its code and its lines take; those at most.
+fn by_turn(code: TurnCycles, lines_ns: f64, turn_ns: f64, error: f64) -> WaitBounds {
     let share = |code_ns: f64| (1.0 - code_ns / turn_ns).clamp(0.0, 1.0);
     // A turn that took less than its code should: the tables are wrong for this core, nobody knows how far.
-    let is_wrong = turn_ns * TURN < code.usual;
+    let is_wrong = turn_ns * error < code.usual;
     let least = if is_wrong { code.least.min(code.usual / 2.0) } else { code.least };
     // Nothing waits longer for lines than they take.
-    let high = share(least / TURN).min(lines_ns * BESIDE * TURN / turn_ns);
-    let low = share(code.most * TURN).min(high);
-    let middle = (low + high) / 2.0;
-    // Where the code alone may take that long, what it usually takes is one guess among others.
-    let usual = if low > 0.0 { share(code.usual) } else { share(code.usual).min(middle) };
-    let value = if is_wrong { middle } else { usual.clamp(low, high) };
-    WaitBounds { value, low, high }
+    let high = share(least / error).min(lines_ns * BESIDE * error / turn_ns);
+    let low = share(code.most * error).min(high);
+    let value = if is_wrong { (low + high) / 2.0 } else { share(code.usual).clamp(low, high) };
+    WaitBounds { value, low, high, is_counted: false }
 }
 
 /// A turn takes at least the longer of code and memory, and at most both, or not much more than the longer where lines are
 /// fetched ahead: while a line moves into the first cache, that may serve no loads and stores (`access_ns`).
 fn by_costs(code: TurnCycles, access_ns: f64, memory: CostRange) -> WaitBounds {
     let low = 1.0 - code.most / memory.least.max(code.most);
-    let beside = memory.unforeseen + memory.most + code.least;
-    let most_ns = beside.min(((memory.most + access_ns).max(code.least) + memory.unforeseen) * BESIDE);
-    let high = (1.0 - code.least / most_ns).max(low);
-    WaitBounds { value: (low + high) / 2.0, low, high }
+    let at_most = |unforeseen: f64| {
+        let beside = unforeseen + memory.most + code.least;
+        let most_ns = beside.min(((memory.most + access_ns).max(code.least) + unforeseen) * BESIDE);
+        (1.0 - code.least / most_ns).max(low)
+    };
+    let (usual, high) = (at_most(memory.unforeseen), at_most(memory.unforeseen + memory.alone));
+    WaitBounds { value: (low + usual) / 2.0, low, high, is_counted: false }
 }
 
 /// What the lines of one turn cost beyond the first cache.
@@ -224,7 +311,10 @@ fn memory_ns(
     let all_bytes = streams.footprint_bytes(id);
     let streams = streams.of_block(id);
     let least_bytes: f64 = streams.iter().filter_map(AddressStream::least_footprint_bytes).sum();
-    let (near, far) = (core.level_for(least_bytes / FIT), core.level_for(all_bytes * FIT));
+    // Where another thread has its part of the first cache, data may be as if it were larger than that.
+    let may_miss = core.may_be_shared && all_bytes > core.first_cache_bytes * SURELY_BESIDE;
+    let far_bytes = FIT * if may_miss { all_bytes.max(core.first_cache_bytes) } else { all_bytes };
+    let (near, far) = (core.level_for(least_bytes / FIT), core.level_for(far_bytes));
     let hit_ns = core.levels.first().map_or(0.0, |level| level.latency_ns);
     let beyond_hit = |bytes: f64| (core.latency_ns(bytes) - hit_ns).max(0.0);
     let mut sum = CostRange::default();
@@ -244,9 +334,17 @@ fn memory_ns(
             bytes * 1e9 / per_s
         };
         let own_bytes = stream.least_footprint_bytes().unwrap_or(least_bytes);
-        if chases > 0.0 {
+        if instructions().any(Instruction::is_locked) {
+            // Nothing passes an atomic: its line is not waited for beside others, unless it was fetched ahead.
+            let lines = bytes / LINE as f64;
+            sum.least += near.map_or(0.0, transfer);
+            let alone = lines * beyond_hit(far_bytes) * SMALL_PAGES;
+            let ahead = far.map_or(0.0, transfer) * NARROW;
+            sum.unforeseen += ahead;
+            sum.alone += (alone - ahead).max(0.0);
+        } else if chases > 0.0 {
             sum.least += chases * beyond_hit(own_bytes / FIT);
-            sum.unforeseen += chases * beyond_hit(all_bytes * FIT) * SMALL_PAGES;
+            sum.unforeseen += chases * beyond_hit(far_bytes) * SMALL_PAGES;
         } else if stream.is_gapless() {
             let is_second = far.is_some_and(|far| core.levels.get(1) == Some(far));
             let narrow = if is_second { NARROW_NEAR } else { NARROW };
@@ -260,12 +358,14 @@ fn memory_ns(
         }
     }
     // As many misses at once as turns are under way, and as the core can keep.
-    let turns = (WINDOW_SLOTS / slots(block)).max(1.0);
-    let at_once = |most: f64| (turns * scattered.lines).clamp(1.0, most);
-    let least = scattered.lines * beyond_hit(least_bytes / FIT) / at_once(MOST_MISSES);
+    let at_once = |window: f64, most: f64| {
+        let turns = (window / slots(block)).max(1.0);
+        (turns * scattered.lines).clamp(1.0, most)
+    };
+    let least = scattered.lines * beyond_hit(least_bytes / FIT) / at_once(LARGEST_WINDOW_SLOTS, MOST_MISSES);
     // A stride that prefetchers know costs no more than moving its lines.
     sum.least += if scattered.is_foreseeable { least.min(scattered.least_ns) } else { least };
-    let most = scattered.lines * beyond_hit(all_bytes * FIT) * SMALL_PAGES / at_once(FEWEST_MISSES);
+    let most = scattered.lines * beyond_hit(far_bytes) * SMALL_PAGES / at_once(WINDOW_SLOTS, FEWEST_MISSES);
     sum.unforeseen += most.max(scattered.most_ns * NARROW);
     sum
 }

@@ -6,6 +6,7 @@ use trust::{
 };
 
 use super::{
+    bounds::MemoryBounds,
     facts::{ChainShare, feeds_itself},
     origin::RunOrigin,
     pattern,
@@ -154,8 +155,9 @@ impl Consulted {
     }
 
     /// Bounds of a share, opened by what nobody can tell here.
-    pub(crate) fn opened(&self, (low, high): (f64, f64)) -> (f64, f64) {
-        ((low - self.open.0).max(0.0), (high + self.open.1).min(1.0))
+    pub(crate) fn opened(&self, bounds: MemoryBounds) -> MemoryBounds {
+        let (low, high) = ((bounds.low - self.open.0).max(0.0), (bounds.high + self.open.1).min(1.0));
+        MemoryBounds { low, high, ..bounds }
     }
 }
 

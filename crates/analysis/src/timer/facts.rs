@@ -1,6 +1,6 @@
 //! What the code of a block says before any sample is looked at.
 
-use machine::profile::{CoreOperation, OperationCost, Profile};
+use machine::profile::{CoreOperation, LevelName, OperationCost, Profile};
 
 use code::{Block, Class, Flow, Instruction, MemoryAccess, Reg, Uop, UopClass, blame::Hold};
 
@@ -37,11 +37,17 @@ pub(crate) fn wait_of(block: &Block, instruction: &Instruction) -> ThreadActivit
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct CoreCosts {
     measured: Vec<OperationCost>,
+    /// Cycles of a load that waits for the one before it, in the first cache.
+    load_cycles: Option<f64>,
 }
 
 impl CoreCosts {
     pub(crate) fn of(profile: Option<&Profile>) -> Self {
-        Self { measured: profile.map_or_else(Vec::new, |profile| profile.operations.clone()) }
+        let Some(profile) = profile else { return Self::default() };
+        let first = profile.levels.iter().find(|level| level.name == LevelName::Cache(1));
+        let latency_ns = first.and_then(|level| level.latency_ns).map(|latency| latency.value);
+        let load_cycles = latency_ns.zip(profile.clock).map(|(ns, clock)| ns * clock.add_hz / 1e9);
+        Self { measured: profile.operations.clone(), load_cycles }
     }
 
     fn measured(&self, class: UopClass) -> Option<&OperationCost> {
@@ -72,15 +78,22 @@ impl CoreCosts {
     }
 
     fn latency(&self, class: UopClass) -> f64 {
-        self.measured(class).and_then(|cost| cost.latency_cycles).unwrap_or_else(|| latency(class))
+        let loaded = self.load_cycles.filter(|cycles| class == UopClass::Load && *cycles > 0.0);
+        let own = || self.measured(class).and_then(|cost| cost.latency_cycles);
+        loaded.or_else(own).unwrap_or_else(|| latency(class))
     }
 
     /// Of the slowest of a class: additions were measured, but a maximum is of the same class and takes four cycles where they
     /// take two.
     fn longest_latency(&self, class: UopClass) -> f64 {
         const MAXIMUM: f64 = 4.0;
-        let latency = self.latency(class);
-        if class == UopClass::FpAdd { latency.max(MAXIMUM) } else { latency }
+        let own = self.latency(class);
+        match class {
+            UopClass::FpAdd => own.max(MAXIMUM),
+            // Measured with the simplest address there is.
+            UopClass::Load => own.max(latency(class)),
+            _ => own,
+        }
     }
 
     fn per_cycle(&self, uop: &Uop) -> f64 {
@@ -97,10 +110,13 @@ impl CoreCosts {
 
 /// Of chains tables know more than of units: additions take two cycles on some cores and four on others, but no schedule
 /// keeps all units busy.
-const TABLE_ERRORS: [(f64, f64); 2] = [(1.5, 1.2), (1.2, 1.6)];
+const TABLE_ERRORS: [(f64, f64); 2] = [(1.5, 1.2), (1.2, 1.4)];
 
 /// The same where the core's own operations were measured.
-const MEASURED_ERRORS: [(f64, f64); 2] = [(1.1, 1.15), (1.1, 1.8)];
+const MEASURED_ERRORS: [(f64, f64); 2] = [(1.1, 1.15), (1.1, 1.3)];
+
+/// Where a turn begins with a jump, what is fetched behind the jump before it is lost: part of a cycle, or a whole one.
+const JUMP_CYCLES: f64 = 1.0;
 
 /// Cycles from operands to result, roughly as on every wide x86 core of the last ten years.
 fn latency(class: UopClass) -> f64 {
@@ -186,7 +202,7 @@ impl TurnCycles {
         Self {
             least: (chain / chain_down).max(busy / busy_down).max(atomics[0]),
             usual: chain.max(busy).max(atomics[1]),
-            most: (longest_chain * chain_up).max(busy * busy_up) + atomics[2] + handed_on,
+            most: (longest_chain * chain_up).max(busy * busy_up + JUMP_CYCLES) + atomics[2] + handed_on,
         }
     }
 
@@ -233,6 +249,20 @@ fn chain_cycles(block: &Block, latency: impl Fn(UopClass) -> f64) -> f64 {
         }
     }
     (ready.iter().copied().fold(0.0, f64::max) - warm) / (TURNS - WARM) as f64
+}
+
+/// Of a loop that waits for nothing but one chain through a load: what a turn takes in the first cache, as a multiple of what it
+/// takes beside that load. None of other loops.
+pub(crate) fn chase_beside(block: &Block, costs: &CoreCosts) -> Option<f64> {
+    let chases = block.instructions().iter().any(|instruction| feeds_itself(block, instruction));
+    let chain = chain_cycles(block, |class| costs.latency(class));
+    let busy = busy_cycles(block, |uop| costs.per_cycle(uop));
+    if !block.is_loop() || !chases || chain <= CHAIN_BOUND * busy {
+        return None;
+    }
+    let beside =
+        chain_cycles(block, |class| if class == UopClass::Load { 0.0 } else { costs.latency(class) });
+    (beside > 0.0).then(|| chain / beside)
 }
 
 /// Cycles that a load of what was just stored may take: some cores hand it on at once, others only once the store is done.

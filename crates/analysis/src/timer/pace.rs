@@ -17,13 +17,38 @@ const FEWEST: usize = 8;
 /// Share of steps that must go the same way for a walk to be steady.
 pub(crate) const STEADY: f64 = 0.8;
 
+/// How fast a loop turns, and to which part of that it is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct LoopSpeed {
+    pub rate: Rate,
+    pub error: f64,
+}
+
+impl LoopSpeed {
+    /// Of a line through distances, with two standard errors on both sides.
+    fn of_line(rate: Rate) -> Self {
+        Self { rate, error: (rate.high - rate.low) / (2.0 * rate.bytes_per_s) }
+    }
+
+    /// Of a median between its quartiles.
+    fn of_quartiles(rate: Rate) -> Self {
+        // Quartiles of a normal distribution are 1.35 standard deviations apart; the standard error of a median is 1.25 of
+        // those of a mean, and twice that is on each side.
+        const TWO_ERRORS: f64 = 2.0 * 1.25 / 1.35;
+        let apart = (rate.high - rate.low) / rate.bytes_per_s;
+        Self { rate, error: TWO_ERRORS * apart / (rate.pairs.max(1) as f64).sqrt() }
+    }
+}
+
 /// How far the turns of a loop advance between samples.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LoopTurns {
-    /// Where each thread was last: time and turn.
-    last: HashMap<ThreadId, (u64, f64)>,
+    /// Where each thread was last: time, time it had run, and turn.
+    last: HashMap<ThreadId, (u64, f64, f64)>,
     /// Turns onward, negative if back, and the nanoseconds they took.
     steps: Vec<(f64, f64)>,
+    /// The same where something else had the processor between.
+    delayed: Vec<(f64, f64)>,
     /// Where each thread was last in a burst, and the steps of bursts.
     last_in_burst: HashMap<ThreadId, (u64, f64)>,
     burst_steps: BurstSteps,
@@ -32,16 +57,28 @@ pub(crate) struct LoopTurns {
 }
 
 impl LoopTurns {
-    /// A sample of a thread in turn `turn` of at least `length`.
-    pub(crate) fn push(&mut self, thread: ThreadId, time_ns: u64, turn: f64, length: f64) {
+    /// A sample of a thread in turn `turn` of at least `length`, by when it had run for about `ran_ns`.
+    pub(crate) fn push(&mut self, thread: ThreadId, (time_ns, ran_ns): (u64, f64), turn: f64, length: f64) {
         // Enough for quantiles; a long run adds nothing.
         const KEPT: usize = 4096;
+        // Periods are drawn from a twentieth on both sides; the rest is what samples take.
+        const AT_ONCE: f64 = 1.2;
         self.length = self.length.max(length);
-        if let Some((time, before)) = self.last.insert(thread, (time_ns, turn))
+        if let Some((time, ran, before)) = self.last.insert(thread, (time_ns, ran_ns, turn))
             && time_ns > time
-            && self.steps.len() < KEPT
         {
-            self.steps.push((turn - before, (time_ns - time) as f64));
+            let ns = (time_ns - time) as f64;
+            let steps = if ns > AT_ONCE * (ran_ns - ran) { &mut self.delayed } else { &mut self.steps };
+            if steps.len() < KEPT {
+                steps.push((turn - before, ns));
+            }
+        }
+    }
+
+    /// Leaves out steps during which something else had the processor, if enough others are left: their time is not the loop's.
+    fn settle(&mut self) {
+        if self.steps.len() < FEWEST.max(self.delayed.len() / 4) {
+            self.steps.append(&mut self.delayed);
         }
     }
 
@@ -55,12 +92,14 @@ impl LoopTurns {
         }
     }
 
-    /// Turns per second: median, lower and upper quartile. `fastest_per_s` is what the core could do at most.
-    pub(crate) fn per_s(&self, fastest_per_s: f64) -> Option<Rate> {
-        self.by_far_steps(fastest_per_s).or_else(|| {
-            // Where a pass lies between two samples, those that lie closer tell more.
-            self.burst_steps.per_s(self.length, fastest_per_s).or_else(|| self.by_folded_steps(fastest_per_s))
-        })
+    /// Turns per second: median, lower and upper quartile, or from bursts. `fastest_per_s` is what the core could do at most.
+    pub(crate) fn per_s(mut self, fastest_per_s: f64) -> Option<LoopSpeed> {
+        self.settle();
+        let far = || self.by_far_steps(fastest_per_s).map(LoopSpeed::of_quartiles);
+        // Where a pass lies between two samples, those that lie closer tell more.
+        let bursts = || self.burst_steps.per_s(self.length, fastest_per_s).map(LoopSpeed::of_line);
+        let folded = || self.by_folded_steps(fastest_per_s).map(LoopSpeed::of_quartiles);
+        far().or_else(bursts).or_else(folded)
     }
 
     /// Where a whole pass cannot lie between two samples: each distance means what it seems to mean.
@@ -147,7 +186,8 @@ mod tests {
         let mut time: u64 = 0;
         for index in 0..300u64 {
             time += 990 + index.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 20;
-            turns.push(ThreadId(0), time, (time as f64 * per_ns).rem_euclid(length), length);
+            let at = (time, 1000.0 * index as f64);
+            turns.push(ThreadId(0), at, (time as f64 * per_ns).rem_euclid(length), length);
         }
         turns
     }
@@ -155,12 +195,26 @@ mod tests {
     #[test]
     fn the_speed_is_found_whether_or_not_the_loop_begins_again_between_samples() {
         for (length, per_ns) in [(1e9, 1.0), (1e9, -1.0), (8000.0, -1.0), (8000.0, 1.0), (3000.0, 1.0)] {
-            let found = turns(length, per_ns).per_s(2.5e9).map(|rate| rate.bytes_per_s);
+            let found = turns(length, per_ns).per_s(2.5e9).map(|speed| speed.rate.bytes_per_s);
             assert!(
                 found.is_some_and(|found| (found / 1e9 - 1.0).abs() < 0.02),
                 "{length} {per_ns} {found:?}"
             );
         }
+    }
+
+    /// Two of three times another program has the processor for a while between two samples.
+    #[test]
+    fn what_others_take_of_the_processor_is_not_the_loops_time() {
+        let mut turns = LoopTurns::default();
+        let (mut wall, mut ran): (u64, u64) = (0, 0);
+        for index in 0..300u64 {
+            ran += 1000;
+            wall += 1000 + if index % 3 == 0 { 0 } else { 400 + 40 * (index % 17) };
+            turns.push(ThreadId(0), (wall, ran as f64), ran as f64, 1e9);
+        }
+        let found = turns.per_s(2.5e9).map(|speed| speed.rate.bytes_per_s / 1e9);
+        assert!(found.is_some_and(|found| (found - 1.0).abs() < 0.02), "{found:?}");
     }
 
     #[test]
@@ -173,7 +227,8 @@ mod tests {
         let mut turns = LoopTurns::default();
         for index in 0..300u64 {
             let place = index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
-            turns.push(ThreadId(0), index * 1000 + index % 7 * 31, place as f64, 1024.0);
+            let at = (index * 1000 + index % 7 * 31, 1000.0 * index as f64);
+            turns.push(ThreadId(0), at, place as f64, 1024.0);
         }
         assert_eq!(turns.per_s(2.5e9), None);
     }

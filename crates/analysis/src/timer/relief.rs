@@ -5,7 +5,11 @@ use record::{
     run::Run,
 };
 
-use super::{bounds::WaitBounds, program::DecodedProgram, tally::Tally};
+use super::{
+    bounds::{NARROWEST, WaitBounds},
+    program::DecodedProgram,
+    tally::Tally,
+};
 use crate::{
     findings::{Agreement, Confidence, ReliefFindings, RelievedFinding, TimeShare, Verdict},
     relief::of_tally,
@@ -13,9 +17,6 @@ use crate::{
 
 /// Intervals this far apart still meet: neither knows its own to the point.
 const NEAR: f64 = 0.05;
-
-/// An interval is never narrower.
-const NARROWEST: f64 = 0.06;
 
 /// A share that is known no better than this is worth a second way.
 const WIDE: f64 = 0.25;
@@ -72,22 +73,25 @@ pub(crate) fn joined(
     share: &Bounded,
     has_wild_branches: bool,
 ) -> (WaitBounds, Agreement) {
-    let WaitBounds { value, low, high } = by_samples;
+    let WaitBounds { value, low, high, is_counted } = by_samples;
     if has_wild_branches {
         // Waiting for branches is in it as well.
         let high = high.min(share.high).max(share.low.min(high));
         let low = low.min(high);
-        return (WaitBounds { value: value.clamp(low, high), low, high }, Agreement::MemoryOrBranches);
+        let bounds = WaitBounds { value: value.clamp(low, high), low, high, is_counted };
+        return (bounds, Agreement::MemoryOrBranches);
     }
     let meets = low <= share.high + NEAR && share.low <= high + NEAR;
     if !meets {
-        let bounds = WaitBounds { value: share.value, low: low.min(share.low), high: high.max(share.high) };
+        let (low, high) = (low.min(share.low), high.max(share.high));
+        let bounds = WaitBounds { value: share.value, low, high, is_counted: false };
         return (bounds, Agreement::Disagree);
     }
     let (low, high) = (low.max(share.low).min(share.value), high.min(share.high).max(share.value));
     let missing = ((NARROWEST - (high - low)) / 2.0).max(0.0);
     let (low, high) = ((low - missing).max(0.0), (high + missing).min(1.0));
-    (WaitBounds { value: share.value.clamp(low, high), low, high }, Agreement::Agree)
+    let value = share.value.clamp(low, high);
+    (WaitBounds { value, low, high, is_counted: false }, Agreement::Agree)
 }
 
 /// What relief found, for people.
@@ -120,8 +124,8 @@ fn finding(run: &Run, tally: &Tally, found: &RelievedLoop) -> Option<RelievedFin
         let sum: f64 = blocks.iter().map(|id| of(&tally.by_samples(*id)) * program.samples_of(*id)).sum();
         if samples > 0.0 { sum / samples } else { 0.0 }
     };
-    let by_samples =
-        WaitBounds { value: mean(|it| it.value), low: mean(|it| it.low), high: mean(|it| it.high) };
+    let (value, low, high) = (mean(|it| it.value), mean(|it| it.low), mean(|it| it.high));
+    let by_samples = WaitBounds { value, low, high, is_counted: false };
     let agreement = found
         .share
         .as_ref()
@@ -225,7 +229,7 @@ mod tests {
     use super::*;
 
     fn bounds(value: f64, low: f64, high: f64) -> WaitBounds {
-        WaitBounds { value, low, high }
+        WaitBounds { value, low, high, is_counted: false }
     }
 
     /// mov r8,[r8]; jmp back.

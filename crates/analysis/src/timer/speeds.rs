@@ -12,7 +12,7 @@ use super::{
     facts::TurnCycles,
     pace::LoopTurns,
     program::DecodedProgram,
-    streams::{AddressStreams, addressed},
+    streams::{AddressStreams, addressed, addressed_at},
 };
 
 impl AddressStreams {
@@ -30,8 +30,9 @@ impl AddressStreams {
             }
         }
         let mut turns: HashMap<usize, LoopTurns> = HashMap::new();
-        let far = addressed(&run.samples, program).map(|found| (false, found));
-        for (is_burst, (thread, site, time_ns, address)) in far.chain(bursts().map(|found| (true, found))) {
+        let ran_ns = ran_ns(run);
+        let far = addressed_at(&run.samples, program).map(|(at, found)| (ran_ns.get(at).copied(), found));
+        for (ran_ns, (thread, site, time_ns, address)) in far.chain(bursts().map(|found| (None, found))) {
             let Some(id) = stream_of(site) else { continue };
             let Some(&(low, high, seen)) = spans.get(&(thread, id)).filter(|(_, _, seen)| *seen > 1) else {
                 continue;
@@ -43,19 +44,18 @@ impl AddressStreams {
             let turn = ((address - low) as f64 + missed_bytes) / divisor;
             let length = (seen_bytes + 2.0 * missed_bytes) / divisor;
             let turns = turns.entry(self.all[id].block).or_default();
-            if is_burst {
-                turns.push_burst(thread, time_ns, turn, length);
-            } else {
-                turns.push(thread, time_ns, turn, length);
+            match ran_ns {
+                Some(ran_ns) => turns.push(thread, (time_ns, ran_ns), turn, length),
+                None => turns.push_burst(thread, time_ns, turn, length),
             }
         }
         for (id, turns) in turns {
             let Some(block) = program.block(id) else { continue };
             let fastest_per_s = core.clock_hz / TurnCycles::of(block, &core.costs).least;
-            let Some(rate) = turns.per_s(fastest_per_s) else { continue };
-            self.turns_per_s.insert(id, rate.bytes_per_s);
+            let Some(speed) = turns.per_s(fastest_per_s) else { continue };
+            self.speeds.insert(id, speed);
             for stream in self.all[self.of_block[id].clone()].iter_mut().filter(|stream| stream.is_linear) {
-                stream.advance = Some(stream.bytes_of(rate)).filter(|_| stream.divisor > 0);
+                stream.advance = Some(stream.bytes_of(speed.rate)).filter(|_| stream.divisor > 0);
             }
         }
     }
@@ -68,6 +68,17 @@ impl AddressStreams {
             }
         }
     }
+}
+
+/// By sample: how long its thread had run by then. The clock that samples are taken by stands still while a thread does not run.
+fn ran_ns(run: &Run) -> Vec<f64> {
+    let mut taken: HashMap<ThreadId, u64> = HashMap::new();
+    let ran = |thread: &ThreadId| {
+        let number = taken.entry(*thread).or_default();
+        *number += 1;
+        *number as f64 * run.about.period_ns
+    };
+    run.samples.thread.iter().map(ran).collect()
 }
 
 /// Thread, site, time and address of every sample of a burst that tells in which turn of a loop it was taken.

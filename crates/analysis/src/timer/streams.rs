@@ -14,6 +14,7 @@ use record::{
 use super::{
     blame::BlameCore,
     facts::LINE,
+    pace::LoopSpeed,
     program::{BlamedSites, DecodedProgram},
     sightings::LineSightings,
 };
@@ -220,19 +221,15 @@ pub(crate) struct AddressStreams {
     pub(super) of_site: HashMap<usize, usize>,
     /// By block: its streams lie side by side.
     pub(super) of_block: Vec<Range<usize>>,
-    /// By block: its turns per second, if it is a loop with streams that tell.
-    pub(super) turns_per_s: HashMap<usize, f64>,
+    /// By block: how fast it turns, if it is a loop with streams that tell.
+    pub(super) speeds: HashMap<usize, LoopSpeed>,
 }
 
 impl AddressStreams {
     /// Finds the streams of every block with samples and follows their addresses through the run.
     pub(crate) fn new(run: &Run, program: &DecodedProgram, core: &BlameCore) -> Self {
-        let mut streams = Self {
-            all: Vec::new(),
-            of_site: HashMap::new(),
-            of_block: Vec::new(),
-            turns_per_s: HashMap::new(),
-        };
+        let mut streams =
+            Self { all: Vec::new(), of_site: HashMap::new(), of_block: Vec::new(), speeds: HashMap::new() };
         for id in 0..program.blocks.len() {
             let first = streams.all.len();
             if let Some(block) = program.block(id) {
@@ -265,9 +262,14 @@ impl AddressStreams {
         sum.is_some_and(|sum| sum <= cache_bytes * MARGIN)
     }
 
-    /// Turns per second of a loop; none unless it is one with a stream that tells.
-    pub(crate) fn turns_per_s(&self, id: usize) -> Option<f64> {
-        self.turns_per_s.get(&id).copied()
+    /// How fast a loop turns; none unless it is one with a stream that tells.
+    pub(crate) fn speed(&self, id: usize) -> Option<LoopSpeed> {
+        self.speeds.get(&id).copied().filter(|speed| speed.rate.bytes_per_s > 0.0)
+    }
+
+    /// What a turn of it takes.
+    pub(crate) fn turn_ns(&self, id: usize) -> Option<f64> {
+        self.speed(id).map(|speed| 1e9 / speed.rate.bytes_per_s)
     }
 
     /// Bytes that a block touches before any of them is touched again, as far as its streams tell.
@@ -409,19 +411,30 @@ fn key(operand: &MemoryOperand) -> (Option<Reg>, Option<Reg>, u8) {
     (operand.base(), operand.index(), operand.scale())
 }
 
-/// Thread, blamed site, time and operand address of every sample that has one.
+/// Thread, blamed site, time and operand address of a sample.
+type AddressedSample = (ThreadId, usize, u64, u64);
+
+/// Every sample that has an address.
 pub(super) fn addressed<'a>(
     samples: &'a Samples,
     program: &'a DecodedProgram,
-) -> impl Iterator<Item = (ThreadId, usize, u64, u64)> + 'a {
+) -> impl Iterator<Item = AddressedSample> + 'a {
+    addressed_at(samples, program).map(|(_, found)| found)
+}
+
+/// The same with the number of the sample.
+pub(super) fn addressed_at<'a>(
+    samples: &'a Samples,
+    program: &'a DecodedProgram,
+) -> impl Iterator<Item = (usize, AddressedSample)> + 'a {
     let columns = samples.thread.iter().zip(&samples.place).zip(&samples.time_ns).zip(&samples.address);
-    columns.filter_map(|(((&thread, &place), &time_ns), &address)| {
+    columns.enumerate().filter_map(|(at, (((&thread, &place), &time_ns), &address))| {
         let Some(BlamedSites::Sites(sites)) = program.blames.get(place.index()) else { return None };
         let &[(site, _)] = sites.as_slice() else { return None };
         let watched = program.watched.get(place.index())?.as_ref()?;
         if watched.behind == AddressBehind::Lost {
             return None;
         }
-        Some((thread, site, time_ns, address?.get()))
+        Some((at, (thread, site, time_ns, address?.get())))
     })
 }

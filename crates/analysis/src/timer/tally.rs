@@ -6,7 +6,7 @@ use record::{ids::PlaceId, run::Run};
 
 use super::{
     blame::{BlameCore, SampleMeaning, meanings},
-    bounds::WaitBounds,
+    bounds::{MemoryBounds, WaitBounds},
     pattern::pattern,
     program::{BlamedSites, DecodedProgram},
     relief::RelievedBlocks,
@@ -129,17 +129,9 @@ impl Tally {
     }
 
     /// Between which shares of all samples waiting for memory lies, whatever chance did.
-    pub(crate) fn memory_bounds(&self, samples: u64) -> (f64, f64) {
-        let (mut low, mut high, mut known) = (0.0, 0.0, 0.0);
-        for (id, bounds) in self.bounds.iter().enumerate() {
-            let own = self.program.samples_of(id);
-            low += bounds.low * own;
-            high += bounds.high * own;
-            known += own;
-        }
-        let all = samples.max(1) as f64;
-        // What could not be blamed may be anything.
-        (low / all, (high + (all - known).max(0.0)) / all)
+    pub(crate) fn memory_bounds(&self, samples: u64) -> MemoryBounds {
+        let blocks = self.bounds.iter().enumerate();
+        MemoryBounds::of(blocks.map(|(id, bounds)| (*bounds, self.program.samples_of(id))), samples)
     }
 
     /// The split of some samples, given by their places; none of none.

@@ -3,7 +3,7 @@
 use record::run::Run;
 use trust::{Standing, UnseenCase};
 
-use super::{account, consult::Consulted};
+use super::{account, bounds::MemoryBounds, consult::Consulted};
 use crate::{
     findings::{
         Confidence, HeldBack, InstructionFinding, KnownLimits, LimitFindings, Nature, Pattern, Split,
@@ -33,7 +33,7 @@ const NOISE: f64 = 0.05;
 pub(crate) fn verdict(
     run: &Run,
     overall: Option<&Split>,
-    bounds: (f64, f64),
+    bounds: MemoryBounds,
     instructions: &[InstructionFinding],
     limits: &LimitFindings,
     (trust, consulted): (&KnownLimits<Standing>, Consulted),
@@ -72,7 +72,7 @@ pub(crate) fn verdict(
 }
 
 /// The share of waiting for memory: what chance leaves open, and the bounds between which it lies whatever chance did.
-pub(crate) fn memory_share(split: &Split, bounds: (f64, f64)) -> Option<TimeShare> {
+pub(crate) fn memory_share(split: &Split, bounds: MemoryBounds) -> Option<TimeShare> {
     let by_chance = statistics::share(split.memory() * split.samples as f64, split.samples as f64);
     by_chance.map(|by_chance| widened(by_chance, bounds))
 }
@@ -107,12 +107,14 @@ fn without_samples(samples: u64, trust: &KnownLimits<Standing>) -> Verdict {
     }
 }
 
-fn widened(by_chance: TimeShare, (low, high): (f64, f64)) -> TimeShare {
-    let TimeShare { value, .. } = by_chance;
+fn widened(counted: TimeShare, bounds: MemoryBounds) -> TimeShare {
+    let TimeShare { value, .. } = counted;
+    let MemoryBounds { low, high, by_chance } = bounds;
+    let chance = by_chance.sqrt();
     TimeShare {
         value,
-        low: (low.min(value) - (value - by_chance.low)).clamp(0.0, value),
-        high: (high.max(value) + (by_chance.high - value)).clamp(value, 1.0),
+        low: (low.min(value) - (value - counted.low) * chance).clamp(0.0, value),
+        high: (high.max(value) + (counted.high - value) * chance).clamp(value, 1.0),
     }
 }
 
@@ -127,6 +129,14 @@ fn held_back(memory: Option<TimeShare>) -> HeldBack {
             answer(share.value)
         }
         _ => HeldBack::Unknown,
+    }
+}
+
+/// Whether what a share may be lies far on the other side of a limit between two words.
+fn reaches_far_over(share: TimeShare, limit: f64) -> bool {
+    match share.value < limit {
+        true => share.high > limit + HeldBack::MARGIN,
+        false => share.low < limit - HeldBack::MARGIN,
     }
 }
 
@@ -187,11 +197,10 @@ fn confidence(
     }
     if let Some(memory) = memory {
         // The interval holds what the instrument may be wrong by: nothing is added to it.
-        let straddles = |limit: f64| memory.low < limit && limit <= memory.high;
-        if straddles(HeldBack::YES) || straddles(HeldBack::PARTLY) {
+        if reaches_far_over(memory, HeldBack::YES) || reaches_far_over(memory, HeldBack::PARTLY) {
             lower(
                 Confidence::Medium,
-                "The interval of the share reaches over a limit between two verdicts.".to_owned(),
+                "The interval of the share reaches far over a limit between two verdicts.".to_owned(),
             );
         }
         let points = 100.0 * (memory.high - memory.low);
@@ -223,4 +232,22 @@ fn confidence(
 pub(crate) fn stolen_share(run: &Run) -> Option<f64> {
     let noise = run.about.noise?;
     noise.steal_ns.filter(|_| noise.wall_ns > 0.0).map(|steal| steal / noise.wall_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_no_edge() {
+        let share = |value: f64, low: f64, high: f64| TimeShare { value, low, high };
+        let over = |share: TimeShare| {
+            reaches_far_over(share, HeldBack::YES) || reaches_far_over(share, HeldBack::PARTLY)
+        };
+        assert!(!over(share(0.02, 0.0, 0.19)), "no, or hardly partly");
+        assert!(over(share(0.02, 0.0, 0.21)));
+        assert!(!over(share(0.42, 0.36, 0.6)));
+        assert!(over(share(0.42, 0.34, 0.5)));
+        assert!(over(share(0.5, 0.1, 0.9)));
+    }
 }

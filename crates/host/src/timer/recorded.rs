@@ -50,13 +50,13 @@ fn processor_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Passes of a workload that take about so long.
+/// Passes of a workload that take about so much processor time: on a busy machine the clock on the wall would make them few.
 pub fn passes_for(workload: &mut Workload, wanted_ns: f64) -> Result<u64, WorkloadError> {
     let mut passes = 1;
     loop {
-        let elapsed_ns = workload.run(passes)?.elapsed_ns() as f64;
-        if elapsed_ns >= wanted_ns / 8.0 || passes > u64::MAX / 4 {
-            return Ok(((passes as f64 * wanted_ns / elapsed_ns.max(1.0)) as u64).max(1));
+        let ran_ns = processor_ns_of(workload, passes)? as f64;
+        if ran_ns >= wanted_ns / 8.0 || passes > u64::MAX / 4 {
+            return Ok(((passes as f64 * wanted_ns / ran_ns.max(1.0)) as u64).max(1));
         }
         passes *= 2;
     }

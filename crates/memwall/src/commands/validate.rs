@@ -1,10 +1,11 @@
 //! `memwall validate`: which indicators can be believed.
 
+mod developing;
 mod relieved;
 
-use std::{collections::HashMap, ops::Range, path::PathBuf};
+use std::{collections::HashMap, path::PathBuf};
 
-use ::trust::{OutOfSample, UnseenCase, Validation};
+use ::trust::{UnseenCase, Validation};
 use analysis::{
     findings::{Confidence, HeldBack, Split},
     reading::Reading,
@@ -13,7 +14,6 @@ use analysis::{
 use indicatif::ProgressBar;
 use kernels::KernelCatalogue;
 use machine::{
-    Topology,
     model::Model,
     profile::{Fingerprint, Profile},
     store::Store,
@@ -22,10 +22,10 @@ use record::{run::Run, validate::Observation};
 use validate::{
     Observer, Request,
     keep::Files,
-    native::{self, Analysed, LiveTrial, NativeBasis, RelievedTrial, Waiting},
+    native::{self, Analysed, NativeBasis, Waiting},
     roles::JudgingKernels,
     simulated::SimulatedBench,
-    unseen::{self, Answer, CacheSizes, KernelTrial, UnseenRequest},
+    unseen::Answer,
 };
 
 use crate::{
@@ -85,6 +85,9 @@ pub struct ValidateArgs {
     /// A folder for their recordings
     #[arg(long, value_name = "FOLDER", hide = true)]
     develop_keep: Option<PathBuf>,
+    /// Judge the recordings of such a folder again
+    #[arg(long, value_name = "FOLDER", hide = true, conflicts_with = "develop")]
+    develop_again: Option<PathBuf>,
     /// Keep this validation even if the one that is kept tried more
     #[arg(long)]
     replace: bool,
@@ -134,9 +137,8 @@ pub fn run(args: &ValidateArgs, machine: &Target) -> Result<(), Failure> {
     if let Some((seed, cpu)) = args.be_kernel.zip(args.on_cpu) {
         return relieved::be_kernel(seed, cpu);
     }
-    if let Some(number) = args.develop {
-        let seeds = args.develop_from..args.develop_from.saturating_add(number);
-        return develop(&store, &fingerprint, seeds, args);
+    if args.develop.is_some() || args.develop_again.is_some() {
+        return developing::develop(&store, &fingerprint, args);
     }
     store.check_writable().map_err(Failure::measurement)?;
     args.forms.check(&[args.page.file()])?;
@@ -247,60 +249,6 @@ fn analysed(run: &Run, profile: Option<&Profile>) -> Option<Analysed> {
     };
     let waiting = Waiting { loads, stores, atomics, divides, chains, branches, undecided };
     Some(Analysed { waiting, answer })
-}
-
-/// Prints what is found of kernels that rules may be made on.
-fn develop(
-    store: &Store,
-    fingerprint: &Fingerprint,
-    seeds: Range<u64>,
-    args: &ValidateArgs,
-) -> Result<(), Failure> {
-    if seeds.end > unseen::DEVELOPED.end {
-        let (least, most) = (unseen::DEVELOPED.start, unseen::DEVELOPED.end - 1);
-        return Err(Failure::Usage(format!("kernels that rules are made on have seeds {least} to {most}")));
-    }
-    let interrupt = interrupt::flag()?;
-    let topology = Topology::read(&machine::Source::live());
-    let cpu = topology.usable_cpus().iter().last().unwrap_or(0);
-    let profile = store.load(&fingerprint.id).ok().flatten();
-    let caches = CacheSizes::of(profile.as_ref(), &topology, cpu)
-        .ok_or_else(|| Failure::Measurement("the sizes of the caches are not known here".to_owned()))?;
-    let (first_seed, number) = (seeds.start, seeds.end - seeds.start);
-    let (rules, with_relief) = (analysis::RULES.to_owned(), args.develop_relief);
-    let request = UnseenRequest { number, first_seed, before: None, run: 0, rules, caches, with_relief };
-    let (keep, analyse) = (args.develop_keep.as_deref(), |run: &Run| analysed(run, profile.as_ref()));
-    let mut sampled = LiveTrial { cpu, analyse: &analyse, keep };
-    let mut relieved = RelievedTrial {
-        cpu,
-        relieve: &|kernel, cpu| relieved::relieve(kernel, cpu, keep, &analyse, &interrupt),
-    };
-    let trial: &mut dyn KernelTrial = if with_relief { &mut relieved } else { &mut sampled };
-    let tried = unseen::try_kernels(trial, &request, &mut Silent, &interrupt);
-    if let Some(missing) = &tried.missing {
-        output::note(&format!("{missing}\n"));
-    }
-    let mut text = report::terminal::validate::cases(&tried.cases);
-    text += &report::terminal::validate::unseen_text(
-        OutOfSample::of(&tried.cases, analysis::RULES).as_ref(),
-        120,
-    );
-    text += &report::terminal::validate::unseen_text(
-        OutOfSample::with_relief(&tried.cases, analysis::RULES).as_ref(),
-        120,
-    );
-    output::text(&text)
-}
-
-/// Whoever looks at kernels one by one needs no progress.
-struct Silent;
-
-impl Observer for Silent {
-    fn progress(&mut self, _: &str, _: f64) {}
-    fn keep(&mut self, _: &Observation) {}
-    fn kept(&mut self, _: &str) -> Option<Observation> {
-        None
-    }
 }
 
 fn explain(files: &Files, name: &str, forms: &Forms) -> Result<(), Failure> {

@@ -45,6 +45,7 @@ pub fn unseen() -> OutOfSample {
         level: KernelPlace::L3,
         footprint: Bytes::mib(3),
         truths: [0.5, 0.5],
+        turn_ns: None,
         found: Some([found, found - 0.1, found + 0.1]),
         decided: true,
         sure: true,

@@ -10,6 +10,7 @@ fn case(seed: u64, class: AccessClass, found: f64) -> UnseenCase {
         level: KernelPlace::L2,
         footprint: Bytes::kib(64),
         truths: [0.49, 0.51],
+        turn_ns: None,
         found: Some([found, found - 0.1, found + 0.1]),
         decided: true,
         sure: true,

@@ -20,8 +20,11 @@ const RATE_HZ: u32 = 1_000;
 /// comes and goes meets both.
 const STRETCH_NS: f64 = 75e6;
 const TWIN_STRETCH_NS: f64 = 20e6;
-/// So many of each, in turn.
+/// So many of each, in turn; more where a busy machine left few samples, as a program that runs for longer would have more.
 const ROUNDS: usize = 8;
+const MOST_ROUNDS: usize = 3 * ROUNDS;
+/// Samples that are enough, more than an answer needs to be called sure.
+const ENOUGH_SAMPLES: u64 = 560;
 
 /// Runs kernels on one CPU.
 pub struct LiveTrial<'a> {
@@ -39,21 +42,23 @@ impl KernelTrial for LiveTrial<'_> {
         let mut full = TimedKernel::prepare(&kernel.job(self.cpu), self.cpu, STRETCH_NS)?;
         let mut twin = TimedKernel::prepare(&kernel.twin(self.cpu), self.cpu, TWIN_STRETCH_NS)?;
         let mut samples = 0;
-        let mut round = || {
+        let (mut shares, mut turns): ([Vec<f64>; 2], [Vec<f64>; 2]) = Default::default();
+        for number in 0..MOST_ROUNDS {
+            if number >= ROUNDS && number % 2 == 0 && samples >= ENOUGH_SAMPLES {
+                break;
+            }
             let (stretch, turn_ns) = full.turn_ns()?;
             samples += stretch.samples;
             let (_, twin_ns) = twin.turn_ns()?;
-            Ok::<f64, String>((1.0 - twin_ns / turn_ns).clamp(0.0, 1.0))
-        };
-        let mut shares: [Vec<f64>; 2] = Default::default();
-        for number in 0..ROUNDS {
-            shares[number % 2].push(round()?);
+            shares[number % 2].push((1.0 - twin_ns / turn_ns).clamp(0.0, 1.0));
+            [turn_ns, twin_ns].into_iter().zip(&mut turns).for_each(|(ns, all)| all.push(ns));
         }
-        let truths = shares.map(|shares| median(&shares).unwrap_or(0.0));
+        let middle = |values: Vec<f64>| median(&values).unwrap_or(0.0);
+        let (truths, turn_ns) = (shares.map(middle), Some(turns.map(middle)));
         let keep = self.keep.map(|folder| folder.join(format!("{}.sqlite", kernel.seed)));
         let run = full.sampled.into_run(keep.as_deref()).map_err(|error| error.to_string())?;
         let analysed = (self.analyse)(&run).ok_or_else(|| "no sample was taken".to_owned())?;
-        Ok(TrialOutcome { truths, samples, answer: analysed.answer })
+        Ok(TrialOutcome { truths, turn_ns, samples, answer: analysed.answer })
     }
 }
 

@@ -20,7 +20,7 @@ impl KernelTrial for Scripted {
         let stores = classes(kernel.kernel.description()).contains(&AccessClass::Stores);
         let found = if stores { 0.1 } else { 0.62 };
         let answer = Answer { memory: Some([found, found - 0.05, found + 0.05]), decided: true, sure: true };
-        Ok(TrialOutcome { truths: [0.6, 0.6], samples: 500, answer })
+        Ok(TrialOutcome { truths: [0.6, 0.6], turn_ns: None, samples: 500, answer })
     }
 }
 
@@ -117,7 +117,7 @@ fn seeds_that_rules_are_made_on_are_never_reported() {
 fn case_of(seed: u64) -> UnseenCase {
     let kernel = RandomKernel::draw(seed, &Isa::native()).unwrap();
     let answer = Answer { memory: None, decided: false, sure: false };
-    case(&request(seed, 1), &kernel, &TrialOutcome { truths: [0.0; 2], samples: 0, answer })
+    case(&request(seed, 1), &kernel, &TrialOutcome { truths: [0.0; 2], turn_ns: None, samples: 0, answer })
 }
 
 #[test]

@@ -5,6 +5,8 @@ use crate::{
     timer::{TimerOptions, analyse, tests::run},
 };
 
+use super::{MemoryBounds, WaitBounds};
+
 const DATA: u64 = 0x7000_0000_0000;
 
 /// What is said of a loop whose first instruction ends at `behind`, sampled at places `step` apart all over `lines` of them.
@@ -107,4 +109,38 @@ fn a_branch_on_what_was_loaded_may_be_what_is_waited_for() {
     assert!(found.value > 0.8 && found.low < 0.4, "{found:?}");
     let one_way = share_beside(&BRANCHES, 3, 8, 8 << 20, &[19]);
     assert!(one_way.low > 0.6, "a check that never fails: {one_way:?}");
+}
+
+/// What a chase does beside its load is known from its samples, and a hit of the load in proportion.
+#[test]
+fn a_chain_through_a_load_waits_by_the_samples_behind_it() {
+    // mov rax,[rax]; imul rax,rcx; imul rax,rcx; imul rax,rcx; imul rax,rcx; dec rdx; jne 0
+    let mut code = vec![0x48, 0x8b, 0x00];
+    code.extend([0x48, 0x0f, 0xaf, 0xc1].repeat(4));
+    code.extend([0x48, 0xff, 0xca, 0x75, 0xe8]);
+    let of = |behind_load: usize| {
+        let beside = [7, 11, 15, 19].into_iter().cycle().take(600 - behind_load);
+        let samples: Vec<_> =
+            std::iter::repeat_n(3, behind_load).chain(beside).map(|at| (at, None)).collect();
+        analyse(&run(&code, &samples), None, &TimerOptions::unlimited()).verdict.memory.expect("a share")
+    };
+    let far = of(580);
+    assert!(far.low > 0.75 && far.value > 0.85, "{far:?}");
+    let near = of(200);
+    assert!(near.low < 0.05, "a third is the load's by itself: {near:?}");
+}
+
+/// What does not depend on where samples land is not moved by chance; how samples divide between blocks is.
+#[test]
+fn chance_moves_what_is_counted() {
+    let block = |value: f64, is_counted: bool| WaitBounds { value, low: value, high: value, is_counted };
+    let of = |blocks: &[(WaitBounds, f64)]| MemoryBounds::of(blocks.iter().copied(), 100).by_chance;
+    assert_eq!(of(&[(block(0.5, false), 100.0)]), 0.0);
+    assert!((of(&[(block(0.5, true), 100.0)]) - 1.0).abs() < 1e-9);
+    let between = of(&[(block(1.0, false), 50.0), (block(0.0, false), 50.0)]);
+    assert!((between - 1.0).abs() < 1e-9, "{between}");
+    assert_eq!(of(&[(block(0.0, true), 100.0)]), 1.0);
+    // What nobody could blame.
+    let unknown = MemoryBounds::of([(block(0.0, false), 60.0)].into_iter(), 100);
+    assert!((unknown.high - 0.4).abs() < 1e-9 && (unknown.by_chance - 0.4).abs() < 1e-9, "{unknown:?}");
 }

@@ -265,7 +265,7 @@ fn the_answer_fits_a_screen() {
     long.about.command = vec!["/a/rather/long/path/to/some/program".to_owned(); 4];
     long.verdict.confidence = Confidence::Medium;
     long.verdict.reasons =
-        vec!["The interval of the share reaches over a limit between two verdicts.".to_owned()];
+        vec!["The interval of the share reaches far over a limit between two verdicts.".to_owned()];
     long.advice = vec!["One load waits for another in probe_table (join.c:31): lay nodes out in the order they are visited, or follow several chains at once.".to_owned(); 5];
     long.remarks = vec!["12 samples (0.4 % of all) were lost; a lower --rate loses fewer.".to_owned(); 6];
     long.symbols = (0..40).map(|index| symbol(&format!("function_{index}"), 0.02, 0.3, vec![])).collect();
