@@ -150,6 +150,15 @@ impl WaitBounds {
         let missing = ((NARROWEST - (self.high - self.low)) / 2.0).max(0.0);
         Self { low: (self.low - missing).max(0.0), high: (self.high + missing).min(1.0), ..self }
     }
+
+    /// What another way to the same share leaves of it: where the two do not meet one is wrong, and nobody knows which.
+    fn beside(self, other: Self) -> Self {
+        let meet = self.low <= other.high && other.low <= self.high;
+        if meet {
+            return self;
+        }
+        Self { low: self.low.min(other.low), high: self.high.max(other.high), ..self }
+    }
 }
 
 /// Between which shares of all samples waiting for memory lies.
@@ -242,6 +251,7 @@ pub(crate) fn of_block(
     code.most += scattered_stores(all, block, program.blocks[id].first_site) * SCATTERED_STORE_CYCLES * 1e9
         / core.clock_hz;
     let memory = memory_ns(streams, id, core, block, program.blocks[id].first_site);
+    let access_ns = access_cycles(block, &core.costs) * 1e9 / core.clock_hz;
     match streams.speed(id) {
         Some(speed) => {
             let turn_ns = 1e9 / speed.rate.bytes_per_s;
@@ -249,12 +259,13 @@ pub(crate) fn of_block(
             let is_own = core.level_for(streams.footprint_bytes(id) * FIT) == core.levels.get(1);
             let lines_ns =
                 if is_own { memory.most + memory.unforeseen + memory.alone } else { f64::INFINITY };
-            by_turn(code, lines_ns, turn_ns, CLOCK + speed.error).no_narrower()
+            by_turn(code, lines_ns, turn_ns, CLOCK + speed.error).no_narrower().beside(by_costs(
+                code,
+                access_ns,
+                memory.beside_others(),
+            ))
         }
-        None => {
-            let access_ns = access_cycles(block, &core.costs) * 1e9 / core.clock_hz;
-            by_costs(code, access_ns, memory).no_narrower()
-        }
+        None => by_costs(code, access_ns, memory).no_narrower(),
     }
 }
 
@@ -298,6 +309,13 @@ fn by_costs(code: TurnCycles, access_ns: f64, memory: CostRange) -> WaitBounds {
     };
     let (usual, high) = (at_most(memory.unforeseen), at_most(memory.unforeseen + memory.alone));
     WaitBounds { value: (low + usual) / 2.0, low, high, is_counted: false }
+}
+
+impl CostRange {
+    /// Where others draw as much as this program does, lines take twice as long.
+    fn beside_others(self) -> Self {
+        Self { most: 2.0 * self.most, unforeseen: 2.0 * self.unforeseen, alone: 2.0 * self.alone, ..self }
+    }
 }
 
 /// What the lines of one turn cost beyond the first cache.
