@@ -51,7 +51,8 @@ fn marks(paper: &str, of: &dyn Fn(&PaperItem) -> bool) -> Vec<(String, Vec<Strin
 fn marks_name_numbers_that_are_chosen_or_assumed() {
     for paper in papers() {
         let known: Vec<String> = FreeNumber::of_paper(&paper.id).map(FreeNumber::mark).collect();
-        assert!(!known.is_empty(), "{}", paper.id);
+        // Nobody has doubled numbers of casas2017's machine yet: its rows may name none.
+        assert_eq!(known.is_empty(), paper.id == "casas2017", "{}", paper.id);
         for (claim, said) in marks(&paper.id, &|_| true) {
             assert!(said.iter().all(|mark| known.contains(mark)), "{claim}: {said:?}");
         }

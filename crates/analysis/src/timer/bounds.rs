@@ -259,11 +259,13 @@ pub(crate) fn of_block(
             let is_own = core.level_for(streams.footprint_bytes(id) * FIT) == core.levels.get(1);
             let lines_ns =
                 if is_own { memory.most + memory.unforeseen + memory.alone } else { f64::INFINITY };
-            by_turn(code, lines_ns, turn_ns, CLOCK + speed.error).no_narrower().beside(by_costs(
-                code,
-                access_ns,
-                memory.beside_others(),
-            ))
+            let by_turn = by_turn(code, lines_ns, turn_ns, CLOCK + speed.error).no_narrower();
+            // What lines cost on most machines speaks against nothing that was measured on this one.
+            if core.is_measured {
+                by_turn.beside(by_costs(code, access_ns, memory.beside_others()))
+            } else {
+                by_turn
+            }
         }
         None => by_costs(code, access_ns, memory).no_narrower(),
     }

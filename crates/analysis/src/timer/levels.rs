@@ -144,4 +144,4 @@ impl LevelMachine<'_> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -1,8 +1,10 @@
 //! Between which shares the waiting of loops lies whose data and code are known.
 
+use machine::profile::Profile;
+
 use crate::{
     findings::TimeShare,
-    timer::{TimerOptions, analyse, tests::run},
+    timer::{TimerOptions, analyse, levels::tests::profile, tests::run},
 };
 
 use super::{MemoryBounds, WaitBounds};
@@ -42,7 +44,7 @@ const SUM: [u8; 17] =
     [0xf2, 0x0f, 0x58, 0xc1, 0xf2, 0x0f, 0x10, 0x0f, 0x48, 0x83, 0xc7, 0x08, 0x48, 0x39, 0xf7, 0x72, 0xef];
 
 /// A loop over half a megabyte whose samples lie behind the addition, with bursts in which a turn takes `turn_ns`.
-fn summed(turn_ns: f64) -> TimeShare {
+fn summed(turn_ns: f64, profile: Option<&Profile>) -> TimeShare {
     const LENGTH: f64 = 65536.0;
     let samples: Vec<_> = (0..600).map(|_| (4, None)).collect();
     let mut run = run(&SUM, &samples);
@@ -59,23 +61,28 @@ fn summed(turn_ns: f64) -> TimeShare {
             run.bursts.address.push(std::num::NonZeroU64::new(DATA + 8 * turn));
         }
     }
-    analyse(&run, None, &TimerOptions::unlimited()).verdict.memory.expect("a share")
+    analyse(&run, profile, &TimerOptions::unlimited()).verdict.memory.expect("a share")
 }
 
 /// Four cycles at 3 GHz, give or take what tables know of an addition; what is beyond is no addition.
 #[test]
 fn bursts_tell_what_a_loop_over_a_cache_waits_for() {
-    let busy = summed(1.33);
+    let busy = summed(1.33, None);
     assert!(busy.value < 0.1 && busy.low == 0.0, "{busy:?}");
-    let waiting = summed(4.0);
+    let waiting = summed(6.0, None);
     assert!(waiting.low > 0.5, "{waiting:?}");
 }
 
 /// Half a megabyte does not come from a cache that slowly, whoever draws from it too: the time or the costs are wrong.
 #[test]
 fn a_turn_far_beyond_what_its_lines_cost_tells_nothing() {
-    let open = summed(20.0);
+    let profile = profile();
+    let open = summed(20.0, Some(&profile));
     assert!(open.low == 0.0 && open.high > 0.9, "{open:?}");
+    let usual = summed(2.0, Some(&profile));
+    assert!(usual.low > 0.1, "{usual:?}");
+    let unmeasured = summed(20.0, None);
+    assert!(unmeasured.low > 0.9, "{unmeasured:?}");
 }
 
 /// lock inc qword [rdi]; add rdi,8; cmp rdi,rsi; jb 0

@@ -17,7 +17,7 @@ const MIB: u64 = 1 << 20;
 const START: u64 = 0x7000_0000_0000;
 
 /// L1 32 KiB, 1 ns; L2 512 KiB, 4 ns; L3 16 MiB, 15 ns; memory 90 ns; 1500 small pages kept in mind, else 30 ns more.
-fn profile() -> Profile {
+pub(crate) fn profile() -> Profile {
     let estimate = |value: f64| json!({"value": value, "low": value, "high": value, "samples": 9});
     let level = |name: Value, bytes: Option<u64>, ns: f64, per_s: f64| {
         let bandwidth =
