@@ -35,9 +35,14 @@ fn code_that_lives_in_the_first_cache_does_not_wait_on_loads() {
 
 #[test]
 fn a_stream_streams_and_a_chase_looks_like_latency() {
-    for (name, nature) in [("stream", "streams"), ("chase", "latency")] {
+    // These recordings have no profile: what code and lines of a stream take is then known from tables, which may leave it open.
+    for (name, nature, answers) in
+        [("stream", "streams", &["yes", "unknown"][..]), ("chase", "latency", &["yes"][..])]
+    {
         let findings = recorded(name);
-        assert_eq!(findings["verdict"]["held_back"], "yes", "{name}: {}", findings["overall"]);
+        let answer = findings["verdict"]["held_back"].as_str().expect("an answer");
+        assert!(answers.contains(&answer), "{name}: {}", findings["verdict"]);
+        assert!(number(&findings, "/verdict/memory/high") > 0.7, "{name}: {}", findings["verdict"]);
         assert!(findings["verdict"]["nature"].to_string().contains(nature), "{}", findings["verdict"]);
     }
 }
