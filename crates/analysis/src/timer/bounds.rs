@@ -254,7 +254,7 @@ pub(crate) fn of_block(
     let access_ns = access_cycles(block, &core.costs) * 1e9 / core.clock_hz;
     match streams.speed(id) {
         Some(speed) => {
-            let turn_ns = 1e9 / speed.rate.bytes_per_s;
+            let turn_ns = speed.turn_ns();
             // A cache of its own gives a core what was measured; of what is shared, others may have left less.
             let is_own = core.level_for(streams.footprint_bytes(id) * FIT) == core.levels.get(1);
             let lines_ns =

@@ -25,6 +25,11 @@ pub(crate) struct LoopSpeed {
 }
 
 impl LoopSpeed {
+    /// What a turn takes.
+    pub fn turn_ns(&self) -> f64 {
+        1e9 / self.rate.bytes_per_s
+    }
+
     /// Of a line through distances, with two standard errors on both sides.
     fn of_line(rate: Rate) -> Self {
         Self { rate, error: (rate.high - rate.low) / (2.0 * rate.bytes_per_s) }

@@ -269,7 +269,7 @@ impl AddressStreams {
 
     /// What a turn of it takes.
     pub(crate) fn turn_ns(&self, id: usize) -> Option<f64> {
-        self.speed(id).map(|speed| 1e9 / speed.rate.bytes_per_s)
+        self.speed(id).map(|speed| speed.turn_ns())
     }
 
     /// Bytes that a block touches before any of them is touched again, as far as its streams tell.

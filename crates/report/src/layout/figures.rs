@@ -81,6 +81,17 @@ pub fn scaled(value: Option<f64>, unit: &str) -> (Option<f64>, String) {
     }
 }
 
+/// Values of one metric, all in the unit that suits the largest of them.
+pub fn scaled_alike(values: &[Option<f64>], unit: &str) -> (Vec<Option<f64>>, String) {
+    let largest = values.iter().flatten().copied().max_by(|one, other| one.abs().total_cmp(&other.abs()));
+    let (shown, shown_unit) = scaled(largest, unit);
+    let factor = match (shown, largest) {
+        (Some(shown), Some(largest)) if largest != 0.0 => shown / largest,
+        _ => 1.0,
+    };
+    (values.iter().map(|value| value.map(|value| value * factor)).collect(), shown_unit)
+}
+
 /// An estimate divided by `unit`, marked if rough.
 pub fn estimate(estimate: Option<&Estimate>, unit: f64) -> Cell {
     marked(estimate, |value| significant(value / unit, 3))

@@ -9,7 +9,7 @@ mod values;
 use record::count::{Counts, GroupMetrics, PackageMetrics};
 
 use crate::{
-    layout::figures::{number, scaled, time},
+    layout::figures::{number, scaled, scaled_alike, time},
     layout::prose::{counted, dotted, visible, wrap, wrap_in},
     layout::style::{HEADING, QUIET},
     layout::table::{Column, Table},
@@ -119,9 +119,11 @@ fn packages(group: &GroupMetrics, columns: usize) -> String {
     heads.extend(group.packages.iter().map(|found| Column::new(format!("socket {}", found.package))));
     let mut table = Table::new(heads);
     for (place, metric) in group.metrics.iter().enumerate() {
-        let value = |found: &PackageMetrics| number(found.values.get(place).copied().flatten());
-        let mut row = vec![metric.name.clone().into(), metric.unit.clone().into()];
-        row.extend(group.packages.iter().map(value));
+        let value = |found: &PackageMetrics| found.values.get(place).copied().flatten();
+        let values: Vec<_> = group.packages.iter().map(value).collect();
+        let (values, unit) = scaled_alike(&values, &metric.unit);
+        let mut row = vec![metric.name.clone().into(), unit.into()];
+        row.extend(values.into_iter().map(number));
         table.row(row);
     }
     table.render(columns).text

@@ -1,8 +1,7 @@
 //! For whoever makes rules: random kernels that may be looked at, printed one by one, their recordings kept and judged again.
 
 use std::{
-    fs::{self, OpenOptions},
-    io::Write as _,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -11,6 +10,7 @@ use machine::{
     Topology,
     profile::{Fingerprint, Profile},
     store::Store,
+    value_lines,
 };
 use record::{run::Run, validate::Observation};
 use validate::{
@@ -84,7 +84,7 @@ fn again(folder: &Path, profile: Option<&Profile>) -> Result<Vec<UnseenCase>, Fa
         let (rules, decided, sure) = (analysis::RULES.to_owned(), found.decided, found.sure);
         Ok(UnseenCase { rules, found: found.memory, decided, sure, ..case })
     };
-    kept.lines().map(judged).collect()
+    kept.lines().filter(|line| !line.is_empty()).map(judged).collect()
 }
 
 /// Whoever looks at kernels one by one needs no progress.
@@ -102,10 +102,7 @@ impl Observer for CaseKeeper {
 
     fn keep_case(&mut self, case: &UnseenCase) {
         let Some(path) = &self.cases else { return };
-        let line = serde_json::to_string(case).map_err(std::io::Error::from);
-        let written = line
-            .and_then(|line| writeln!(OpenOptions::new().create(true).append(true).open(path)?, "{line}"));
-        if let Err(error) = written {
+        if let Err(error) = value_lines::append(path, case) {
             self.failed.get_or_insert(format!("{} cannot be written: {error}", path.display()));
         }
     }

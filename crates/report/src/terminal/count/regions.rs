@@ -1,10 +1,10 @@
 //! Metrics by region: a row each, a column for every region.
 
-use record::count::{CountedMetric, CountedRegion, Counts};
+use record::count::{CountedRegion, Counts};
 
 use super::{accounting, values};
 use crate::layout::{
-    figures::{number, time},
+    figures::{number, scaled_alike, time},
     prose::{visible, wrap},
     table::{Cell, Column, Table},
 };
@@ -22,13 +22,16 @@ pub fn text(counts: &Counts, columns: usize) -> String {
     row.extend(regions.iter().map(|region| Cell::from(time(region.elapsed_ns as f64).text().to_owned())));
     table.row(row);
     for (place, group) in counts.metrics.iter().enumerate() {
-        for (number, metric) in group.metrics.iter().enumerate() {
-            let of_region = |region: &CountedRegion| match region.metrics.get(place) {
-                Some(group) => group.metrics.get(number).map_or_else(|| "–".into(), value),
-                None => "–".into(),
+        for (at, metric) in group.metrics.iter().enumerate() {
+            let of_region = |region: &CountedRegion| {
+                let found = region.metrics.get(place).and_then(|group| group.metrics.get(at));
+                found.map_or_else(Default::default, |found| (values::mean(&found.values), found.bound))
             };
-            let mut row = vec![metric.name.clone().into(), metric.unit.clone().into()];
-            row.extend(regions.iter().map(of_region));
+            let (means, bounds): (Vec<_>, Vec<_>) = regions.iter().map(of_region).unzip();
+            let (means, unit) = scaled_alike(&means, &metric.unit);
+            let mut row = vec![metric.name.clone().into(), unit.into()];
+            let cells = means.into_iter().zip(bounds);
+            row.extend(cells.map(|(mean, bound)| accounting::bounded(number(mean), bound)));
             table.row(row);
         }
     }
@@ -39,8 +42,4 @@ pub fn text(counts: &Counts, columns: usize) -> String {
         }
     }
     out
-}
-
-fn value(metric: &CountedMetric) -> Cell {
-    accounting::bounded(number(values::mean(&metric.values)), metric.bound)
 }
