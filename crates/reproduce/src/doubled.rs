@@ -11,8 +11,6 @@ use crate::{mutants::Mutant, paper::NoiseAmplitudes, session::MachineChange, set
 const MOVES: f64 = 0.10;
 /// Shares and counts per line below this are as good as 0.
 const SMALL: f64 = 0.01;
-/// Numbers of the disturbance begin so; all others are keys of model files.
-const NOISE: &str = "noise.";
 
 /// A number that was chosen or assumed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,24 +59,20 @@ impl FreeNumber {
 
     /// The machines, or the disturbance, with twice as much of it.
     pub fn doubled(&self) -> Doubled {
-        let set = BTreeMap::from([(self.key.clone(), "*2".to_owned())]);
-        let set = if self.key.starts_with(NOISE) { BTreeMap::new() } else { set };
         let machines = Mutant {
             id: format!("twice {}", self.key),
             change: format!("{} doubled", self.key),
             papers: vec![self.paper.clone()],
-            set,
+            set: BTreeMap::from([(self.key.clone(), "*2".to_owned())]),
             kernels: BTreeMap::new(),
             events: BTreeMap::new(),
+            sample_one_in: None,
+            draws: None,
             mechanism: String::new(),
             falls: Vec::new(),
             stands: Vec::new(),
         };
-        Doubled {
-            machines,
-            model: self.model.clone(),
-            noise: self.key.strip_prefix(NOISE).map(str::to_owned),
-        }
+        Doubled { machines, model: self.model.clone() }
     }
 
     /// As a row says that it depends on it.
@@ -91,28 +85,20 @@ impl FreeNumber {
 pub struct Doubled {
     machines: Mutant,
     model: Option<String>,
-    noise: Option<String>,
 }
 
 impl MachineChange for Doubled {
     fn model(&self, model: Model) -> Result<Model, String> {
         let another = self.model.as_ref().is_some_and(|only| *only != model.name);
-        if another || self.noise.is_some() { Ok(model) } else { self.machines.model(model) }
+        if another { Ok(model) } else { self.machines.model(model) }
     }
 
     fn setup(&self, setup: PaperSetup) -> PaperSetup {
         setup
     }
 
-    fn noise(&self, mut noise: NoiseAmplitudes) -> NoiseAmplitudes {
-        match self.noise.as_deref() {
-            Some("memory_lines_per_s") => noise.memory_lines_per_s *= 2.0,
-            Some("l3_lines_per_s") => noise.l3_lines_per_s *= 2.0,
-            Some("interrupt_every_ns") => noise.interrupt_every_ns *= 2.0,
-            Some("interrupt_lasts_ns") => noise.interrupt_lasts_ns *= 2.0,
-            _ => {}
-        }
-        noise
+    fn noise(&self, noise: NoiseAmplitudes) -> NoiseAmplitudes {
+        self.machines.noise(noise)
     }
 
     fn tries(&self, paper: &str) -> bool {

@@ -31,7 +31,7 @@ pub fn measure(choice: &ItemChoice, host: &mut dyn Host, interrupt: &AtomicBool)
     let mut papers = Vec::new();
     for paper in choice.papers() {
         let mut items = Vec::new();
-        for item in paper.items.iter().filter(|item| choice.makes(item)) {
+        for item in paper.items.iter().filter(|item| choice.makes(paper, item)) {
             let rows: Vec<ReproducedRow> = item
                 .rows
                 .iter()

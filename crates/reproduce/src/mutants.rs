@@ -1,12 +1,23 @@
 //! Mutated machines: which claims must fall there and which must stand, said before the first run.
 
-use std::{collections::BTreeMap, sync::OnceLock};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::OnceLock,
+};
 
+use kernels::draw::Distribution;
 use machine::model::Model;
 use record::reproduce::{ClaimOutcome, MATRIX_SCHEMA, MutantOutcome, MutationMatrix, Reproduction};
 use serde::Deserialize;
 
-use crate::{session::MachineChange, setup::PaperSetup};
+use crate::{
+    paper::NoiseAmplitudes,
+    session::{ItemChoice, MachineChange},
+    setup::PaperSetup,
+};
+
+/// Numbers of the disturbance begin so; all others are keys of model files.
+const NOISE: &str = "noise.";
 
 /// A machine with something changed.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -20,7 +31,8 @@ pub struct Mutant {
     #[serde(default = "with_three_levels")]
     pub papers: Vec<String>,
     /// Keys of model files and their values: `*4` and `/2` change a number, `none` takes something away, `+true` adds what a
-    /// file leaves out. A machine that lacks the whole part (an L3, links) stays as it is.
+    /// file leaves out. A machine that lacks the whole part (an L3, links) stays as it is. Keys that begin with `noise.` are of
+    /// the paper's disturbance.
     #[serde(default)]
     pub set: BTreeMap<String, String>,
     /// Kernels that run instead of others.
@@ -29,6 +41,12 @@ pub struct Mutant {
     /// Events that are counted instead of others.
     #[serde(default)]
     pub events: BTreeMap<String, String>,
+    /// Where loads are sampled: one in so many instead.
+    #[serde(default)]
+    pub sample_one_in: Option<u64>,
+    /// Victims of interference draw from this distribution, whatever they are taken for.
+    #[serde(default)]
+    pub draws: Option<Distribution>,
     /// Why.
     pub mechanism: String,
     /// Claims that must fall.
@@ -80,7 +98,14 @@ impl Mutant {
         }
     }
 
-    /// What became of the claims that hold on the machine as it is.
+    /// What is made to see whether its claims do as was said: the choice, and whatever else it speaks of.
+    pub fn choice(&self, choice: &ItemChoice) -> ItemChoice {
+        let items = self.falls.iter().chain(&self.stands).filter_map(|claim| claim.rsplit_once('/'));
+        let also: BTreeSet<String> = items.map(|(item, _)| item.to_owned()).collect();
+        ItemChoice { also: &choice.also | &also, ..choice.clone() }
+    }
+
+    /// What became of the claims that hold on the machine as it is and were tried on this one.
     pub fn outcome(&self, base: &Reproduction, mutated: &Reproduction) -> MutantOutcome {
         let rows = |of: &Reproduction| -> Vec<_> {
             let items = of.papers.iter().flat_map(|paper| &paper.items);
@@ -89,14 +114,14 @@ impl Mutant {
         let after = rows(mutated);
         let tried = |claim: &str| claim.split_once('/').is_some_and(|(paper, _)| self.tries(paper));
         let held = rows(base).into_iter().filter(|row| row.same == Some(true) && tried(&row.claim));
-        let claims = held.map(|row| {
-            let now = after.iter().find(|now| now.claim == row.claim);
-            ClaimOutcome {
+        let claims = held.filter_map(|row| {
+            let now = after.iter().find(|now| now.claim == row.claim)?;
+            Some(ClaimOutcome {
                 expected: self.expected(&row.claim),
-                holds: now.and_then(|now| now.same),
-                ours: now.and_then(|now| now.ours),
+                holds: now.same,
+                ours: now.ours,
                 claim: row.claim,
-            }
+            })
         });
         MutantOutcome {
             id: self.id.clone(),
@@ -124,7 +149,26 @@ impl MachineChange for Mutant {
         if let Some(kernel) = self.kernels.get(&setup.kernel) {
             setup.kernel.clone_from(kernel);
         }
+        setup.sample_one_in = setup.sample_one_in.map(|one_in| self.sample_one_in.unwrap_or(one_in));
+        if let Some(squeezed) = &mut setup.squeezed {
+            squeezed.draws = self.draws;
+        }
         setup
+    }
+
+    fn noise(&self, mut noise: NoiseAmplitudes) -> NoiseAmplitudes {
+        for (name, number) in [
+            ("memory_lines_per_s", &mut noise.memory_lines_per_s),
+            ("l3_lines_per_s", &mut noise.l3_lines_per_s),
+            ("interrupt_every_ns", &mut noise.interrupt_every_ns),
+            ("interrupt_lasts_ns", &mut noise.interrupt_lasts_ns),
+        ] {
+            let to = self.set.get(&format!("{NOISE}{name}"));
+            if let Some(Ok(toml::Value::Float(to))) = to.map(|to| changed(&toml::Value::Float(*number), to)) {
+                *number = to;
+            }
+        }
+        noise
     }
 
     fn events(&self) -> Option<&BTreeMap<String, String>> {
@@ -137,7 +181,10 @@ impl MachineChange for Mutant {
 
     /// By what it does, not by its name: a mutant that is put right is another one.
     fn key(&self) -> String {
-        format!("{} {:?} {:?} {:?}", self.id, self.set, self.kernels, self.events)
+        let mut key = format!("{} {:?} {:?} {:?}", self.id, self.set, self.kernels, self.events);
+        self.sample_one_in.into_iter().for_each(|one_in| key += &format!(" sampled 1/{one_in}"));
+        self.draws.into_iter().for_each(|draws| key += &format!(" draws {draws}"));
+        key
     }
 }
 

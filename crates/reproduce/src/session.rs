@@ -45,6 +45,8 @@ pub struct ItemChoice {
     pub item: Option<String>,
     /// Not only those of the quick set.
     pub full: bool,
+    /// Items that are made beside the quick set, as `paper/item`.
+    pub also: BTreeSet<String>,
 }
 
 impl ItemChoice {
@@ -59,12 +61,16 @@ impl ItemChoice {
     }
 
     /// Whether an item is made: what was asked for by name always is, and so is a paper of which nothing is quick.
-    pub fn makes(&self, item: &PaperItem) -> bool {
-        self.shows(item) && (item.quick || self.full || self.item.is_some() || self.nothing_is_quick())
+    pub fn makes(&self, paper: &PublishedPaper, item: &PaperItem) -> bool {
+        let also = || self.also.contains(&format!("{}/{}", paper.id, item.id));
+        self.shows(item)
+            && (item.quick || self.full || self.item.is_some() || also() || self.nothing_is_quick())
     }
 
     fn nothing_is_quick(&self) -> bool {
-        self.paper.is_some() && self.papers().all(|paper| paper.items.iter().all(|item| !item.quick))
+        self.paper.is_some()
+            && self.also.is_empty()
+            && self.papers().all(|paper| paper.items.iter().all(|item| !item.quick))
     }
 }
 
@@ -177,7 +183,7 @@ impl<'a> Session<'a> {
         let mut all = Vec::new();
         let mut known = BTreeSet::new();
         for paper in self.choice.papers().filter(|paper| self.change.tries(&paper.id)) {
-            let items = paper.items.iter().filter(|item| self.choice.makes(item));
+            let items = paper.items.iter().filter(|item| self.choice.makes(paper, item));
             for setup in items.flat_map(|item| setups_of(paper, item)) {
                 for seed in 0..setup.seeds {
                     let key = self.key(paper, &setup, seed);
@@ -221,7 +227,7 @@ impl<'a> Session<'a> {
     }
 
     fn item(&self, paper: &PublishedPaper, item: &PaperItem) -> ReproducedItem {
-        let makes = self.choice.makes(item);
+        let makes = self.choice.makes(paper, item);
         let mut rows = Vec::new();
         let mut values = BTreeMap::new();
         for row in item.rows.iter().filter(|_| makes) {

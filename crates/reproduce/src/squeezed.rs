@@ -7,6 +7,7 @@ use std::{
 };
 
 use host::{Host as _, VictimLength, VictimReading, repeat::RepeatPlan, simulated::Simulated};
+use kernels::draw::Distribution;
 use machine::{Bytes, model::Model, squeezing::SqueezeForm};
 use serde::Deserialize;
 use squeeze::{
@@ -49,6 +50,9 @@ pub struct SqueezedSetup {
     /// The victim is that of one of the sixty configurations of §3.2.3, and the kernel's name is not looked at.
     #[serde(default)]
     pub configuration: Option<usize>,
+    /// It draws from this distribution whatever it is taken for: a mutant's.
+    #[serde(skip)]
+    pub draws: Option<Distribution>,
     /// Its threads are those of the configuration.
     #[serde(default)]
     pub own_threads: bool,
@@ -106,7 +110,7 @@ pub(crate) fn run(
     let mut values = BTreeMap::new();
     let in_mb = |bytes: f64| bytes * f64::from(squeezed.part) / MB;
     if let Some(configuration) = squeezed.configured().or_else(|| random(setup, squeezed)) {
-        let found = casas::measure(&mut host, &domain, configuration, interrupt);
+        let found = casas::measure(&mut host, &domain, configuration, squeezed.draws, interrupt);
         let found = found.map_err(|error| error.to_string())?;
         let mut add = |name: &str, value: f64| _ = values.insert(format!("{PREFIX}{name}"), value);
         add("mb", in_mb(found.found.size.0 as f64));

@@ -25,7 +25,7 @@ fn made(choice: &ItemChoice, change: &dyn MachineChange) -> Reproduction {
 }
 
 fn choice(paper: &str, item: Option<&str>) -> ItemChoice {
-    ItemChoice { paper: Some(paper.to_owned()), item: item.map(str::to_owned), full: false }
+    ItemChoice { paper: Some(paper.to_owned()), item: item.map(str::to_owned), ..ItemChoice::default() }
 }
 
 /// Papers whose rows are measured.

@@ -61,11 +61,12 @@ pub fn configurations(many: usize, seed: u64) -> Vec<CasasConfiguration> {
         .collect()
 }
 
-/// Runs one of them.
+/// Runs one of them. A victim may draw from another distribution than it is taken for, to see whether that is noticed.
 pub fn measure(
     host: &mut dyn Host,
     domain: &SqueezeDomain,
     configuration: CasasConfiguration,
+    drawn: Option<Distribution>,
     interrupt: &AtomicBool,
 ) -> Result<CasasReading, SqueezeError> {
     let taken = match configuration.threads {
@@ -75,7 +76,9 @@ pub fn measure(
     recipe::take(host, None, &taken, &domain.spare)?;
     let cpu = domain.own.first().copied().unwrap_or(0);
     let plan = RepeatPlan::within(1e8, 0.01);
-    let reading = configuration.victim.watch(host, domain.cache, cpu, &plan, interrupt)?;
+    let distribution = drawn.unwrap_or(configuration.victim.distribution);
+    let runs = KnownVictim { distribution, ..configuration.victim };
+    let reading = runs.watch(host, domain.cache, cpu, &plan, interrupt)?;
     recipe::take(host, None, &[], &domain.spare)?;
     let found = configuration.victim.found(&reading, domain.cache, None)?;
     let found = found.ok_or_else(|| SqueezeError::Metric("nobody counts hits here".to_owned()))?;

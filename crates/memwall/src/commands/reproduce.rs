@@ -1,7 +1,7 @@
 //! `memwall reproduce`: the papers' experiments on models of their machines, beside what was published.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     process::ExitCode,
     sync::{Arc, atomic::AtomicBool},
 };
@@ -112,7 +112,12 @@ pub fn run(args: &ReproduceArgs) -> Result<ExitCode, Failure> {
 
 /// The papers and items that are meant, if they exist.
 fn choice(args: &ReproduceArgs) -> Result<ItemChoice, Failure> {
-    let choice = ItemChoice { paper: args.paper.clone(), item: args.item.clone(), full: args.full };
+    let choice = ItemChoice {
+        paper: args.paper.clone(),
+        item: args.item.clone(),
+        full: args.full,
+        also: BTreeSet::new(),
+    };
     let Some(paper) = choice.papers().next() else {
         let names: Vec<&str> = PublishedPaper::all().iter().map(|paper| paper.id.as_str()).collect();
         let asked = args.paper.as_deref().unwrap_or_default();
@@ -161,14 +166,15 @@ fn mutants(
         0 => Mutant::all().iter().collect(),
         count => Mutant::of_turn(count, args.turn),
     };
-    let base = made(choice, &Unchanged, watcher, interrupt)?;
+    let all = chosen.iter().fold(choice.clone(), |all, mutant| mutant.choice(&all));
+    let base = made(&all, &Unchanged, watcher, interrupt)?;
     let (mut outcomes, mut complete) = (Vec::new(), base.complete);
     for mutant in chosen {
         if !complete {
             break;
         }
         watcher.before = format!("{}: ", mutant.id);
-        let mutated = made(choice, mutant, watcher, interrupt)?;
+        let mutated = made(&mutant.choice(choice), mutant, watcher, interrupt)?;
         complete &= mutated.complete;
         if mutated.complete {
             outcomes.push(mutant.outcome(&base, &mutated));

@@ -24,7 +24,7 @@ pub fn configurations(model: &Model, divisor: u32, many: usize, seed: u64) {
             tried.push(CasasConfiguration { threads: 0, ..configuration });
         }
         for one in tried {
-            let reading = casas::measure(&mut host, &domain, one, &super::NEVER).expect("a reading");
+            let reading = casas::measure(&mut host, &domain, one, None, &super::NEVER).expect("a reading");
             let found = &reading.found;
             let room = found.capacity.map(whole);
             println!(
