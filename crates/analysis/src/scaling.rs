@@ -167,7 +167,6 @@ fn pairs(series: &Scaling, few: u32, many: u32) -> (Vec<Pair<'_>>, bool) {
 fn point(series: &Scaling, threads: u32) -> Option<ScalingPoint> {
     let few = series.runs.iter().map(|run| run.threads).min()?;
     let (pairs, _) = pairs(series, few, threads);
-    let speedups = || pairs.iter().map(|(one, other)| one.elapsed_ns as f64 / other.elapsed_ns as f64);
     let factor = f64::from(threads) / f64::from(few);
     let own = || pairs.iter().map(|(_, run)| *run);
     let share = |of: fn(&ScalingRun) -> Option<f64>| {
@@ -178,14 +177,18 @@ fn point(series: &Scaling, threads: u32) -> Option<ScalingPoint> {
         runs: of(series, threads).count(),
         spoilt: of(series, threads).filter(|run| run.spoilt.is_some()).count(),
         elapsed_ns: ScalingSpread::of(own().map(|run| run.elapsed_ns as f64))?,
-        speedup: ScalingSpread::of(speedups()),
-        efficiency: ScalingSpread::of(speedups().map(|speedup| speedup / factor)),
+        speedup: ScalingSpread::of(speedups(&pairs)),
+        efficiency: ScalingSpread::of(speedups(&pairs).map(|speedup| speedup / factor)),
         user_growth: growth(&pairs, |run| run.user_ns),
         memory: share(|run| run.memory_ns),
         synchronising: share(|run| run.synchronising_ns),
         imbalance: ScalingSpread::of(own().filter_map(|run| run.imbalance)),
         stream_bytes_per_s: ScalingSpread::of(own().filter_map(|run| run.stream_bytes_per_s)),
     })
+}
+
+fn speedups(pairs: &[Pair<'_>]) -> impl Iterator<Item = f64> {
+    pairs.iter().map(|(one, other)| one.elapsed_ns as f64 / other.elapsed_ns as f64)
 }
 
 fn growth(pairs: &[Pair<'_>], of: impl Fn(&ScalingRun) -> Option<f64>) -> Option<ScalingSpread> {
@@ -198,7 +201,6 @@ fn step(series: &Scaling, few: u32, many: u32) -> Option<ScalingStep> {
         return None;
     }
     let factor = f64::from(many) / f64::from(few);
-    let speedups = pairs.iter().map(|(one, other)| one.elapsed_ns as f64 / other.elapsed_ns as f64);
     let shares = |run: &ScalingRun| -> Option<f64> {
         Some(run.synchronising_ns? / run.user_ns.filter(|user| *user > 0.0)?)
     };
@@ -211,7 +213,7 @@ fn step(series: &Scaling, few: u32, many: u32) -> Option<ScalingStep> {
         rounds: pairs.len(),
         is_disturbed,
         shares_cores: series.cores.is_none_or(|cores| many > cores),
-        efficiency: ScalingSpread::of(speedups.map(|speedup| speedup / factor))?,
+        efficiency: ScalingSpread::of(speedups(&pairs).map(|speedup| speedup / factor))?,
         user_growth: growth(&pairs, |run| run.user_ns),
         useful_growth: growth(&pairs, |run| run.useful_ns),
         memory_added: ScalingSpread::of(pairs.iter().filter_map(added)),

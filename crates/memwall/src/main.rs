@@ -9,6 +9,7 @@ mod harmless;
 mod interrupt;
 mod live;
 mod output;
+mod placeholder;
 mod progress;
 mod ranks;
 mod relieving;

@@ -9,7 +9,7 @@ use crate::{mutants::Mutant, paper::NoiseAmplitudes, session::MachineChange, set
 
 /// A row that moves by more than this is not independent of what was doubled.
 const MOVES: f64 = 0.10;
-/// Shares and counts per line below this are as good as 0.
+/// Shares and counts per line below this are as good as 0, and so are percent below 1.
 const SMALL: f64 = 0.01;
 
 /// A number that was chosen or assumed.
@@ -119,8 +119,10 @@ pub fn moved(base: &Reproduction, doubled: &Reproduction) -> Vec<String> {
     let after = rows(doubled);
     let moves = |row: &ReproducedRow| {
         let now = after.iter().find(|one| one.claim == row.claim).and_then(|one| one.ours);
+        let is_percent = row.unit.starts_with('%') || row.unit == "points";
+        let small = if is_percent { 100.0 * SMALL } else { SMALL };
         match (row.ours, now) {
-            (Some(before), Some(now)) => (now - before).abs() > MOVES * before.abs().max(SMALL),
+            (Some(before), Some(now)) => (now - before).abs() > MOVES * before.abs().max(small),
             (before, now) => before.is_some() != now.is_some(),
         }
     };

@@ -51,8 +51,7 @@ fn marks(paper: &str, of: &dyn Fn(&PaperItem) -> bool) -> Vec<(String, Vec<Strin
 fn marks_name_numbers_that_are_chosen_or_assumed() {
     for paper in papers() {
         let known: Vec<String> = FreeNumber::of_paper(&paper.id).map(FreeNumber::mark).collect();
-        // Nobody has doubled numbers of casas2017's machine yet: its rows may name none.
-        assert_eq!(known.is_empty(), paper.id == "casas2017", "{}", paper.id);
+        assert!(!known.is_empty(), "{}", paper.id);
         for (claim, said) in marks(&paper.id, &|_| true) {
             assert!(said.iter().all(|mark| known.contains(mark)), "{claim}: {said:?}");
         }
@@ -94,17 +93,22 @@ fn rows_of_a_table_that_move_with_a_number_are_those_that_say_so() {
     }
 }
 
-/// `cargo test -p memwall-reproduce --test doubled -- --ignored --nocapture`
+/// `cargo test -p memwall-reproduce --test doubled -- --ignored --nocapture`; `MEMWALL_DOUBLED=casas2017` for one paper.
 #[test]
-#[ignore = "takes long: the quick set of each paper once for each of its numbers"]
+#[ignore = "takes an hour: each paper once for each of its numbers"]
 fn every_row_that_moves_says_so() {
     let mut wrong = Vec::new();
-    for paper in papers() {
-        let quick = choice(&paper.id, None);
-        let base = made(&quick, &Unchanged);
-        let said = marks(&paper.id, &|item| item.quick);
+    let only = std::env::var("MEMWALL_DOUBLED").ok();
+    for paper in papers().filter(|paper| only.as_ref().is_none_or(|only| *only == paper.id)) {
+        // What is said of a part of a machine holds of the whole, which takes too long.
+        let tried = |item: &PaperItem| !item.rows.is_empty() && item.id != "full-scale";
+        let also = paper.items.iter().filter(|item| tried(item));
+        let also = also.map(|item| format!("{}/{}", paper.id, item.id)).collect();
+        let all = ItemChoice { also, ..choice(&paper.id, None) };
+        let base = made(&all, &Unchanged);
+        let said = marks(&paper.id, &tried);
         for number in FreeNumber::of_paper(&paper.id) {
-            let found = moved(&base, &made(&quick, &number.doubled()));
+            let found = moved(&base, &made(&all, &number.doubled()));
             println!("{} | {} | {found:?}", paper.id, number.mark());
             for (claim, marks) in &said {
                 let (moves, marked) = (found.contains(claim), marks.contains(&number.mark()));

@@ -1,9 +1,9 @@
 //! `memwall run --threads`: the same program with several numbers of threads, which take turns.
 
 use std::{
-    ffi::{OsStr, OsString},
+    ffi::OsString,
     fs,
-    os::{fd::AsFd as _, unix::ffi::OsStrExt as _, unix::ffi::OsStringExt as _},
+    os::fd::AsFd as _,
     path::{Path, PathBuf},
 };
 
@@ -22,6 +22,7 @@ use recorder::{PassingFolder, ProgramOutput};
 use crate::{
     commands::recording::{self, Recording},
     failure::Failure,
+    placeholder::filled_in,
     progress,
 };
 
@@ -29,7 +30,7 @@ use crate::{
 pub const DEFAULT_ROUNDS: u32 = 3;
 
 /// What stands for the number of threads in an argument.
-const MARK: &[u8] = b"{threads}";
+const MARK: &str = "{threads}";
 
 /// Others that took more than this part of its threads' time on CPUs disturbed a run.
 const MOST_TAKEN: f64 = 0.05;
@@ -113,7 +114,7 @@ impl<'a> ThreadSeries<'a> {
     fn run(&self, threads: u32, round: u32, bar: &indicatif::ProgressBar) -> Result<RecordedRun, Failure> {
         let number = threads.to_string();
         let program: Vec<OsString> =
-            self.recording.program().iter().map(|word| with_number(word, &number)).collect();
+            self.recording.program().iter().map(|word| filled_in(word, MARK, &number)).collect();
         let name = program.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
         bar.set_message(letters::visible(&format!("{number} threads: {name}")));
         let variables = VARIABLES.map(|variable| (variable.into(), number.clone().into())).to_vec();
@@ -132,7 +133,11 @@ impl<'a> ThreadSeries<'a> {
         let spoilt = spoilt(&read.run)
             .or_else(|| throttling.throttled())
             .or_else(|| taken(&read.reading.findings.account).filter(|_| threads <= self.cpus));
-        let elapsed_ns = read.run.about.elapsed_ns.unwrap_or_default();
+        let elapsed_ns = read.run.about.elapsed_ns.ok_or_else(|| {
+            Failure::Measurement(format!(
+                "the recording with {number} threads does not say how long {name} ran: how it scales is not measured"
+            ))
+        })?;
         bar.inc(1);
         Ok(RecordedRun {
             run: scaling_run(threads, round, elapsed_ns, &read.reading, spoilt),
@@ -152,23 +157,6 @@ fn taken(account: &Account) -> Option<String> {
     let share = taken / wanted;
     (share > MOST_TAKEN)
         .then(|| format!("others took {:.0} % of the time that its threads could have run", share * 100.0))
-}
-
-/// An argument with the number of threads in place of its mark.
-fn with_number(word: &OsStr, number: &str) -> OsString {
-    let bytes = word.as_bytes();
-    let mut out = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        if bytes[at..].starts_with(MARK) {
-            out.extend_from_slice(number.as_bytes());
-            at += MARK.len();
-        } else {
-            out.push(bytes[at]);
-            at += 1;
-        }
-    }
-    OsString::from_vec(out)
 }
 
 /// Round by round, every other one backwards: what drifts over time reaches all alike.
@@ -233,11 +221,8 @@ mod tests {
     }
 
     #[test]
-    fn numbers_take_turns_and_stand_in_arguments() {
+    fn numbers_take_turns() {
         assert_eq!(turns(&[1, 2], 3), [(0, 1), (0, 2), (1, 2), (1, 1), (2, 1), (2, 2)]);
-        assert_eq!(with_number(OsStr::new("-t={threads}x{threads}"), "12"), "-t=12x12");
-        assert_eq!(with_number(OsStr::new("{thread}"), "12"), "{thread}");
-        assert_eq!(with_number(OsStr::from_bytes(b"\xff{threads}"), "3").as_bytes(), b"\xff3");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::{
     KeptProfile, SqueezeArgs,
     session::{self, SqueezeTask},
 };
-use crate::{failure::Failure, forms::Screen, output, target::Target};
+use crate::{failure::Failure, forms::Screen, output, placeholder::filled_in, target::Target};
 
 /// How processes are started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -164,14 +164,6 @@ fn varied(
         copies,
     };
     Ok((name.to_owned(), values.iter().map(member).collect()))
-}
-
-fn filled_in(word: &OsString, placeholder: &str, value: &str) -> OsString {
-    match word.to_str() {
-        Some(text) => text.replace(placeholder, value).into(),
-        // What is not text holds no placeholder that anyone typed.
-        None => word.clone(),
-    }
 }
 
 /// So many processes each on a CPU of its own, interference on the rest of the cores around the cache.
