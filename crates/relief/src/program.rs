@@ -107,13 +107,23 @@ impl Drop for HeldThread {
         // Not stopped: it must be, to be let go of.
         for _ in 0..50 {
             if self.tracee.interrupt().is_err() {
-                return;
+                break;
             }
             let stopped = self.tracee.wait(LONGEST_STOP);
             let signal = if let Ok(Stop::Signal(signal)) = stopped { signal } else { self.signal };
-            if self.tracee.detach(signal).is_ok() || matches!(stopped, Err(TraceError::Ended)) {
+            if self.tracee.detach(signal).is_ok() {
                 return;
             }
+            if matches!(stopped, Err(TraceError::Ended)) {
+                break;
+            }
+        }
+        // The end of our own child is for whoever of us waits for it; of any other nobody hears before we have.
+        let text = fs::read_to_string(format!("/proc/{}/status", self.tracee.tid())).unwrap_or_default();
+        let is_ours = status(&text, "PPid", 10) == Some(u64::from(std::process::id()))
+            && status(&text, "Tgid", 10) == u64::try_from(self.tracee.tid()).ok();
+        if !is_ours {
+            self.tracee.hear_end(LONGEST_STOP);
         }
     }
 }
@@ -405,6 +415,73 @@ mod tests {
         assert!(thread.has_ended());
         let own = std::process::id().cast_signed();
         assert!(!ProgramThread { pid: own, tid: own }.has_ended());
+    }
+
+    /// Waits for an end that comes by itself; a program that hangs is killed and said to.
+    fn ends_by_itself(mut program: std::process::Child) -> Option<i32> {
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(20) {
+            if let Some(status) = program.try_wait().unwrap() {
+                return status.code();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        program.kill().unwrap();
+        program.wait().unwrap();
+        None
+    }
+
+    fn shell(script: &str) -> std::process::Child {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", script]).stdout(std::process::Stdio::piped()).spawn().unwrap()
+    }
+
+    /// The first number that a program prints.
+    fn printed(program: &mut std::process::Child) -> i32 {
+        let mut line = String::new();
+        let out = program.stdout.as_mut().unwrap();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).unwrap();
+        line.trim().parse().unwrap()
+    }
+
+    /// Nobody but the one who traces it is told of a thread's end, until that one has heard of it.
+    #[test]
+    fn a_parent_hears_of_a_child_that_ended_while_it_was_held() {
+        let mut program = shell("sleep 0.3 & echo $!; wait $!; exit 7");
+        let child = printed(&mut program);
+        let held = HeldThread { tracee: Tracee::seize(child).unwrap(), signal: 0 };
+        let thread = ProgramThread { pid: child, tid: child };
+        while !thread.has_ended() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        drop(held);
+        assert_eq!(ends_by_itself(program), Some(7));
+    }
+
+    /// And the end of our own child stays for whoever waits for it here.
+    #[test]
+    fn we_hear_of_our_own_child_that_ended_while_it_was_held() {
+        // A shell without children: the end of one would stop it.
+        let program = shell("n=0; while [ $n -lt 100000 ]; do n=$((n + 1)); done; exit 9");
+        let pid = program.id().cast_signed();
+        let held = HeldThread { tracee: Tracee::seize(pid).unwrap(), signal: 0 };
+        let thread = ProgramThread { pid, tid: pid };
+        while !thread.has_ended() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        drop(held);
+        assert_eq!(ends_by_itself(program), Some(9));
+    }
+
+    /// What it begins before it stands still is its own.
+    #[test]
+    fn children_of_one_that_is_about_to_be_held_run_on() {
+        let program = shell("sleep 0.2; (exit 3); exit $?");
+        let pid = program.id().cast_signed();
+        let held = HeldThread { tracee: Tracee::seize(pid).unwrap(), signal: 0 };
+        std::thread::sleep(Duration::from_millis(500));
+        drop(held);
+        assert_eq!(ends_by_itself(program), Some(3));
     }
 
     #[test]

@@ -239,6 +239,14 @@ impl Tracee {
         }
     }
 
+    /// Takes note of its end, which its parent, or the rest of its process, waits for until we have.
+    pub fn hear_end(&self, longest: Duration) {
+        let began = Instant::now();
+        while began.elapsed() < longest && matches!(self.poll(libc::WEXITED | libc::WNOHANG), Ok(None)) {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+
     fn poll(&self, more: i32) -> Result<Option<Stop>, TraceError> {
         let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
         let options = libc::WSTOPPED | libc::__WALL | more;

@@ -32,11 +32,17 @@ const LONGEST_ROUND: Duration = Duration::from_millis(500);
 /// Fewer turns have no slope.
 const FEWEST_TURNS: usize = 6;
 
+/// A loop's end that was guessed wrongly: twenty cycles and a few more. It may be known by heart at one length and not at the
+/// other.
+const WRONG_END_NS: f64 = 6.0;
+
 /// What a turn takes in the first cache, by each layout there is; in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct NearTimes {
     /// As the loop itself, ended by its own comparison.
     pub kept: Option<f64>,
+    /// Turns between the two lengths.
+    pub between: usize,
     /// As a straight line with jumps taken.
     pub taken: Option<f64>,
     /// As a straight line with jumps passed by.
@@ -46,17 +52,29 @@ pub(crate) struct NearTimes {
 impl NearTimes {
     /// The time to believe, and how far the layouts leave it open.
     pub fn best(&self) -> Option<(f64, f64)> {
+        let kept = self.kept.map(|kept| (kept, self.kept_open(kept)));
         let lines = [self.taken, self.passed_by];
         let fastest = lines.into_iter().flatten().min_by(f64::total_cmp);
-        match (self.kept, fastest) {
-            (Some(kept), _) => Some((kept, 0.03)),
-            // A line may be faster than the loop, which takes a jump each turn.
-            (None, Some(line)) => {
-                let slowest = lines.into_iter().flatten().max_by(f64::total_cmp)?;
-                Some((line, (0.05 + (slowest - line) / line / 2.0).min(0.3)))
-            }
-            (None, None) => None,
+        let slowest = lines.into_iter().flatten().max_by(f64::total_cmp);
+        // A line may be faster than the loop, which takes a jump each turn.
+        let line =
+            fastest.zip(slowest).map(|(line, slowest)| (line, (0.05 + (slowest - line) / line / 2.0).min(0.3)));
+        match (kept, line) {
+            (Some(kept), Some(line)) if kept.1 > line.1 => Some(between(line, kept)),
+            (Some(kept), _) => Some(kept),
+            (None, line) => line,
         }
+    }
+
+    /// How far the loop itself may be off, as a part of what it takes.
+    fn kept_open(&self, kept: f64) -> f64 {
+        (0.03 + WRONG_END_NS / (kept * self.between as f64).max(1e-9)).min(0.3)
+    }
+
+    /// The loop alone tells.
+    fn is_told_by_loop(&self) -> bool {
+        const LITTLE: f64 = 0.1;
+        self.kept.is_some_and(|kept| self.kept_open(kept) <= LITTLE)
     }
 }
 
@@ -89,14 +107,11 @@ impl Replay<'_> {
         self.arenas.reach(self.copy, addresses.into_iter())?;
         let stub = Stub::write(self.copy, self.arenas, &stretch.vectors, stretch.written.iter())?;
         let lengths = [turns / 3, turns];
-        let mut times = NearTimes::default();
+        let mut times = NearTimes { between: lengths[1] - lengths[0], ..NearTimes::default() };
         if let Some(code) = LoopCode::of(stretch) {
             times.kept = self.of_kept(stretch, &stub, &code, lengths)?;
         }
-        // The guess that a loop goes on is wrong at its end: a few nanoseconds that must not matter.
-        const LEAST_NS: f64 = 150.0;
-        times.kept = times.kept.filter(|kept| kept * (lengths[1] - lengths[0]) as f64 >= LEAST_NS);
-        if times.kept.is_none() {
+        if !times.is_told_by_loop() {
             times.taken = self.of_line(stretch, &stub, JumpForm::Taken, lengths)?;
             times.passed_by = self.of_line(stretch, &stub, JumpForm::PassedBy, lengths)?;
         }
@@ -257,12 +272,26 @@ fn quiet(rounds: &mut [f64]) -> f64 {
     rounds.get(rounds.len() / 5).copied().unwrap_or(0.0)
 }
 
-/// The mean of the lower middle: clocks may tick coarsely, so that no single value tells.
+/// The mean of those that nothing interrupted. Clocks may tick coarsely (26 ticks at once on a guest of Zen 5): then one value is
+/// a step too low or too high, any that is chosen by its rank is off by a part of a step, and only the mean is not.
 pub(crate) fn middle(times: &[u64]) -> f64 {
     let mut sorted = times.to_vec();
     sorted.sort_unstable();
-    let kept = &sorted[sorted.len() / 10..(sorted.len() * 6 / 10).max(sorted.len() / 10 + 1)];
-    kept.iter().sum::<u64>() as f64 / kept.len() as f64
+    let at = |part: usize| sorted.get(sorted.len() * part / 4).copied().unwrap_or(0);
+    // Nothing that counts in ticks is coarser than that.
+    const COARSEST: u64 = 100;
+    let steps = sorted.windows(2).map(|pair| pair[1] - pair[0]).filter(|step| *step > 0);
+    let limit = at(3) + 3 * (at(3) - at(1)).max(steps.min().unwrap_or(0).min(COARSEST));
+    let kept = &sorted[..sorted.partition_point(|time| *time <= limit)];
+    kept.iter().sum::<u64>() as f64 / kept.len().max(1) as f64
+}
+
+/// Two times of one thing: the middle, and all between them.
+fn between(one: (f64, f64), other: (f64, f64)) -> (f64, f64) {
+    let low = (one.0 * (1.0 - one.1)).min(other.0 * (1.0 - other.1));
+    let high = (one.0 * (1.0 + one.1)).max(other.0 * (1.0 + other.1));
+    let middle = (low + high) / 2.0;
+    (middle, (high - low) / 2.0 / middle.max(1e-9))
 }
 
 /// The comparison at an address, with another number.
@@ -290,13 +319,38 @@ mod tests {
 
     #[test]
     fn the_loop_itself_is_believed_before_a_line() {
-        let all = NearTimes { kept: Some(1.0), taken: Some(2.0), passed_by: Some(0.5) };
-        assert_eq!(all.best(), Some((1.0, 0.03)));
-        let lines = NearTimes { kept: None, taken: Some(1.1), passed_by: Some(1.0) };
+        let all = NearTimes { kept: Some(1.0), between: 200, taken: Some(2.0), passed_by: Some(0.5) };
+        assert_eq!(all.best(), Some((1.0, 0.06)));
+        assert!(all.is_told_by_loop());
+        let lines = NearTimes { kept: None, between: 200, taken: Some(1.1), passed_by: Some(1.0) };
         let (value, open) = lines.best().unwrap();
         assert_eq!(value, 1.0);
         assert!((open - 0.1).abs() < 1e-9, "{open}");
         assert_eq!(NearTimes::default().best(), None);
+    }
+
+    /// The end of a short loop may be guessed wrongly at one length: then a line counts beside it, and all between is open.
+    #[test]
+    fn a_short_loop_and_its_line_leave_all_between_them_open() {
+        let short = NearTimes { kept: Some(1.0), between: 25, taken: Some(0.7), passed_by: Some(0.7) };
+        assert!(!short.is_told_by_loop());
+        let (value, open) = short.best().unwrap();
+        assert!(value * (1.0 - open) <= 0.7 && value * (1.0 + open) >= 1.2, "{value} {open}");
+    }
+
+    /// A clock that ticks in steps: what two lengths take differs by what their turns do, not by whole steps.
+    #[test]
+    fn steps_of_the_clock_fall_out() {
+        const STEP: u64 = 26;
+        let read = |ticks: f64| -> Vec<u64> {
+            // The reading begins anywhere within a step.
+            let begins = (0..128).map(|index| f64::from(index) * 0.618_034 * 26.0 % 26.0);
+            begins.map(|begin| ((begin + ticks) / 26.0) as u64 * STEP).collect()
+        };
+        for short in [30.0, 37.0, 43.0, 51.0, 64.0] {
+            let found = middle(&read(short + 110.0)) - middle(&read(short));
+            assert!((found - 110.0).abs() < 1.5, "{short}: {found}");
+        }
     }
 
     #[test]
@@ -306,6 +360,9 @@ mod tests {
 
     #[test]
     fn a_few_interrupted_repetitions_do_not_count() {
+        let mut times: Vec<u64> = (0..90).map(|index| 100 + index % 2).collect();
+        times.extend([5000; 10]);
+        assert_eq!(middle(&times), 100.5);
         let mut times = vec![100; 90];
         times.extend([5000; 10]);
         assert_eq!(middle(&times), 100.0);

@@ -81,17 +81,26 @@ pub(crate) fn joined(
         let bounds = WaitBounds { value: value.clamp(low, high), low, high, is_counted };
         return (bounds, Agreement::MemoryOrBranches);
     }
-    let meets = low <= share.high + NEAR && share.low <= high + NEAR;
-    if !meets {
+    let mean = weighted(&by_samples, share);
+    // Intervals that only touch are no agreement: one way at least must hold possible what the other found.
+    let is_possible = |found: f64, low: f64, high: f64| low - NEAR <= found && found <= high + NEAR;
+    if !is_possible(share.value, low, high) && !is_possible(value, share.low, share.high) {
         let (low, high) = (low.min(share.low), high.max(share.high));
-        let bounds = WaitBounds { value: share.value, low, high, is_counted: false };
+        let bounds = WaitBounds { value: mean, low, high, is_counted: false };
         return (bounds, Agreement::Disagree);
     }
-    let (low, high) = (low.max(share.low).min(share.value), high.min(share.high).max(share.value));
+    let (inner, outer) = (low.max(share.low), high.min(share.high));
+    let (low, high) = (inner.min(outer), outer.max(inner));
     let missing = ((NARROWEST - (high - low)) / 2.0).max(0.0);
     let (low, high) = ((low - missing).max(0.0), (high + missing).min(1.0));
-    let value = share.value.clamp(low, high);
-    (WaitBounds { value, low, high, is_counted: false }, Agreement::Agree)
+    (WaitBounds { value: mean.clamp(low, high), low, high, is_counted: false }, Agreement::Agree)
+}
+
+/// The mean of both: whoever knows it to half as many points counts four times.
+fn weighted(by_samples: &WaitBounds, share: &Bounded) -> f64 {
+    let weight = |low: f64, high: f64| (high - low).max(NARROWEST).powi(-2);
+    let (sampled, relieved) = (weight(by_samples.low, by_samples.high), weight(share.low, share.high));
+    (by_samples.value * sampled + share.value * relieved) / (sampled + relieved)
 }
 
 /// What relief found, for people.
@@ -266,7 +275,13 @@ mod tests {
         let share = Bounded { value: 0.7, low: 0.6, high: 0.8 };
         let (found, agreement) = joined(bounds(0.5, 0.3, 0.75), &share, false);
         assert_eq!(agreement, Agreement::Agree);
-        assert_eq!(found, bounds(0.7, 0.6, 0.75));
+        assert_eq!((found.low, found.high), (0.6, 0.75));
+        assert!((found.value - 0.667).abs() < 0.01, "{found:?}");
+        // Who knows it better counts.
+        let vague = Bounded { value: 0.21, low: 0.0, high: 0.47 };
+        let (found, agreement) = joined(bounds(0.02, 0.0, 0.1), &vague, false);
+        assert_eq!(agreement, Agreement::Agree);
+        assert!(found.value < 0.04 && found.high <= 0.1, "{found:?}");
         // Never to a point.
         let (found, _) = joined(bounds(0.5, 0.3, 0.7), &Bounded { value: 0.7, low: 0.7, high: 0.8 }, false);
         assert!(found.high - found.low >= NARROWEST - 1e-9, "{found:?}");
@@ -277,7 +292,17 @@ mod tests {
         let share = Bounded { value: 0.7, low: 0.6, high: 0.8 };
         let (found, agreement) = joined(bounds(0.1, 0.0, 0.2), &share, false);
         assert_eq!(agreement, Agreement::Disagree);
-        assert_eq!(found, bounds(0.7, 0.0, 0.8));
+        assert_eq!((found.low, found.high), (0.0, 0.8));
+        assert!((found.value - 0.4).abs() < 1e-9, "{found:?}");
+    }
+
+    /// Each calls impossible what the other found: that their intervals touch makes it no narrower.
+    #[test]
+    fn ways_that_only_touch_do_not_narrow_each_other() {
+        let share = Bounded { value: 0.27, low: 0.15, high: 0.37 };
+        let (found, agreement) = joined(bounds(0.08, 0.0, 0.19), &share, false);
+        assert_eq!(agreement, Agreement::Disagree);
+        assert_eq!((found.low, found.high), (0.0, 0.37));
     }
 
     #[test]
