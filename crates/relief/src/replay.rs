@@ -57,8 +57,9 @@ impl NearTimes {
         let fastest = lines.into_iter().flatten().min_by(f64::total_cmp);
         let slowest = lines.into_iter().flatten().max_by(f64::total_cmp);
         // A line may be faster than the loop, which takes a jump each turn.
-        let line =
-            fastest.zip(slowest).map(|(line, slowest)| (line, (0.05 + (slowest - line) / line / 2.0).min(0.3)));
+        let line = fastest
+            .zip(slowest)
+            .map(|(line, slowest)| (line, (0.05 + (slowest - line) / line / 2.0).min(0.3)));
         match (kept, line) {
             (Some(kept), Some(line)) if kept.1 > line.1 => Some(between(line, kept)),
             (Some(kept), _) => Some(kept),
