@@ -33,7 +33,7 @@ mod views;
 
 use machine::profile::Profile;
 use record::run::Run;
-use trust::{Basis, Indicator, OutOfSample, Standing, TrustCatalogue};
+use trust::{Basis, Indicator, LevelScore, OutOfSample, Standing, TrustCatalogue};
 
 use crate::{
     findings::{FindingSubject, Findings, KnownLimits, SCHEMA},
@@ -120,6 +120,11 @@ impl TimerOptions {
         }
     }
 
+    /// How often levels were named right on random kernels, where some were asked.
+    fn levels_earned(&self) -> Option<LevelScore> {
+        self.unseen.value().map(|unseen| unseen.levels).filter(|levels| levels.kernels > 0)
+    }
+
     /// As if everything had been tried and nothing were ever off: what an answer is worth by itself.
     pub fn unlimited() -> Self {
         Self { unseen: KnownLimits::Value(OutOfSample::flawless()), ..Self::default() }
@@ -175,7 +180,7 @@ pub(crate) fn findings(
         symbols,
         instructions,
         timeline,
-        levels: levels::levels(run, tally, profile),
+        levels: levels::levels(run, tally, profile, options.levels_earned()),
         limits,
         loads: loads::loads(run),
         relief,

@@ -73,15 +73,23 @@ pub enum Missing {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub struct EventRefusal {
-    /// The event, and how it was asked for: `cycles` and ` (cpu config=0x0)`; none if the sentence is about none.
-    asked: Option<(String, String)>,
+    /// The event, and the form in which it was asked for if that matters: `cycles` and `cpu config=0x0`; none if the sentence is
+    /// about none.
+    asked: Option<(String, Option<String>)>,
     reason: String,
 }
 
 impl EventRefusal {
     /// Of an event that was asked for in a form that is told in brackets.
     pub fn of(event: &str, form: &str, reason: String) -> Self {
-        Self { asked: Some((event.to_owned(), format!(" ({form})"))), reason }
+        Self { asked: Some((event.to_owned(), Some(form.to_owned()))), reason }
+    }
+
+    /// As what it came from, if it says of an event that it cannot be counted here.
+    pub fn not_here(&self) -> Option<CountRefusal> {
+        let (event, form) = self.asked.as_ref()?;
+        let not_here = CountRefusal::NotHere { event: event.clone(), reason: self.reason.clone() };
+        form.is_none().then_some(not_here)
     }
 
     /// Why, beside the name of the event: what is about it alone does not name it again.
@@ -96,7 +104,10 @@ impl EventRefusal {
 impl fmt::Display for EventRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some((event, form)) = &self.asked {
-            write!(f, "{event}{form}: ")?;
+            match form {
+                Some(form) => write!(f, "{event} ({form}): ")?,
+                None => write!(f, "{event} cannot be counted: ")?,
+            }
         }
         f.write_str(&self.reason)
     }
@@ -105,9 +116,7 @@ impl fmt::Display for EventRefusal {
 impl From<CountRefusal> for EventRefusal {
     fn from(refusal: CountRefusal) -> Self {
         match refusal {
-            CountRefusal::NotHere { event, reason } => {
-                Self { asked: Some((event, " cannot be counted".to_owned())), reason }
-            }
+            CountRefusal::NotHere { event, reason } => Self { asked: Some((event, None)), reason },
             other => other.to_string().into(),
         }
     }

@@ -84,16 +84,26 @@ impl RandomKernel {
         Job { pages: self.pages, ..Job::new(self.near.clone(), near, &[cpu]).in_width(self.width) }
     }
 
+    /// It on data of which it touches lines of so many bytes.
+    pub fn over(&self, footprint: Bytes, cpu: u32) -> Job {
+        let size = Bytes(footprint.0 * self.lines_a_touch().unwrap_or(1));
+        Job { pages: self.pages, ..Job::new(self.kernel.clone(), size, &[cpu]).in_width(self.width) }
+    }
+
     /// Bytes of the lines that it touches of its data.
     pub fn footprint(&self) -> Bytes {
-        let skipped = match self.kernel.description().streams.first().map(|stream| stream.pattern) {
+        self.lines_a_touch().map_or(Bytes(LINE), |lines| Bytes(self.size.0 / lines))
+    }
+
+    /// Lines of data for one that is touched; none where it is always the same one.
+    fn lines_a_touch(&self) -> Option<u64> {
+        match self.kernel.description().streams.first().map(|stream| stream.pattern) {
             Some(StreamPattern::Sequential { stride: Some(stride) } | StreamPattern::Cycle { stride }) => {
-                stride.max(LINE) / LINE
+                Some(stride.max(LINE) / LINE)
             }
-            Some(StreamPattern::Fixed) => return Bytes(LINE),
-            _ => 1,
-        };
-        Bytes(self.size.0 / skipped)
+            Some(StreamPattern::Fixed) => None,
+            _ => Some(1),
+        }
     }
 
     /// Its operations.

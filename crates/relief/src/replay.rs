@@ -13,7 +13,8 @@ use crate::{
     program::refusal,
     straight::{JumpForm, lay_out},
     stretch::Stretch,
-    stub::{Stub, start_of},
+    strides::slope,
+    stub::{MOST_REPETITIONS, Stub, start_of},
 };
 
 /// Rounds, in each of which every length is run.
@@ -22,8 +23,9 @@ const ROUNDS: usize = 11;
 /// Rounds lie apart, so that not all of them meet the same disturbance.
 const BETWEEN_ROUNDS: Duration = Duration::from_millis(2);
 
-/// Repetitions of a length in a round, the first of which warm up.
+/// Repetitions of a length in a round, the first of which warm up; of short ones there are more, as a clock tells little of each.
 const REPETITIONS: usize = 160;
+const SHORT_REPETITIONS: usize = MOST_REPETITIONS;
 const WARMING: usize = 32;
 
 /// A round takes no longer.
@@ -36,13 +38,14 @@ const FEWEST_TURNS: usize = 6;
 /// other.
 const WRONG_END_NS: f64 = 6.0;
 
+/// What may stay open of a loop that needs no second look.
+const LITTLE: f64 = 0.1;
+
 /// What a turn takes in the first cache, by each layout there is; in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct NearTimes {
-    /// As the loop itself, ended by its own comparison.
-    pub kept: Option<f64>,
-    /// Turns between the two lengths.
-    pub between: usize,
+    /// As the loop itself, ended by its own comparison; and how far that may be off, as a part of it.
+    pub kept: Option<(f64, f64)>,
     /// As a straight line with jumps taken.
     pub taken: Option<f64>,
     /// As a straight line with jumps passed by.
@@ -52,7 +55,6 @@ pub(crate) struct NearTimes {
 impl NearTimes {
     /// The time to believe, and how far the layouts leave it open.
     pub fn best(&self) -> Option<(f64, f64)> {
-        let kept = self.kept.map(|kept| (kept, self.kept_open(kept)));
         let lines = [self.taken, self.passed_by];
         let fastest = lines.into_iter().flatten().min_by(f64::total_cmp);
         let slowest = lines.into_iter().flatten().max_by(f64::total_cmp);
@@ -60,22 +62,16 @@ impl NearTimes {
         let line = fastest
             .zip(slowest)
             .map(|(line, slowest)| (line, (0.05 + (slowest - line) / line / 2.0).min(0.3)));
-        match (kept, line) {
+        match (self.kept, line) {
             (Some(kept), Some(line)) if kept.1 > line.1 => Some(between(line, kept)),
             (Some(kept), _) => Some(kept),
             (None, line) => line,
         }
     }
 
-    /// How far the loop itself may be off, as a part of what it takes.
-    fn kept_open(&self, kept: f64) -> f64 {
-        (0.03 + WRONG_END_NS / (kept * self.between as f64).max(1e-9)).min(0.3)
-    }
-
     /// The loop alone tells.
     fn is_told_by_loop(&self) -> bool {
-        const LITTLE: f64 = 0.1;
-        self.kept.is_some_and(|kept| self.kept_open(kept) <= LITTLE)
+        self.kept.is_some_and(|(_, open)| open <= LITTLE)
     }
 }
 
@@ -108,9 +104,16 @@ impl Replay<'_> {
         self.arenas.reach(self.copy, addresses.into_iter())?;
         let stub = Stub::write(self.copy, self.arenas, &stretch.vectors, stretch.written.iter())?;
         let lengths = [turns / 3, turns];
-        let mut times = NearTimes { between: lengths[1] - lengths[0], ..NearTimes::default() };
+        let mut times = NearTimes::default();
         if let Some(code) = LoopCode::of(stretch) {
-            times.kept = self.of_kept(stretch, &stub, &code, lengths)?;
+            let kept = self.of_kept(stretch, &stub, &code, &lengths)?;
+            times.kept = kept.map(|(ns, _)| (ns, wrong_end_open(ns, lengths[1] - lengths[0])));
+            // Guessed wrongly at some lengths and not at others, its end would put these off the line of the rest.
+            if times.kept.is_some() && !times.is_told_by_loop() {
+                let more = [2, 3, 4, 5, 6].map(|sixths| turns * sixths / 6);
+                let kept = self.of_kept(stretch, &stub, &code, &more)?;
+                times.kept = kept.map(|(ns, spread)| (ns, (0.03 + spread).min(0.3)));
+            }
         }
         if !times.is_told_by_loop() {
             times.taken = self.of_line(stretch, &stub, JumpForm::Taken, lengths)?;
@@ -139,21 +142,21 @@ impl Replay<'_> {
         }
         let slope = self.slope(stretch, stub, flags, &repetitions);
         self.arenas.lower(&level);
-        slope.map(Some)
+        slope.map(|(ns, _)| Some(ns))
     }
 
-    /// None: nothing simple ends the loop, or it did not end as it should.
+    /// Nanoseconds of a turn, and how far lengths differ in it. None: nothing simple ends the loop, or it did not end as it should.
     fn of_kept(
         &mut self,
         stretch: &Stretch,
         stub: &Stub,
         code: &LoopCode,
-        lengths: [usize; 2],
-    ) -> Result<Option<f64>, ReliefRefusal> {
+        lengths: &[usize],
+    ) -> Result<Option<(f64, f64)>, ReliefRefusal> {
         let level = self.arenas.level();
         let flags = start_of(&stretch.start).1;
         let mut repetitions = Vec::new();
-        for turns in lengths {
+        for turns in lengths.iter().copied() {
             let tracee = self.copy.tracee();
             let Some(found) = bound(code, stretch, turns, |at, bytes| tracee.read(at, bytes)) else {
                 return Ok(None);
@@ -167,7 +170,9 @@ impl Replay<'_> {
         self.arenas.lower(&level);
         match slope {
             Ok(slope) => Ok(Some(slope)),
-            Err(refused) if refused.barrier == ReliefBarrier::OtherEnd => Ok(None),
+            Err(refused) if matches!(refused.barrier, ReliefBarrier::OtherEnd | ReliefBarrier::FewTurns) => {
+                Ok(None)
+            }
             Err(refused) => Err(refused),
         }
     }
@@ -203,23 +208,28 @@ impl Replay<'_> {
         Ok(Some(Repetition { entry, turns, start, end, memory }))
     }
 
-    /// Nanoseconds of a turn: the difference between two lengths, so that what surrounds them falls out.
+    /// Nanoseconds of a turn: the difference between lengths, so that what surrounds them falls out. Of more than two lengths
+    /// also how far pairs of them differ in it, as a part of it.
     fn slope(
         &self,
         stretch: &Stretch,
         stub: &Stub,
         flags: u64,
         all: &[Repetition],
-    ) -> Result<f64, ReliefRefusal> {
-        let [short, long] = all else { return Err(ReliefBarrier::NoTurns.into()) };
-        let (mut short_ticks, mut long_ticks) = (Vec::new(), Vec::new());
+    ) -> Result<(f64, f64), ReliefRefusal> {
+        let mut ticks = vec![Vec::new(); all.len()];
         for _ in 0..ROUNDS {
-            short_ticks.push(self.round(stretch, stub, flags, short)?);
-            long_ticks.push(self.round(stretch, stub, flags, long)?);
+            for (repetition, ticks) in all.iter().zip(&mut ticks) {
+                ticks.push(self.round(stretch, stub, flags, repetition)?);
+            }
             std::thread::sleep(BETWEEN_ROUNDS);
         }
-        let ticks = quiet(&mut long_ticks) - quiet(&mut short_ticks);
-        Ok((ticks / (long.turns - short.turns) as f64 / self.ticks_per_ns).max(0.0))
+        let points: Vec<(f64, f64)> = all
+            .iter()
+            .zip(&mut ticks)
+            .map(|(repetition, ticks)| (repetition.turns as f64, quiet(ticks) / self.ticks_per_ns))
+            .collect();
+        slope(&points).ok_or_else(|| ReliefRefusal::new(ReliefBarrier::FewTurns, "no time between them"))
     }
 
     fn round(
@@ -233,7 +243,9 @@ impl Replay<'_> {
         if let Some((address, _, changed)) = &repetition.memory {
             self.copy.tracee().write(*address, changed).map_err(refusal)?;
         }
-        stub.arm(self.copy, &stretch.start, repetition.entry, REPETITIONS)?;
+        const SHORT_TURNS: usize = 200;
+        let repetitions = if stretch.turn_count() < SHORT_TURNS { SHORT_REPETITIONS } else { REPETITIONS };
+        stub.arm(self.copy, &stretch.start, repetition.entry, repetitions)?;
         let done = self.copy.run(LONGEST_ROUND)?;
         if let Some((address, before, _)) = &repetition.memory {
             self.copy.tracee().write(*address, before).map_err(refusal)?;
@@ -245,7 +257,7 @@ impl Replay<'_> {
             RunEnd::Late => return Err(ReliefRefusal::new(ReliefBarrier::OtherEnd, "no end")),
         }
         let times = stub.times(self.copy);
-        if times.len() != REPETITIONS || stub.ends(self.copy) != Some(repetition.end) {
+        if times.len() != repetitions || stub.ends(self.copy) != Some(repetition.end) {
             return Err(ReliefRefusal::new(ReliefBarrier::OtherEnd, "other registers"));
         }
         if repetition.turns == stretch.turn_count() && !self.ends_alike(stretch)? {
@@ -287,6 +299,11 @@ pub(crate) fn middle(times: &[u64]) -> f64 {
     kept.iter().sum::<u64>() as f64 / kept.len().max(1) as f64
 }
 
+/// How far the end of a loop leaves open what its turns take, as a part of it.
+fn wrong_end_open(turn_ns: f64, turns: usize) -> f64 {
+    (0.03 + WRONG_END_NS / (turn_ns * turns as f64).max(1e-9)).min(0.3)
+}
+
 /// Two times of one thing: the middle, and all between them.
 fn between(one: (f64, f64), other: (f64, f64)) -> (f64, f64) {
     let low = (one.0 * (1.0 - one.1)).min(other.0 * (1.0 - other.1));
@@ -320,10 +337,10 @@ mod tests {
 
     #[test]
     fn the_loop_itself_is_believed_before_a_line() {
-        let all = NearTimes { kept: Some(1.0), between: 200, taken: Some(2.0), passed_by: Some(0.5) };
+        let all = NearTimes { kept: Some((1.0, 0.06)), taken: Some(2.0), passed_by: Some(0.5) };
         assert_eq!(all.best(), Some((1.0, 0.06)));
         assert!(all.is_told_by_loop());
-        let lines = NearTimes { kept: None, between: 200, taken: Some(1.1), passed_by: Some(1.0) };
+        let lines = NearTimes { kept: None, taken: Some(1.1), passed_by: Some(1.0) };
         let (value, open) = lines.best().unwrap();
         assert_eq!(value, 1.0);
         assert!((open - 0.1).abs() < 1e-9, "{open}");
@@ -333,7 +350,9 @@ mod tests {
     /// The end of a short loop may be guessed wrongly at one length: then a line counts beside it, and all between is open.
     #[test]
     fn a_short_loop_and_its_line_leave_all_between_them_open() {
-        let short = NearTimes { kept: Some(1.0), between: 25, taken: Some(0.7), passed_by: Some(0.7) };
+        let open = wrong_end_open(1.0, 25);
+        assert!(open > 0.2 && wrong_end_open(1.0, 400) < 0.05, "{open}");
+        let short = NearTimes { kept: Some((1.0, open)), taken: Some(0.7), passed_by: Some(0.7) };
         assert!(!short.is_told_by_loop());
         let (value, open) = short.best().unwrap();
         assert!(value * (1.0 - open) <= 0.7 && value * (1.0 + open) >= 1.2, "{value} {open}");

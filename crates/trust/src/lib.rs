@@ -16,7 +16,10 @@ pub use catalogue::{Claimed, TrustCatalogue};
 pub use indicator::Indicator;
 pub use quantity::{MachinePart, Purpose, Quantity};
 pub use standing::{Basis, Standing, Threshold};
-pub use unseen::{AccessClass, ErrorSummary, OutOfSample, PartErrors, PartStanding, TrustPart, UnseenCase};
+pub use unseen::{
+    AccessClass, ErrorSummary, LevelScore, OutOfSample, PartErrors, PartStanding, TrustPart, UnseenCase,
+    WaitedLevel,
+};
 pub use verdict::{
     Best, Errors, Evidence, Flaw, Judged, KernelPlace, LevelOverlap, Ranked, SCHEMA, SeenStores, Sweep,
     Trust, Validation, ValidationStep,

@@ -93,11 +93,46 @@ pub struct UnseenCase {
     pub decided: bool,
     /// Whether the answer would be called sure on a machine where everything is trusted.
     pub sure: bool,
+    /// At which level it waits; none where it hardly waits, or nobody tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits_at: Option<WaitedLevel>,
     /// Samples behind it.
     pub samples: u64,
     /// Its hot loop was relieved as well: the answer comes of both ways.
     #[serde(default)]
     pub with_relief: bool,
+}
+
+/// The level that a kernel was said to wait at, and those that are right.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitedLevel {
+    /// Where most of its waiting was said to be; none where that was left open.
+    pub named: Option<KernelPlace>,
+    /// Where most of it is by time, and the neighbour where its data lies near the capacity between.
+    pub right: Vec<KernelPlace>,
+}
+
+/// How often the level was named, and named right.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LevelScore {
+    /// Kernels that wait enough for it to matter.
+    pub kernels: usize,
+    /// Of these, those of which a level was named ...
+    pub named: usize,
+    /// ... and named right.
+    pub right: usize,
+}
+
+impl LevelScore {
+    fn of<'a>(cases: impl Iterator<Item = &'a UnseenCase>) -> Self {
+        let mut score = Self::default();
+        for WaitedLevel { named, right } in cases.filter_map(|case| case.waits_at.as_ref()) {
+            score.kernels += 1;
+            score.named += usize::from(named.is_some());
+            score.right += usize::from(named.is_some_and(|named| right.contains(&named)));
+        }
+        score
+    }
 }
 
 impl UnseenCase {
@@ -280,6 +315,9 @@ pub struct OutOfSample {
     pub high: usize,
     /// Those among them that are off by more than [`ErrorSummary::CLOSE`].
     pub high_and_off: usize,
+    /// How often the level was named right.
+    #[serde(default)]
+    pub levels: LevelScore,
 }
 
 impl OutOfSample {
@@ -326,6 +364,7 @@ impl OutOfSample {
             width: quantile(&widths, 0.5),
             high: high.len(),
             high_and_off: high.iter().filter(|case| case.error() > Some(ErrorSummary::CLOSE)).count(),
+            levels: LevelScore::of(steady.iter().copied()),
         })
     }
 
@@ -352,6 +391,7 @@ impl OutOfSample {
             width: Some(0.0),
             high: plenty,
             high_and_off: 0,
+            levels: LevelScore { kernels: plenty, named: plenty, right: plenty },
         }
     }
 

@@ -157,6 +157,7 @@ mod tests {
             found: None,
             decided: false,
             sure: false,
+            waits_at: None,
             samples: 3,
             with_relief: false,
         }

@@ -17,7 +17,7 @@ use machine::{
     Bytes, Isa, Topology,
     profile::{LevelName, Profile},
 };
-use trust::{AccessClass, KernelPlace, TrustPart, UnseenCase};
+use trust::{AccessClass, KernelPlace, TrustPart, UnseenCase, WaitedLevel};
 
 use crate::Observer;
 
@@ -44,10 +44,12 @@ pub struct Answer {
     pub decided: bool,
     /// Whether the answer would be called sure on a machine where everything is trusted.
     pub sure: bool,
+    /// The cache, or memory, that most of the waiting is said to be for.
+    pub level: Option<KernelPlace>,
 }
 
 /// What trying a kernel gave.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TrialOutcome {
     /// The share of its time beyond that of its twin, twice.
     pub truths: [f64; 2],
@@ -57,6 +59,8 @@ pub struct TrialOutcome {
     pub samples: u64,
     /// What was made of them.
     pub answer: Answer,
+    /// The levels that are right for it, where it waits enough and somebody looked.
+    pub levels: Option<Vec<KernelPlace>>,
 }
 
 /// Whoever can run a kernel and its twin, and sample them.
@@ -98,6 +102,63 @@ impl CacheSizes {
             () if fits(2) => KernelPlace::L3,
             () => KernelPlace::Memory,
         }
+    }
+}
+
+/// What a turn takes with its data in each level: in the first cache, with data of half a capacity for each level between,
+/// and as it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LevelTimes {
+    /// In the first cache.
+    pub near_ns: f64,
+    /// In the levels beyond, from the second cache to where its data lies.
+    pub beyond: Vec<(KernelPlace, f64)>,
+}
+
+impl LevelTimes {
+    /// Levels from the second cache to where data lies, with the data to try each with: half of what it holds; none for the
+    /// last, which is the kernel itself.
+    pub fn wanted(caches: &CacheSizes, footprint: Bytes) -> Vec<(KernelPlace, Option<Bytes>)> {
+        let [_, second, third] = caches.bytes;
+        let mut wanted = Vec::new();
+        for (place, size) in [(KernelPlace::L2, second), (KernelPlace::L3, third)] {
+            let half = Bytes(size.0 / 2);
+            if half >= footprint {
+                wanted.push((place, None));
+                return wanted;
+            }
+            wanted.push((place, Some(half)));
+        }
+        wanted.push((KernelPlace::Memory, None));
+        wanted
+    }
+
+    /// The level that adds most to the time of a turn; where data lies within half as much again of a capacity, the level on
+    /// its other side is right as well.
+    pub fn right(&self, caches: &CacheSizes, footprint: Bytes) -> Vec<KernelPlace> {
+        const NEAR: f64 = 1.5;
+        let mut inner_ns = self.near_ns;
+        let mut most: Option<(f64, KernelPlace)> = None;
+        for (place, ns) in &self.beyond {
+            let added = ns - inner_ns;
+            if most.is_none_or(|(largest, _)| added > largest) {
+                most = Some((added, *place));
+            }
+            inner_ns = *ns;
+        }
+        let Some((_, most)) = most else { return Vec::new() };
+        const BEYOND: [KernelPlace; 3] = [KernelPlace::L2, KernelPlace::L3, KernelPlace::Memory];
+        let is_near = |capacity: Bytes| {
+            let ratio = footprint.0 as f64 / capacity.0.max(1) as f64;
+            (1.0 / NEAR..=NEAR).contains(&ratio)
+        };
+        let mut right = vec![most];
+        for (pair, capacity) in BEYOND.windows(2).zip(&caches.bytes[1..]) {
+            if pair.contains(&most) && is_near(*capacity) {
+                right.extend(pair.iter().filter(|place| **place != most));
+            }
+        }
+        right
     }
 }
 
@@ -217,6 +278,7 @@ fn case(request: &UnseenRequest, kernel: &RandomKernel, found: &TrialOutcome) ->
         found: found.answer.memory,
         decided: found.answer.decided,
         sure: found.answer.sure,
+        waits_at: found.levels.clone().map(|right| WaitedLevel { named: found.answer.level, right }),
         samples: found.samples,
         with_relief: request.with_relief,
     }

@@ -2,6 +2,7 @@
 
 use machine::profile::LevelName;
 use serde::{Deserialize, Serialize};
+use trust::LevelScore;
 
 /// Waiting for memory by where the data came from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -13,6 +14,9 @@ pub struct LevelFindings {
     /// Were the footprints half as large again, or by as much smaller, most would be waited for here instead: they lie near
     /// a capacity.
     pub or: Option<WaitLevel>,
+    /// How often levels were named right on random kernels of this machine, if that was tried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earned: Option<LevelScore>,
 }
 
 impl LevelFindings {

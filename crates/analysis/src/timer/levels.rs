@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use machine::profile::{Profile, Tlb};
 use record::run::Run;
+use trust::LevelScore;
 
 use super::{
     blame::BlameCore,
@@ -26,7 +27,12 @@ const WORTH: f64 = 0.005;
 /// Samples by level; those of no level under none.
 type LevelSums = BTreeMap<Option<WaitLevel>, f64>;
 
-pub(crate) fn levels(run: &Run, tally: &Tally, profile: Option<&Profile>) -> KnownLimits<LevelFindings> {
+pub(crate) fn levels(
+    run: &Run,
+    tally: &Tally,
+    profile: Option<&Profile>,
+    earned: Option<LevelScore>,
+) -> KnownLimits<LevelFindings> {
     let Some(profile) = profile else {
         return KnownLimits::Missing(RunOrigin::of(run).no_profile().to_owned());
     };
@@ -46,7 +52,7 @@ pub(crate) fn levels(run: &Run, tally: &Tally, profile: Option<&Profile>) -> Kno
     let most = parts.first().map(|part| part.level);
     let or = [&small, &large].into_iter().filter_map(largest).find(|level| Some(*level) != most);
     let unknown = found.get(&None).copied().unwrap_or(0.0) / samples;
-    KnownLimits::Value(LevelFindings { parts, unknown, or: or.filter(|_| most.is_some()) })
+    KnownLimits::Value(LevelFindings { parts, unknown, or: or.filter(|_| most.is_some()), earned })
 }
 
 fn largest(sums: &LevelSums) -> Option<WaitLevel> {

@@ -5,9 +5,9 @@ mod relieved;
 
 use std::{collections::HashMap, path::PathBuf};
 
-use ::trust::{UnseenCase, Validation};
+use ::trust::{KernelPlace, UnseenCase, Validation};
 use analysis::{
-    findings::{Confidence, HeldBack, Split},
+    findings::{Confidence, HeldBack, LevelFindings, Split, WaitLevel},
     reading::Reading,
     timer::TimerOptions,
 };
@@ -246,9 +246,21 @@ fn analysed(run: &Run, profile: Option<&Profile>) -> Option<Analysed> {
         memory: verdict.memory.map(|share| [share.value, share.low, share.high]),
         decided: verdict.held_back != HeldBack::Unknown,
         sure: verdict.confidence == Confidence::High,
+        level: findings.levels.value().and_then(named_level),
     };
     let waiting = Waiting { loads, stores, atomics, divides, chains, branches, undecided };
     Some(Analysed { waiting, answer })
+}
+
+/// The cache, or memory, that most of the waiting is for. Finding pages comes on top of a level, and is none.
+fn named_level(levels: &LevelFindings) -> Option<KernelPlace> {
+    levels.most()?;
+    levels.parts.iter().find_map(|part| match part.level {
+        WaitLevel::Cache(2) => Some(KernelPlace::L2),
+        WaitLevel::Cache(3) => Some(KernelPlace::L3),
+        WaitLevel::Memory => Some(KernelPlace::Memory),
+        WaitLevel::Cache(_) | WaitLevel::OtherCore | WaitLevel::Translation => None,
+    })
 }
 
 fn explain(files: &Files, name: &str, forms: &Forms) -> Result<(), Failure> {

@@ -87,6 +87,11 @@ pub(super) fn nothing_opened(request: &CountRequest, parts: &[CountedPart]) -> C
             reasons.push(refusal);
         }
     }
+    if let [only] = reasons[..]
+        && let Some(refusal) = only.not_here()
+    {
+        return refusal;
+    }
     let reason = match reasons.split_first() {
         None => "no event was asked for; name at least one".to_owned(),
         Some((first, [])) => first.to_string(),

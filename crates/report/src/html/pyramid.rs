@@ -187,6 +187,7 @@ mod tests {
             parts: parts.map(|(level, share)| LevelPart { level, share }).to_vec(),
             unknown: 0.02,
             or: None,
+            earned: None,
         };
         let data = [("rows", 64 << 20), ("index<…>", 300_000)];
         let data: Vec<WaitedData> = data

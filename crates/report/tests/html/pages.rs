@@ -180,6 +180,7 @@ pub fn findings() -> Findings {
             parts: vec![LevelPart { level: WaitLevel::Memory, share: 0.6 }],
             unknown: 0.0,
             or: None,
+            earned: None,
         }),
         schema: SCHEMA.to_owned(),
         about: FindingSubject {

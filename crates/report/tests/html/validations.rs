@@ -49,6 +49,7 @@ pub fn unseen() -> OutOfSample {
         found: Some([found, found - 0.1, found + 0.1]),
         decided: true,
         sure: true,
+        waits_at: None,
         samples: 500,
         with_relief: false,
     };

@@ -14,6 +14,7 @@ fn case(seed: u64, class: AccessClass, found: f64) -> UnseenCase {
         found: Some([found, found - 0.1, found + 0.1]),
         decided: true,
         sure: true,
+        waits_at: None,
         samples: 500,
         with_relief: false,
     }
@@ -95,4 +96,17 @@ fn kept_and_read_again_it_is_the_same() {
     let case = &cases[0];
     let text = serde_json::to_string(case).unwrap();
     assert_eq!(&serde_json::from_str::<UnseenCase>(&text).unwrap(), case);
+}
+
+#[test]
+fn levels_count_where_a_kernel_waits_and_one_that_is_not_named_is_not_right() {
+    let mut cases = stores_are_broken();
+    let waits = |named| Some(WaitedLevel { named, right: vec![KernelPlace::L3, KernelPlace::Memory] });
+    cases[0].waits_at = waits(Some(KernelPlace::Memory));
+    cases[1].waits_at = waits(Some(KernelPlace::L2));
+    cases[2].waits_at = waits(None);
+    cases[3].waits_at = waits(Some(KernelPlace::L3));
+    cases[3].truths = [0.2, 0.6];
+    let found = OutOfSample::of(&cases, "a").unwrap();
+    assert_eq!(found.levels, LevelScore { kernels: 3, named: 2, right: 1 });
 }

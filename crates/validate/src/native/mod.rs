@@ -106,7 +106,7 @@ pub fn validate(
     validation.indicators.extend(judged.indicators);
     if let Some(caches) = CacheSizes::of(profile, &topology, cpu) {
         let mut all = observer.kept_cases();
-        let mut sampled = LiveTrial { cpu, analyse, keep: None };
+        let mut sampled = LiveTrial { cpu, caches, analyse, keep: None };
         let mut relieved = RelievedTrial { cpu, relieve };
         let ways: [(&mut dyn KernelTrial, &str, u64, bool); 2] = [
             (&mut sampled, "random kernels", request.random_kernels, false),

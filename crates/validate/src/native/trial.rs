@@ -10,9 +10,10 @@ use host::{
     timer::recorded::{RecordedKernel, SampledStretch, passes_for, processor_ns_of},
 };
 use kernels::{Job, Workload, generate::RandomKernel};
+use trust::KernelPlace;
 
 use super::Analyse;
-use crate::unseen::{KernelTrial, TrialOutcome};
+use crate::unseen::{CacheSizes, KernelTrial, LevelTimes, TrialOutcome};
 
 /// Samples per second: as many as `memwall run` takes unless told otherwise, since much depends on how far apart they lie.
 const RATE_HZ: u32 = 1_000;
@@ -23,6 +24,8 @@ const TWIN_STRETCH_NS: f64 = 20e6;
 /// So many of each, in turn; more where a busy machine left few samples, as a program that runs for longer would have more.
 const ROUNDS: usize = 8;
 const MOST_ROUNDS: usize = 3 * ROUNDS;
+/// A kernel that waits for less of its time is not asked where.
+const WAITS: f64 = 0.2;
 /// Samples that are enough, more than an answer needs to be called sure.
 const ENOUGH_SAMPLES: u64 = 560;
 
@@ -30,6 +33,8 @@ const ENOUGH_SAMPLES: u64 = 560;
 pub struct LiveTrial<'a> {
     /// Which.
     pub cpu: u32,
+    /// What its caches hold.
+    pub caches: CacheSizes,
     /// What is made of their recordings.
     pub analyse: &'a Analyse<'a>,
     /// A folder for the recordings, if they are to be kept.
@@ -54,11 +59,41 @@ impl KernelTrial for LiveTrial<'_> {
             [turn_ns, twin_ns].into_iter().zip(&mut turns).for_each(|(ns, all)| all.push(ns));
         }
         let middle = |values: Vec<f64>| median(&values).unwrap_or(0.0);
-        let (truths, turn_ns) = (shares.map(middle), Some(turns.map(middle)));
+        let (truths, turn_ns) = (shares.map(middle), turns.map(middle));
+        let waits = truths.iter().all(|truth| *truth > WAITS);
+        let levels = if waits { self.right_levels(kernel, turn_ns)? } else { Vec::new() };
         let keep = self.keep.map(|folder| folder.join(format!("{}.sqlite", kernel.seed)));
         let run = full.sampled.into_run(keep.as_deref()).map_err(|error| error.to_string())?;
         let analysed = (self.analyse)(&run).ok_or_else(|| "no sample was taken".to_owned())?;
-        Ok(TrialOutcome { truths, turn_ns, samples, answer: analysed.answer })
+        Ok(TrialOutcome {
+            truths,
+            turn_ns: Some(turn_ns),
+            samples,
+            answer: analysed.answer,
+            levels: Some(levels).filter(|levels| !levels.is_empty()),
+        })
+    }
+}
+
+impl LiveTrial<'_> {
+    /// Where a kernel waits, by the time of a turn over data of half of each capacity.
+    fn right_levels(
+        &self,
+        kernel: &RandomKernel,
+        [turn_ns, near_ns]: [f64; 2],
+    ) -> Result<Vec<KernelPlace>, String> {
+        let footprint = kernel.footprint();
+        let mut times = LevelTimes { near_ns, beyond: Vec::new() };
+        for (place, data) in LevelTimes::wanted(&self.caches, footprint) {
+            let ns = match data {
+                Some(data) => {
+                    PlainKernel::prepare(&kernel.over(data, self.cpu), TWIN_STRETCH_NS)?.middle_ns()?
+                }
+                None => turn_ns,
+            };
+            times.beyond.push((place, ns));
+        }
+        Ok(times.right(&self.caches, footprint))
     }
 }
 
@@ -108,6 +143,12 @@ impl PlainKernel {
         workload.go_into_copies();
         let passes = passes_for(&mut workload, stretch_ns).map_err(|error| error.to_string())?;
         Ok(Self { workload, passes })
+    }
+
+    /// The middle of three stretches.
+    fn middle_ns(&mut self) -> Result<f64, String> {
+        let all = [self.turn_ns()?, self.turn_ns()?, self.turn_ns()?];
+        median(&all).ok_or_else(|| "nothing was timed".to_owned())
     }
 
     fn turn_ns(&mut self) -> Result<f64, String> {

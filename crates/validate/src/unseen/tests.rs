@@ -19,8 +19,13 @@ impl KernelTrial for Scripted {
         }
         let stores = classes(kernel.kernel.description()).contains(&AccessClass::Stores);
         let found = if stores { 0.1 } else { 0.62 };
-        let answer = Answer { memory: Some([found, found - 0.05, found + 0.05]), decided: true, sure: true };
-        Ok(TrialOutcome { truths: [0.6, 0.6], turn_ns: None, samples: 500, answer })
+        let answer = Answer {
+            memory: Some([found, found - 0.05, found + 0.05]),
+            decided: true,
+            sure: true,
+            level: None,
+        };
+        Ok(TrialOutcome { truths: [0.6, 0.6], turn_ns: None, samples: 500, answer, levels: None })
     }
 }
 
@@ -116,8 +121,12 @@ fn seeds_that_rules_are_made_on_are_never_reported() {
 
 fn case_of(seed: u64) -> UnseenCase {
     let kernel = RandomKernel::draw(seed, &Isa::native()).unwrap();
-    let answer = Answer { memory: None, decided: false, sure: false };
-    case(&request(seed, 1), &kernel, &TrialOutcome { truths: [0.0; 2], turn_ns: None, samples: 0, answer })
+    let answer = Answer { memory: None, decided: false, sure: false, level: None };
+    case(
+        &request(seed, 1),
+        &kernel,
+        &TrialOutcome { truths: [0.0; 2], turn_ns: None, samples: 0, answer, levels: None },
+    )
 }
 
 #[test]
@@ -170,4 +179,39 @@ fn what_was_measured_of_a_cache_counts_and_not_what_it_claims() {
     // Where nothing was measured, the claim is all there is.
     let claimed = CacheSizes::of(None, &topology, cpu);
     assert_eq!(CacheSizes::of(Some(&Profile::unmeasured()), &topology, cpu), claimed);
+}
+
+#[test]
+fn levels_are_tried_with_half_of_what_they_hold_up_to_where_data_lies() {
+    let wanted = |footprint: u64| LevelTimes::wanted(&CACHES, Bytes(footprint));
+    assert_eq!(wanted(300 << 10), [(KernelPlace::L2, None)]);
+    let half_second = Some(Bytes(512 << 10));
+    assert_eq!(wanted(4 << 20), [(KernelPlace::L2, half_second), (KernelPlace::L3, None)]);
+    let half_third = Some(Bytes(8 << 20));
+    let all = [(KernelPlace::L2, half_second), (KernelPlace::L3, half_third), (KernelPlace::Memory, None)];
+    assert_eq!(wanted(64 << 20), all);
+}
+
+#[test]
+fn the_level_that_adds_most_is_right_and_its_neighbour_near_a_capacity() {
+    let times = |beyond: &[(KernelPlace, f64)]| LevelTimes { near_ns: 1.0, beyond: beyond.to_vec() };
+    let far = [(KernelPlace::L2, 2.0), (KernelPlace::L3, 5.0), (KernelPlace::Memory, 50.0)];
+    assert_eq!(times(&far).right(&CACHES, Bytes(256 << 20)), [KernelPlace::Memory]);
+    // Nearly all that the third cache holds, and a bit more: nobody can tell.
+    assert_eq!(times(&far).right(&CACHES, Bytes(20 << 20)), [KernelPlace::Memory, KernelPlace::L3]);
+    // Memory hardly adds to what the third cache costs.
+    let hidden = [(KernelPlace::L2, 2.0), (KernelPlace::L3, 9.0), (KernelPlace::Memory, 10.0)];
+    assert_eq!(times(&hidden).right(&CACHES, Bytes(256 << 20)), [KernelPlace::L3]);
+    assert_eq!(times(&hidden[..2]).right(&CACHES, Bytes(1 << 20)), [KernelPlace::L3, KernelPlace::L2]);
+}
+
+#[test]
+fn a_level_that_was_looked_for_is_kept_beside_the_one_that_was_named() {
+    let kernel = RandomKernel::draw(7, &Isa::native()).unwrap();
+    let answer = Answer { memory: None, decided: true, sure: false, level: Some(KernelPlace::L3) };
+    let right = vec![KernelPlace::Memory];
+    let found =
+        TrialOutcome { truths: [0.6; 2], turn_ns: None, samples: 0, answer, levels: Some(right.clone()) };
+    let case = case(&request(7, 1), &kernel, &found);
+    assert_eq!(case.waits_at, Some(WaitedLevel { named: Some(KernelPlace::L3), right }));
 }

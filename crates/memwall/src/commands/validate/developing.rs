@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use ::trust::{OutOfSample, UnseenCase};
+use ::trust::{OutOfSample, UnseenCase, WaitedLevel};
 use machine::{
     Topology,
     profile::{Fingerprint, Profile},
@@ -54,7 +54,7 @@ fn tried(args: &ValidateArgs, profile: Option<&Profile>) -> Result<Vec<UnseenCas
     let (rules, with_relief) = (analysis::RULES.to_owned(), args.develop_relief);
     let request = UnseenRequest { number, first_seed, before: None, run: 0, rules, caches, with_relief };
     let (keep, analyse) = (args.develop_keep.as_deref(), |run: &Run| analysed(run, profile));
-    let mut sampled = LiveTrial { cpu, analyse: &analyse, keep };
+    let mut sampled = LiveTrial { cpu, caches, analyse: &analyse, keep };
     let mut relieved = RelievedTrial {
         cpu,
         relieve: &|kernel, cpu| relieved::relieve(kernel, cpu, keep, &analyse, &interrupt),
@@ -82,7 +82,8 @@ fn again(folder: &Path, profile: Option<&Profile>) -> Result<Vec<UnseenCase>, Fa
         let found =
             found.ok_or_else(|| Failure::Measurement(format!("{} holds no sample", case.seed)))?.answer;
         let (rules, decided, sure) = (analysis::RULES.to_owned(), found.decided, found.sure);
-        Ok(UnseenCase { rules, found: found.memory, decided, sure, ..case })
+        let waits_at = case.waits_at.map(|waits| WaitedLevel { named: found.level, ..waits });
+        Ok(UnseenCase { rules, found: found.memory, decided, sure, waits_at, ..case })
     };
     kept.lines().filter(|line| !line.is_empty()).map(judged).collect()
 }

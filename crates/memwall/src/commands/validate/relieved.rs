@@ -126,5 +126,6 @@ pub fn relieve(
     }
     let samples = run.samples.place.len() as u64;
     let analysed = analyse(&run).ok_or_else(|| "no sample was taken".to_owned())?;
-    Ok(TrialOutcome { truths: [before, after], turn_ns: None, samples, answer: analysed.answer })
+    let (truths, answer) = ([before, after], analysed.answer);
+    Ok(TrialOutcome { truths, turn_ns: None, samples, answer, levels: None })
 }

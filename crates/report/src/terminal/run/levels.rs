@@ -1,6 +1,7 @@
 //! At which level it waits, in a sentence.
 
 use analysis::findings::{Findings, HeldBack, KnownLimits, LevelFindings};
+use trust::LevelScore;
 
 use crate::layout::figures::percent_text;
 
@@ -30,6 +31,9 @@ fn known(levels: &LevelFindings) -> Option<String> {
     }
     if let Some(or) = levels.or {
         text += &format!("; its data lies near a capacity: perhaps {}", or.label());
+    }
+    if let Some(LevelScore { kernels, right, .. }) = levels.earned {
+        text += &format!(". Levels were right for {right} of {kernels} random kernels here");
     }
     Some(text + ".")
 }

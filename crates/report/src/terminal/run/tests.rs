@@ -78,6 +78,7 @@ pub(crate) fn findings() -> Findings {
             ],
             unknown: 0.01,
             or: None,
+            earned: None,
         }),
         schema: SCHEMA.to_owned(),
         about: FindingSubject {

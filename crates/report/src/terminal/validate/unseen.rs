@@ -79,11 +79,18 @@ fn table(unseen: &OutOfSample, columns: usize) -> String {
 
 /// Whether what was promised was kept.
 pub(crate) fn promises(unseen: &OutOfSample) -> String {
-    let OutOfSample { held, intervals, width, high, high_and_off, all, .. } = unseen;
+    let OutOfSample { held, intervals, width, high, high_and_off, all, levels, .. } = unseen;
+    let levels = match levels.kernels {
+        0 => String::new(),
+        kernels => format!(
+            " Of {kernels} that wait for more than a fifth of their time the level was named for {}, and right for {}.",
+            levels.named, levels.right
+        ),
+    };
     let width = width.map_or(String::new(), |width| format!(", {} points wide in the middle", points(width)));
     format!(
         "Intervals hold the truth in {held} of {intervals} (9 of 10 should){width}; {} of {} undecided; called high {high}, of \
-         these off by more than 15 points {high_and_off}.",
+         these off by more than 15 points {high_and_off}.{levels}",
         all.kernels.saturating_sub(all.decided),
         all.kernels
     )
@@ -146,6 +153,7 @@ mod tests {
             found: Some([found, found - 0.1, found + 0.1]),
             decided: true,
             sure: true,
+            waits_at: None,
             samples: 500,
             with_relief: false,
         }
