@@ -332,8 +332,11 @@ impl OutOfSample {
     }
 
     fn of_way(cases: &[UnseenCase], rules: &str, with_relief: bool) -> Option<Self> {
-        let is_own = |case: &&UnseenCase| case.rules == rules && case.with_relief == with_relief;
-        let cases: Vec<&UnseenCase> = cases.iter().filter(is_own).collect();
+        let of = |relieved: bool| {
+            let is_own = move |case: &&UnseenCase| case.rules == rules && case.with_relief == relieved;
+            cases.iter().filter(is_own).collect::<Vec<_>>()
+        };
+        let (alone, cases) = (of(false), of(with_relief));
         let seeds = || cases.iter().map(|case| case.seed);
         let mut runs: Vec<u64> = cases.iter().map(|case| case.run).collect();
         runs.sort_unstable();
@@ -345,11 +348,11 @@ impl OutOfSample {
             .filter_map(|case| case.found.map(|[_, low, high]| high - low))
             .collect();
         widths.sort_by(f64::total_cmp);
-        let high: Vec<&UnseenCase> = steady.iter().copied().filter(|case| is_high(case, &steady)).collect();
+        let high: Vec<&UnseenCase> =
+            steady.iter().copied().filter(|case| is_high(case, &cases, &alone)).collect();
         let part = |part: TrustPart| {
-            let own = || cases.iter().copied().filter(|case| case.is_in(part));
-            let narrow = own().filter(|case| case.is_narrow());
-            PartErrors { part, errors: ErrorSummary::of(own()), narrow: ErrorSummary::of(narrow) }
+            let own = cases.iter().copied().filter(|case| case.is_in(part));
+            PartErrors { part, errors: ErrorSummary::of(own), narrow: vouching(part, &cases, &alone, None) }
         };
         Some(Self {
             rules: rules.to_owned(),
@@ -406,12 +409,21 @@ impl OutOfSample {
     }
 }
 
+/// Errors of the narrow answers that speak for a part, but for those of one seed. Relieved kernels are few: where they gave too few
+/// narrow answers of a part, those that samples alone gave speak beside them.
+fn vouching(part: TrustPart, own: &[&UnseenCase], alone: &[&UnseenCase], but: Option<u64>) -> ErrorSummary {
+    let wanted = |case: &&UnseenCase| Some(case.seed) != but && case.is_in(part) && case.is_narrow();
+    let found = ErrorSummary::of(own.iter().copied().filter(wanted));
+    let relieved = own.iter().copied().filter(|case| case.with_relief);
+    match found.decided < ErrorSummary::FEWEST {
+        true => ErrorSummary::of(relieved.chain(alone.iter().copied()).filter(wanted)),
+        false => found,
+    }
+}
+
 /// Whether an answer would be called sure, by what other kernels say of its classes and its level.
-fn is_high(case: &UnseenCase, all: &[&UnseenCase]) -> bool {
-    let others = |part: TrustPart| {
-        let wanted = |other: &&&UnseenCase| other.seed != case.seed && other.is_in(part) && other.is_narrow();
-        ErrorSummary::of(all.iter().filter(wanted).copied()).standing()
-    };
+fn is_high(case: &UnseenCase, all: &[&UnseenCase], alone: &[&UnseenCase]) -> bool {
+    let others = |part: TrustPart| vouching(part, all, alone, Some(case.seed)).standing();
     let parts = case.classes.iter().copied().map(TrustPart::Class).chain([TrustPart::Level(case.level)]);
     case.decided && case.sure && parts.into_iter().all(|part| others(part) == PartStanding::Good)
 }

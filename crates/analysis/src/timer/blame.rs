@@ -172,7 +172,7 @@ pub(crate) fn meanings(
         let is_relieved = relieved.measured(id).is_some();
         if is_relieved || streams.speed(id).is_some() {
             // How long a turn takes was measured: what its code cannot have taken was waiting, wherever samples lie.
-            let least = if is_relieved { found.value } else { found.low };
+            let least = if is_relieved { found.value } else { found.least_found() };
             give_waiting(&mut meanings[first..], least * samples);
         }
         bounds.push(found);

@@ -7,6 +7,7 @@
 
 use code::{Block, Instruction};
 use machine::profile::{LevelName, Profile, ProfileLevel};
+use trust::{ErrorSummary, UnseenCase};
 
 use crate::findings::WaitLevel;
 
@@ -195,6 +196,15 @@ impl MemoryBounds {
         let between = (squares - mean * mean).max(0.0);
         let by_chance = if whole > 1e-6 { (within + between) / whole } else { counted + unknown };
         Self { low, high: high + unknown, by_chance: by_chance.clamp(0.0, 1.0) }
+    }
+}
+
+impl WaitBounds {
+    /// The least that may be said to wait. What is known well enough to be called high is promised to
+    /// [`ErrorSummary::CLOSE`]: no end of its bounds may lie further away.
+    pub(crate) fn least_found(&self) -> f64 {
+        let is_narrow = self.high - self.low <= UnseenCase::NARROW;
+        if is_narrow { self.low.max(self.high - ErrorSummary::CLOSE) } else { self.low }
     }
 }
 

@@ -98,6 +98,28 @@ fn kept_and_read_again_it_is_the_same() {
     assert_eq!(&serde_json::from_str::<UnseenCase>(&text).unwrap(), case);
 }
 
+/// One relieved kernel of a class says too little; what samples alone found of that class speaks beside it, against it too.
+#[test]
+fn too_few_relieved_kernels_are_helped_by_those_that_samples_answered() {
+    let mut cases = stores_are_broken();
+    for (seed, class) in [(20, AccessClass::Loads), (21, AccessClass::Stores)] {
+        cases.push(UnseenCase { with_relief: true, ..case(seed, class, 0.5) });
+    }
+    let both = OutOfSample::with_relief(&cases, "a").unwrap();
+    assert_eq!(both.narrow_part(TrustPart::Class(AccessClass::Loads)).kernels, 11);
+    assert_eq!(both.narrow_part(TrustPart::Class(AccessClass::Stores)).standing(), PartStanding::Broken);
+    // Their level is that of the stores, too.
+    assert_eq!((both.all.kernels, both.high), (2, 0));
+    cases.retain(|case| case.classes != [AccessClass::Stores]);
+    assert_eq!(OutOfSample::with_relief(&cases, "a").unwrap().high, 1);
+    // Enough relieved ones need no help.
+    for seed in 30..34 {
+        cases.push(UnseenCase { with_relief: true, ..case(seed, AccessClass::Loads, 0.5) });
+    }
+    let both = OutOfSample::with_relief(&cases, "a").unwrap();
+    assert_eq!(both.narrow_part(TrustPart::Class(AccessClass::Loads)).kernels, 5);
+}
+
 #[test]
 fn levels_count_where_a_kernel_waits_and_one_that_is_not_named_is_not_right() {
     let mut cases = stores_are_broken();

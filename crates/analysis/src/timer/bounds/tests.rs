@@ -158,3 +158,11 @@ fn chance_moves_what_is_counted() {
     let unknown = MemoryBounds::of([(block(0.0, false), 60.0)].into_iter(), 100);
     assert!((unknown.high - 0.4).abs() < 1e-9 && (unknown.by_chance - 0.4).abs() < 1e-9, "{unknown:?}");
 }
+
+#[test]
+fn no_end_of_narrow_bounds_is_further_away_than_is_promised() {
+    let bounds = |low: f64, high: f64| WaitBounds { value: low, low, high, is_counted: false };
+    assert!((bounds(0.66, 0.84).least_found() - 0.69).abs() < 1e-9);
+    assert_eq!(bounds(0.66, 0.8).least_found(), 0.66);
+    assert_eq!(bounds(0.2, 0.7).least_found(), 0.2, "nobody calls that high");
+}
