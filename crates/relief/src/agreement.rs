@@ -113,12 +113,21 @@ pub fn agree(all: Vec<Measured>) -> LoopRelief {
         return relief;
     }
     let value = share(near.value, turn.value);
-    relief.share = Some(Bounded {
-        value,
-        low: share(near.high, turn.low).min(least).min(value),
-        high: share(near.low, turn.high).max(most).max(value),
-    });
+    let (low, high) = quotient_bounds(&near, &turn);
+    relief.share = Some(Bounded { value, low: low.min(least).min(value), high: high.max(most).max(value) });
     relief
+}
+
+/// Between which shares two times leave it. They are measured apart, one in a copy and one mostly in the program: that both are off
+/// by all they may, each to the other side, is as unlikely as for any two errors that do not know of each other.
+fn quotient_bounds(near: &Bounded, turn: &Bounded) -> (f64, f64) {
+    let part = |of: f64, whole: f64| of / whole.max(f64::MIN_POSITIVE);
+    let (near_up, near_down) = (part(near.high, near.value) - 1.0, 1.0 - part(near.low, near.value));
+    let (turn_up, turn_down) = (1.0 - part(turn.value, turn.high), part(turn.value, turn.low) - 1.0);
+    let quotient = part(near.value, turn.value);
+    let low = 1.0 - quotient * (1.0 + near_up.hypot(turn_down));
+    let high = 1.0 - quotient * (1.0 - near_down.hypot(turn_up)).max(0.0);
+    (low.clamp(0.0, 1.0), high.clamp(0.0, 1.0))
 }
 
 /// Neighbours on the same core or cache only ever add to what a turn takes in the first cache: where more than half lie close
@@ -207,6 +216,20 @@ mod tests {
         assert!((share.value - (1.0 - 1.0 / 4.1)).abs() < 1e-9, "{share:?}");
         assert!(share.low < 0.735 && share.high > 0.78, "{share:?}");
         assert_eq!(relief.refusal, None);
+    }
+
+    #[test]
+    fn errors_of_two_times_add_as_those_that_do_not_know_of_each_other() {
+        let exact = |value: f64| Bounded { value, low: value, high: value };
+        let (low, high) = quotient_bounds(&exact(1.0), &exact(4.0));
+        assert!((low - 0.75).abs() < 1e-9 && (high - 0.75).abs() < 1e-9, "{low} {high}");
+        let near = Bounded { value: 1.0, low: 0.97, high: 1.03 };
+        let (low, high) = quotient_bounds(&near, &exact(1.0));
+        assert!((high - 0.03).abs() < 1e-9 && low == 0.0, "{low} {high}");
+        // 3 and 4 in 100 make 5, not 7.
+        let turn = Bounded { value: 1.0, low: 1.0 / 1.04, high: 1.0 / 0.96 };
+        let (_, high) = quotient_bounds(&near, &turn);
+        assert!((high - 0.05).abs() < 1e-9, "{high}");
     }
 
     #[test]
