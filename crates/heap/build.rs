@@ -14,8 +14,9 @@ fn main() {
         "-fexceptions",
         "-fno-builtin",
         "-Wl,-soname,memwall-heap.so",
-        // Every program that starts has to load it: fewer mappings, nothing to run but our own.
+        // Every program that starts has to load it: fewer mappings, one page to write to, nothing to run but our own.
         "-Wl,-z,noseparate-code",
+        "-Wl,-z,norelro",
         "-Wl,--hash-style=gnu",
         "-nostartfiles",
     ]);

@@ -2,8 +2,9 @@
  *
  * Points lie at exponential distances, so a block of s bytes holds one with probability 1 - exp(-s / d), whatever was
  * allocated before it, where d is the mean distance, which the note carries. Each such block therefore stands for
- * s / (1 - exp(-s / d)) bytes, without bias. d grows with what the thread has allocated, and only at a point, so that it
- * depends on the past alone. A forked process has its parent's next point for its first one: without bias too, but
+ * s / (1 - exp(-s / d)) bytes, without bias. d doubles with every so many points in memory that held one before: a
+ * program that uses the same memory again and again is noted ever more rarely, one that fills new memory is not, since its blocks
+ * are named by their neighbours. It changes only at a point, so that it depends on the past alone. A forked process has its parent's next point for its first one: without bias too, but
  * children of one parent share it.
  *
  * Whole numbers only: floating point would leave its marks in the program's flags, or trap there.
@@ -12,8 +13,10 @@
 enum {
     LARGE = 16384,     /* written down always, see heap.c */
     OFTEN_LOG2 = 12,   /* mean distance of a thread's points, at first */
-    RARE_LOG2 = 20,    /* and at last */
-    SHARE_LOG2 = 9,    /* in between: this fraction of all it has allocated, down to a power of two */
+    RARE_LOG2 = 23,    /* and at last */
+    AGAIN_MANY = 256,  /* in between it doubles after so many more points in memory that held one before than in new memory */
+    CHUNK_LOG2 = 16,   /* of such pieces of memory is known whether they did: as far as blocks speak for their neighbours */
+    CHUNKS = 8192,     /* so many of them; then they begin again */
     LOG_BITS = 30,     /* of a logarithm, behind the point */
     LN_2_BITS = 16,
     LN_2 = 45426,      /* with that many bits */
@@ -25,10 +28,18 @@ PER_THREAD struct {
      * `small_most`, so that larger blocks need no look of their own. */
     uint64_t countdown, beyond;
     uint64_t small_most;    /* larger blocks are all written down */
-    uint64_t distance;      /* to the next point, from the one before */
-    uint64_t small_bytes;   /* allocated in small blocks, up to the last point */
     unsigned distance_log2; /* mean distance; 0 in a thread that has allocated nothing */
+    unsigned again;         /* how many so far, see AGAIN_MANY */
 } points = {.small_most = LARGE - 1};
+
+PER_THREAD uint64_t held[CHUNKS / 64]; /* a bit for each chunk */
+
+/* What a thread begins with. Nobody is asked: who forbade itself system calls or the clock may still allocate. */
+static uint64_t first_random(void) {
+    static _Atomic uint64_t threads;
+    uint64_t mixed = (program_began_ns + atomic_fetch_add(&threads, 1)) * 0x9e3779b97f4a7c15 ^ (uintptr_t)&random_state;
+    return (mixed ^ mixed >> 29) * 0xbf58476d1ce4e5b9 | 1;
+}
 
 static uint64_t next_random(void) {
     /* xorshift64*: never 0. */
@@ -61,30 +72,35 @@ static uint64_t draw_distance(void) {
     return drawn_log2() * LN_2 >> (LOG_BITS + LN_2_BITS - points.distance_log2);
 }
 
-/* Takes it off the countdown; whether it goes beyond. Most allocations do not, and cost two instructions: whatever their size,
- * since an unsigned number cannot wrap unnoticed. */
-static inline __attribute__((always_inline)) bool count(size_t size) {
+/* Takes `bytes` off; whether there were fewer. Two instructions, whatever the number: an unsigned one cannot wrap unnoticed. */
 #ifdef __x86_64__
-    bool wrapped;
-    __asm__("subq %2, %1" : "=@ccc"(wrapped), "+m"(points.countdown) : "r"(size));
-    return __builtin_expect(wrapped, 0);
+#define RUNS_OUT(left, bytes)                                                                      \
+    ({                                                                                             \
+        bool wrapped;                                                                              \
+        __asm__("subq %2, %1" : "=@ccc"(wrapped), "+m"(left) : "r"(bytes));                        \
+        __builtin_expect(wrapped, 0);                                                              \
+    })
 #else
-    return __builtin_expect(__builtin_sub_overflow(points.countdown, size, &points.countdown), 0);
+#define RUNS_OUT(left, bytes) __builtin_expect(__builtin_sub_overflow(left, bytes, &(left)), 0)
 #endif
-}
 
-/* A small block has ended the countdown, and the point is still so far ahead that it goes on: then so it does. */
+/* A small block has ended the countdown; whether the point lies behind it all the same: then it goes on. */
 static inline __attribute__((always_inline)) bool goes_on(size_t size) {
     uint64_t most = points.small_most;
-    if (size > most || points.beyond < most) return false;
-    points.beyond -= most;
-    points.countdown += most;
-    return true;
+    if (size > most) return false;
+    if (!RUNS_OUT(points.beyond, most)) {
+        points.countdown += most;
+        return true;
+    }
+    /* Near: the countdown is all that is left. */
+    uint64_t rest = points.beyond + most;
+    points.beyond = 0;
+    return __builtin_add_overflow(points.countdown, rest, &points.countdown);
 }
 
 /* Whether an allocation has to be looked at: it is large, or the next point is near. */
 static inline __attribute__((always_inline)) bool ends_countdown(size_t size) {
-    return count(size) && __builtin_expect(!goes_on(size), 1);
+    return RUNS_OUT(points.countdown, size) && __builtin_expect(!goes_on(size), 1);
 }
 
 /* Lets a point lie so far ahead. */
@@ -93,13 +109,21 @@ static void count_down(uint64_t bytes) {
     points.beyond = bytes - points.countdown;
 }
 
+/* Whether memory held a point before; now it does. */
+static inline bool held_before(const void *block) {
+    uint64_t chunk = (uintptr_t)block >> CHUNK_LOG2, bit = (uint64_t)1 << chunk % 64, *word = &held[chunk / 64 % (CHUNKS / 64)];
+    bool before = (*word & bit) != 0;
+    *word |= bit;
+    return before;
+}
+
 /* A small block ends the countdown, which stands as before it. Gives the mean distance that it was chosen at if it holds the
  * next point, else 0. */
-static unsigned pass_point(size_t size) {
+static inline unsigned pass_point(const void *block, size_t size) {
     if (points.distance_log2 == 0) {
-        random_state = (now_ns() ^ (uintptr_t)&random_state) * 0x9e3779b97f4a7c15 | 1;
+        random_state = first_random();
         points.distance_log2 = OFTEN_LOG2;
-        count_down(points.distance = draw_distance());
+        count_down(draw_distance());
     }
     uint64_t ahead = points.countdown + points.beyond;
     if (size <= ahead) {
@@ -107,10 +131,12 @@ static unsigned pass_point(size_t size) {
         return 0;
     }
     unsigned chosen_at = points.distance_log2;
-    points.small_bytes += points.distance - ahead + size;
-    uint64_t share = points.small_bytes >> SHARE_LOG2;
-    unsigned wanted = share == 0 ? 0 : 63 - (unsigned)__builtin_clzll(share);
-    points.distance_log2 = wanted < OFTEN_LOG2 ? OFTEN_LOG2 : wanted > RARE_LOG2 ? RARE_LOG2 : wanted;
-    count_down(points.distance = draw_distance());
+    if (!held_before(block)) {
+        points.again -= points.again > 0;
+    } else if (++points.again == AGAIN_MANY) {
+        points.again = 0;
+        points.distance_log2 += chosen_at < RARE_LOG2;
+    }
+    count_down(draw_distance());
     return chosen_at;
 }

@@ -139,14 +139,14 @@ SHOWN int execvp(const char *name, char *const arguments[]) { return execvpe(nam
 SHOWN int posix_spawn(pid_t *child, const char *path, const posix_spawn_file_actions_t *actions,
                       const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[]) {
     GIVEN_ENVIRONMENT(environment, may_enter(path));
-    if (next.posix_spawn == NULL) return ENOSYS;
+    if (!KNOWN(posix_spawn)) return ENOSYS;
     return next.posix_spawn(child, path, actions, attributes, arguments, given);
 }
 
 SHOWN int posix_spawnp(pid_t *child, const char *name, const posix_spawn_file_actions_t *actions,
                        const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[]) {
     GIVEN_ENVIRONMENT(environment, may_enter_named(name));
-    if (next.posix_spawnp == NULL) return ENOSYS;
+    if (!KNOWN(posix_spawnp)) return ENOSYS;
     return next.posix_spawnp(child, name, actions, attributes, arguments, given);
 }
 

@@ -22,7 +22,7 @@
 #include "preloading.h"
 
 enum {
-    LARGE_MANY = 512,     /* of large blocks a thread may have so many: then only those of twice the size are, and so on */
+    LARGE_MANY = 512,     /* of large blocks a thread may have so many: then only those twice as large as the last are, and so on */
     LARGE_MOST = 1 << 17, /* up to here: the kernel's work on such blocks costs far more than a note */
 };
 
@@ -35,20 +35,19 @@ extern void *__libc_malloc(size_t) __attribute__((weak));
 extern void *__libc_calloc(size_t, size_t) __attribute__((weak));
 extern void *__libc_realloc(void *, size_t) __attribute__((weak));
 
-static void *first_malloc(size_t);
-static void *first_calloc(size_t, size_t);
-static void *first_realloc(void *, size_t);
-static void *first_aligned_alloc(size_t, size_t);
-static void *first_memalign(size_t, size_t);
+static void *first_malloc(size_t), *first_calloc(size_t, size_t), *first_realloc(void *, size_t);
+static void *first_aligned_alloc(size_t, size_t), *first_memalign(size_t, size_t);
 
 typedef int spawn_function(pid_t *, const char *, const posix_spawn_file_actions_t *, const posix_spawnattr_t *,
                            char *const *, char *const *);
 
-/* Each begins as a function that finds it, so that no call has to ask whether it was found. */
+/* Each is looked up when it is first called: most programs call few of them. Those that are called most begin as functions that
+ * find them, so that no call has to ask whether it was found. */
 static struct {
     void *(*malloc)(size_t), *(*calloc)(size_t, size_t), *(*realloc)(void *, size_t);
+    void *(*aligned_alloc)(size_t, size_t), *(*memalign)(size_t, size_t);
     int (*posix_memalign)(void **, size_t, size_t);
-    void *(*aligned_alloc)(size_t, size_t), *(*memalign)(size_t, size_t), *(*valloc)(size_t), *(*pvalloc)(size_t);
+    void *(*valloc)(size_t), *(*pvalloc)(size_t);
     void *(*mmap)(void *, size_t, int, int, int, off_t);
     int (*munmap)(void *, size_t);
     void *(*mremap)(void *, size_t, size_t, int, void *);
@@ -57,99 +56,77 @@ static struct {
 } next = {.malloc = first_malloc, .calloc = first_calloc, .realloc = first_realloc,
           .aligned_alloc = first_aligned_alloc, .memalign = first_memalign};
 
-static bool finding;
+PER_THREAD bool finding;
 
-static void find_next(void) {
+/* The next function of a name; none if there is none, or if who looks it up calls it. Threads that look for the same find the same. */
+static __attribute__((noinline, cold)) void *find(const char *name) {
+    if (finding) return NULL;
     finding = true;
-    void *found_malloc = dlsym(RTLD_NEXT, "malloc"), *found_calloc = dlsym(RTLD_NEXT, "calloc");
-    void *found_realloc = dlsym(RTLD_NEXT, "realloc");
-    next.posix_memalign = dlsym(RTLD_NEXT, "posix_memalign");
-    void *found_aligned_alloc = dlsym(RTLD_NEXT, "aligned_alloc"), *found_memalign = dlsym(RTLD_NEXT, "memalign");
-    next.valloc = dlsym(RTLD_NEXT, "valloc");
-    next.pvalloc = dlsym(RTLD_NEXT, "pvalloc");
-    next.mmap = dlsym(RTLD_NEXT, "mmap");
-    next.munmap = dlsym(RTLD_NEXT, "munmap");
-    next.mremap = dlsym(RTLD_NEXT, "mremap");
-    next.execvpe = dlsym(RTLD_NEXT, "execvpe");
-    next.posix_spawn = dlsym(RTLD_NEXT, "posix_spawn");
-    next.posix_spawnp = dlsym(RTLD_NEXT, "posix_spawnp");
-    if (found_malloc != NULL) next.malloc = found_malloc;
-    if (found_calloc != NULL) next.calloc = found_calloc;
-    if (found_realloc != NULL) next.realloc = found_realloc;
-    if (found_aligned_alloc != NULL) next.aligned_alloc = found_aligned_alloc;
-    if (found_memalign != NULL) next.memalign = found_memalign;
+    int error = errno;
+    void *found = dlsym(RTLD_NEXT, name);
+    errno = error;
     finding = false;
+    return found;
 }
 
-/* Whether the next allocator is known; looks for it once. Only the first thread comes here: a program allocates
- * before it can start another. */
-static bool found(void) {
-    if (next.malloc == first_malloc && !finding) find_next();
-    return next.malloc != first_malloc;
-}
+#define KNOWN(name) (next.name != NULL || (next.name = find(#name)) != NULL)
 
-static void *first_malloc(size_t size) {
-    if (found()) return next.malloc(size);
-    return __libc_malloc != NULL ? __libc_malloc(size) : NULL;
-}
-
-static void *first_calloc(size_t count, size_t size) {
-    if (found()) return next.calloc(count, size);
-    return __libc_calloc != NULL ? __libc_calloc(count, size) : NULL;
-}
-
-static void *first_realloc(void *block, size_t size) {
-    if (found()) return next.realloc(block, size);
-    return __libc_realloc != NULL ? __libc_realloc(block, size) : NULL;
-}
+#define FIRST(name, parameters, arguments, instead)               \
+    static void *first_##name parameters {                        \
+        void *(*found) parameters = find(#name);                  \
+        if (found == NULL) return instead;                        \
+        next.name = found;                                        \
+        return found arguments;                                   \
+    }
+FIRST(malloc, (size_t size), (size), __libc_malloc != NULL ? __libc_malloc(size) : NULL)
+FIRST(calloc, (size_t count, size_t size), (count, size), __libc_calloc != NULL ? __libc_calloc(count, size) : NULL)
+FIRST(realloc, (void *block, size_t size), (block, size), __libc_realloc != NULL ? __libc_realloc(block, size) : NULL)
+FIRST(aligned_alloc, (size_t alignment, size_t size), (alignment, size), (errno = ENOMEM, NULL))
+FIRST(memalign, (size_t alignment, size_t size), (alignment, size), (errno = ENOMEM, NULL))
 
 /* ---- which are written down ---- */
 
 #define FRAME ((uintptr_t)__builtin_frame_address(0))
 #define CALLER __builtin_return_address(0)
 
-static __attribute__((noinline, cold)) void *noted(void *block, size_t size, void *caller, uintptr_t frame) {
+static __attribute__((noinline)) void *noted(void *block, size_t size, void *caller, uintptr_t frame) {
     points.countdown += size;
-    unsigned chosen_at = 0;
-    bool is_large = size > points.small_most;
-    if (is_large) {
-        if (++large_notes == LARGE_MANY && points.small_most < LARGE_MOST - 1)
-            points.small_most = points.small_most * 2 + 1, large_notes = 0;
+    uint64_t what = WHAT(ALLOCATED, 0);
+    if (size > points.small_most) {
+        if (++large_notes == LARGE_MANY && points.small_most < LARGE_MOST - 1) {
+            do points.small_most = points.small_most * 2 + 1;
+            while (points.small_most < 2 * size && points.small_most < LARGE_MOST - 1);
+            large_notes = 0;
+        }
     } else {
-        chosen_at = pass_point(size);
+        unsigned chosen_at = pass_point(block, size);
+        if (chosen_at == 0) return block;
+        what = WHAT(SAMPLED, chosen_at);
     }
-    if (block != NULL && (is_large || chosen_at != 0))
-        write_note(is_large ? ALLOCATED : SAMPLED, chosen_at, block, size, caller, frame);
+    if (block != NULL) put_note(what, block, size, caller, frame);
     return block;
 }
 
 /* ---- start ---- */
 
-static int find_program(struct dl_phdr_info *info, size_t size, void *unused) {
-    (void)size, (void)unused;
-    for (int index = 0; index < info->dlpi_phnum; index++) {
-        const ElfW(Phdr) *part = &info->dlpi_phdr[index];
-        if (part->p_type == PT_LOAD && (part->p_flags & PF_X)) {
-            program_low = info->dlpi_addr + part->p_vaddr;
-            program_high = program_low + part->p_memsz;
-        }
+/* The value of our variable in the environment, without asking the C library. */
+static const char *file_to_write_to(void) {
+    static const char NAME[] = "MEMWALL_HEAP=";
+    for (char **each = environ; each != NULL && *each != NULL; each++) {
+        size_t same = 0;
+        while (NAME[same] != 0 && (*each)[same] == NAME[same]) same++;
+        if (NAME[same] == 0) return *each + same;
     }
-    uint64_t differing = (program_low ^ (program_high - 1)) >> 16;
-    program_mask = differing == 0 ? ~0u : (uint32_t)(~(uint64_t)0 << (64 - __builtin_clzll(differing)));
-    program_middle = (uint32_t)(program_low >> 16) & program_mask;
-    return 1; /* the program is the first */
+    return NULL;
 }
 
 __attribute__((constructor)) static void start(void) {
-    int error = errno;
-    if (!found()) return;
+    /* Called between fork and exec, where others may hold the lock that looking it up takes. */
+    next.execvpe = find("execvpe");
     inside = is_first_thread = true;
-    dl_iterate_phdr(find_program, NULL);
-    begin_log(getenv("MEMWALL_HEAP"));
-    /* Later it might be too late: a filter of system calls may not let us ask. */
-    if (self != NULL) know_self();
+    begin_log(file_to_write_to());
+    thread_id = (uint32_t)program_pid;
     inside = false;
-    errno = error;
 }
 
 /* ---- what the program calls ----
@@ -183,17 +160,13 @@ SHOWN void *realloc(void *block, size_t size) {
 }
 
 SHOWN int posix_memalign(void **block, size_t alignment, size_t size) {
-    if (!found() || next.posix_memalign == NULL) return ENOMEM;
+    if (!KNOWN(posix_memalign)) return ENOMEM;
     int failed = next.posix_memalign(block, alignment, size);
     if (failed == 0 && ends_countdown(size)) noted(*block, size, CALLER, FRAME);
     return failed;
 }
 
 #define ALIGNED(name)                                                                    \
-    static void *first_##name(size_t alignment, size_t size) {                           \
-        if (!found() || next.name == first_##name) return errno = ENOMEM, NULL;          \
-        return next.name(alignment, size);                                               \
-    }                                                                                    \
     SHOWN void *name(size_t alignment, size_t size) {                                    \
         if (ends_countdown(size)) return noted(next.name(alignment, size), size, CALLER, FRAME); \
         return next.name(alignment, size);                                               \
@@ -203,7 +176,7 @@ ALIGNED(memalign)
 
 #define PAGED(name)                                                                      \
     SHOWN void *name(size_t size) {                                                      \
-        if (!found() || next.name == NULL) return errno = ENOMEM, NULL;                  \
+        if (!KNOWN(name)) return errno = ENOMEM, NULL;                                   \
         if (ends_countdown(size)) return noted(next.name(size), size, CALLER, FRAME);          \
         return next.name(size);                                                          \
     }
@@ -211,26 +184,26 @@ PAGED(valloc)
 PAGED(pvalloc)
 
 static void *mapped(void *block, size_t size, int flags, void *caller, uintptr_t frame) {
-    if (block != MAP_FAILED && (flags & MAP_ANONYMOUS) && size >= LARGE) write_note(MAPPED, 0, block, size, caller, frame);
+    if (block != MAP_FAILED && (flags & MAP_ANONYMOUS) && size >= LARGE) write_note(WHAT(MAPPED, 0), block, size, caller, frame);
     return block;
 }
 
 SHOWN void *mmap(void *hint, size_t size, int access, int flags, int file, off_t offset) {
-    if (!found() || next.mmap == NULL)
+    if (!KNOWN(mmap))
         return (void *)syscall(SYS_mmap, hint, size, access, flags, file, offset);
     return mapped(next.mmap(hint, size, access, flags, file, offset), size, flags, CALLER, FRAME);
 }
 
 SHOWN void *mmap64(void *hint, size_t size, int access, int flags, int file, off_t offset) {
-    if (!found() || next.mmap == NULL)
+    if (!KNOWN(mmap))
         return (void *)syscall(SYS_mmap, hint, size, access, flags, file, offset);
     return mapped(next.mmap(hint, size, access, flags, file, offset), size, flags, CALLER, FRAME);
 }
 
 SHOWN int munmap(void *block, size_t size) {
-    if (!found() || next.munmap == NULL) return (int)syscall(SYS_munmap, block, size);
+    if (!KNOWN(munmap)) return (int)syscall(SYS_munmap, block, size);
     int failed = next.munmap(block, size);
-    if (failed == 0 && size >= LARGE) write_note(UNMAPPED, 0, block, size, NULL, 0);
+    if (failed == 0 && size >= LARGE) write_note(WHAT(UNMAPPED, 0), block, size, NULL, 0);
     return failed;
 }
 
@@ -239,9 +212,9 @@ SHOWN void *mremap(void *block, size_t before, size_t size, int flags, ...) {
     va_start(more, flags);
     void *wanted = flags & MREMAP_FIXED ? va_arg(more, void *) : NULL;
     va_end(more);
-    if (!found() || next.mremap == NULL) return (void *)syscall(SYS_mremap, block, before, size, flags, wanted);
+    if (!KNOWN(mremap)) return (void *)syscall(SYS_mremap, block, before, size, flags, wanted);
     void *moved = next.mremap(block, before, size, flags, wanted);
-    if (moved != MAP_FAILED && before >= LARGE) write_note(UNMAPPED, 0, block, before, NULL, 0);
+    if (moved != MAP_FAILED && before >= LARGE) write_note(WHAT(UNMAPPED, 0), block, before, NULL, 0);
     return mapped(moved, size, MAP_ANONYMOUS, CALLER, FRAME);
 }
 

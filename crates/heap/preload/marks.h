@@ -1,6 +1,7 @@
 /* Regions of the program: where they begin and end, as it says so itself (include/memwall.h). A mark is a note whose words
  * for callers hold the name. Where it may be, the kernel's counts of the thread stand in a note before it, of the same time.
  */
+#include <linux/seccomp.h>
 #include <sys/prctl.h>
 
 enum { NAME_BYTES = CALLERS * sizeof(uint64_t) };
@@ -40,7 +41,7 @@ static bool begins_counted(uint64_t key, uint64_t now) {
     if (counting.first_ns == 0) {
         counting.first_ns = now, counting.cost_ns = 500;
         /* A filter may have come with the program. */
-        if (syscall(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0L, 0L, 0L, 0L) == 1) atomic_store(&counts_are_off, true);
+        if (CALL2(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0) == 1) atomic_store(&counts_are_off, true);
         if (atomic_load(&counts_are_off)) return false;
     }
     uint64_t due = (counting.depth + 2) * counting.cost_ns;
@@ -61,7 +62,7 @@ static bool ends_counted(uint64_t key) {
 }
 
 static bool read_counts(struct rusage *counts, uint64_t began_ns, uint64_t *ended_ns) {
-    bool is_read = syscall(SYS_getrusage, RUSAGE_THREAD, counts) == 0;
+    bool is_read = CALL2(SYS_getrusage, RUSAGE_THREAD, counts) == 0;
     *ended_ns = now_ns();
     uint64_t took = *ended_ns - began_ns;
     if (took < MOST_COST_NS) counting.cost_ns = (counting.cost_ns * 7 + took) / 8;
@@ -103,17 +104,16 @@ static void fill_mark(struct region *to, enum kind kind, const uint64_t *name, c
 }
 
 static __attribute__((noinline)) void mark(enum kind kind, const char *name, const void *code, uint64_t number) {
-    int error = errno;
     if (!enter()) return;
     struct region *to = atomic_load(&ring);
     if (to != NULL) {
-        know_self();
+        know_self(to);
         /* All of it if it fits; what is longer is cut, and the reader sees that no zero ends it. */
         uint64_t words[CALLERS] = {0};
         if (name != NULL) memcpy(words, name, strnlen(name, NAME_BYTES));
         fill_mark(to, kind, words, code, number);
     }
-    leave(error);
+    leave();
 }
 
 SHOWN void memwall_region_begin(const char *name) { mark(REGION_BEGAN, name, NULL, 0); }
@@ -132,5 +132,7 @@ SHOWN int prctl(int option, ...) {
     for (int word = 0; word < 4; word++) words[word] = va_arg(list, unsigned long);
     va_end(list);
     if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP) atomic_store(&counts_are_off, true);
+    bool is_strict = option == PR_SET_SECCOMP && words[0] == SECCOMP_MODE_STRICT; /* the time stamp counter goes with it */
+    if (is_strict || (option == PR_SET_TSC && words[0] == PR_TSC_SIGSEGV)) fall_silent();
     return (int)syscall(SYS_prctl, option, words[0], words[1], words[2], words[3]);
 }

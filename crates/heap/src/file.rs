@@ -8,13 +8,13 @@ use std::{
 };
 
 use rustix::{
-    fs::{FallocateFlags, MemfdFlags, Mode, SealFlags},
+    fs::{FallocateFlags, MemfdFlags, Mode, SealFlags, SeekFrom},
     io::FdFlags,
     process::Resource,
 };
 
 use crate::{
-    ring::{NoteRing, REGION_BYTES},
+    ring::{self, NoteRing, REGION_BYTES},
     shared::SharedWords,
 };
 
@@ -29,13 +29,10 @@ const REGIONS: u64 = 1 << 16;
 const RESERVED_REGIONS: u64 = 64;
 
 /// Words of the head, and which is which.
-const HEAD: usize = 6;
-const MAGIC: usize = 0;
-const LIMIT: usize = 1;
-const CLAIMED: usize = 2;
-const TURNED_AWAY: usize = 3;
-const LIMITED: usize = 4;
-const UNMAPPABLE: usize = 5;
+const HEAD: usize = 3;
+const TURNED_AWAY: usize = 0;
+const LIMITED: usize = 1;
+const UNMAPPABLE: usize = 2;
 
 /// Programs that wrote nothing down, by their own account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,8 +75,8 @@ impl NoteFile {
         rustix::fs::fcntl_add_seals(&file, SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL)?;
         let about = rustix::fs::fstat(&file)?;
         let head = SharedWords::map(file.as_fd(), 0, HEAD * 8)?;
-        head.word(LIMIT).store(regions, Relaxed);
-        head.word(MAGIC).store(u64::from_ne_bytes(*b"MWHEAP2\0"), Relaxed);
+        // Programs claim regions by moving it on: they inherit the same one.
+        rustix::fs::seek(&file, SeekFrom::Start(HEAD_BYTES))?;
         let file = rustix::io::fcntl_dupfd_cloexec(&file, number())?;
         Ok(Self { file, head, device: about.st_dev, inode: about.st_ino, regions, is_reserved: commits_all })
     }
@@ -107,6 +104,13 @@ impl NoteFile {
         self.inode
     }
 
+    /// Whether anything was written to a region. Looking into it would take memory for it.
+    pub fn is_written(&self, region: u64) -> bool {
+        let mut first = [0; ring::TOLD_BY * 8];
+        let read = rustix::io::pread(&self.file, &mut first, offset(region));
+        read.is_ok_and(|bytes| first[..bytes].iter().any(|byte| *byte != 0))
+    }
+
     /// Maps a region.
     pub fn ring(&self, region: u64) -> io::Result<NoteRing> {
         NoteRing::map(self.file.as_fd(), offset(region))
@@ -123,7 +127,8 @@ impl NoteFile {
 
     /// Regions that were claimed so far.
     pub fn claimed(&self) -> u64 {
-        self.head.word(CLAIMED).load(Relaxed).min(self.regions)
+        let behind = rustix::fs::tell(&self.file).unwrap_or(HEAD_BYTES);
+        (behind.saturating_sub(HEAD_BYTES) / REGION_BYTES as u64).min(self.regions)
     }
 
     /// Programs that wrote nothing down.

@@ -25,7 +25,14 @@ const BEGAN: usize = 3;
 const PID: usize = 4;
 const TAKEN: usize = 8;
 
+/// The words that tell whether anything was written.
+pub(crate) const TOLD_BY: usize = CLOSED + 1;
+
 const SLOTS: u64 = ((REGION_BYTES / 8 - HEAD_WORDS) / WORDS) as u64;
+
+/// What the word for closing holds.
+const LOCKED: u64 = 1;
+const FORBIDDEN: u64 = 2;
 
 /// In place of a note's first word: nobody may write here any more.
 const GIVEN_UP: u64 = u64::MAX;
@@ -56,12 +63,12 @@ impl NoteRing {
         Ok(Self { words, taken: 0, waited: 0, unfinished: 0 })
     }
 
-    /// The process that began it, as it numbers itself.
+    /// The process that began it, as it numbers itself; 0 before the first note.
     pub fn pid(&self) -> u32 {
         self.words.word(PID).load(Relaxed) as u32
     }
 
-    /// `CLOCK_MONOTONIC` when it began, as that process has it.
+    /// `CLOCK_MONOTONIC` when it began, as that process has it; 0 before the first note.
     pub fn began_ns(&self) -> u64 {
         self.words.word(BEGAN).load(Relaxed)
     }
@@ -73,7 +80,12 @@ impl NoteRing {
 
     /// A process took the ring out of its memory, to lock the rest.
     pub fn is_closed(&self) -> bool {
-        self.words.word(CLOSED).load(Relaxed) != 0
+        self.words.word(CLOSED).load(Relaxed) == LOCKED
+    }
+
+    /// A thread forbade itself the clock, and writes nothing any more.
+    pub fn is_silenced(&self) -> bool {
+        self.words.word(CLOSED).load(Relaxed) == FORBIDDEN
     }
 
     /// Takes all notes that are finished, in the order they were begun, which is nearly that of time. With `is_over`

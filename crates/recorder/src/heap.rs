@@ -80,8 +80,10 @@ struct Author {
 /// The notes of one executed program and of all that forked from it.
 #[derive(Debug)]
 struct LiveRing {
-    ring: NoteRing,
-    is_readable: bool,
+    /// Who announced it.
+    first: i32,
+    announced_ns: u64,
+    notes: Notes,
     /// Taken, but newer than the kernel's records that we know.
     waiting: Vec<Note>,
     authors: usize,
@@ -89,6 +91,15 @@ struct LiveRing {
     names: HashMap<u32, i32>,
     /// Numbers that lead to nobody, and how often they were looked for.
     strangers: HashMap<u32, u32>,
+}
+
+/// A region, as far as it was looked at.
+#[derive(Debug)]
+enum Notes {
+    /// Nothing was written to it yet: most programs run for a moment only.
+    Awaited,
+    Ring(NoteRing),
+    Unreadable,
 }
 
 /// What a note is read with.

@@ -42,7 +42,7 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "stdin, stdout or stderr is closed",
-        must_hold: "the program runs, its exit code comes out",
+        must_hold: "the program runs, has it closed too, and its exit code comes out",
         held: closed_streams,
     },
 ];
@@ -105,10 +105,15 @@ fn hang_up() -> Tried {
 
 fn closed_streams() -> Tried {
     let place = Place::new();
-    for closed in ["<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-"] {
+    // The exit code says which of them are open.
+    let program = "sh -c 'touch ran; code=100; for n in 0 1 2; do [ -e /proc/$$/fd/$n ] && code=$((code + (1 << n))); done; \
+                   exit $code'";
+    for (closed, code) in
+        [("<&-", 106), (">&-", 105), ("2>&-", 103), ("<&- >&-", 104), ("<&- >&- 2>&-", 100), ("", 107)]
+    {
         for command in ["run --to report.txt", "record -o a.sqlite", "count -e task-clock --to counts.txt"] {
-            let output = place.shell(&format!("$memwall {command} -- sh -c 'touch ran; exit 7' {closed}"));
-            assert_eq!(output.status.code(), Some(7), "{command} {closed}: {}", said(&output.stderr));
+            let output = place.shell(&format!("$memwall {command} -- {program} {closed}"));
+            assert_eq!(output.status.code(), Some(code), "{command} {closed}: {}", said(&output.stderr));
             fs::remove_file(place.path("ran")).expect("the program ran");
         }
     }

@@ -18,7 +18,7 @@ use rusqlite::{
 use super::read::Trouble;
 
 /// All tables that are read of any version.
-const TABLES_READ: [&str; 35] = [
+pub(super) const TABLES_READ: [&str; 41] = [
     "about",
     "argument",
     "process",
@@ -47,6 +47,12 @@ const TABLES_READ: [&str; 35] = [
     "region_sample",
     "region_burst",
     "region_visits",
+    "region_waits",
+    "region_counts",
+    "region_event",
+    "events_done",
+    "sampled_event",
+    "scaling",
     "remark",
     "probe",
     "event_sample",
@@ -127,12 +133,18 @@ fn check(connection: &Connection, table: &str) -> Result<(), Trouble> {
         .map_err(
             |error| if matches!(error, rusqlite::Error::InvalidQuery) { strange() } else { error.into() },
         )?;
-    let mut is_stored = true;
+    let (mut is_stored, mut is_text) = (true, true);
     connection.pragma(None, "table_xinfo", table, |row| {
         is_stored &= row.get::<_, i64>("hidden")? == 0;
+        // Whoever is asked for leave below gets names as text, and panics where they are none.
+        is_text &= row.get_ref("name")?.as_str().is_ok();
         Ok(())
     })?;
-    if is_stored { Ok(()) } else { Err(strange()) }
+    match (is_stored, is_text) {
+        (true, true) => Ok(()),
+        (false, _) => Err(strange()),
+        (true, false) => Err(Trouble::Content(format!("a column of '{table}' has a name that is no text"))),
+    }
 }
 
 /// Columns of tables, asked for by ourselves and not by a view.

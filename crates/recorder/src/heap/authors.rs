@@ -6,14 +6,11 @@ use ::heap::NoteFile;
 use pmu::sampling::{MappedFile, Mmap};
 use record::{data::HeapLog, ids::ProcessId};
 
-use super::{Author, Heap, HeapContext, LiveRing};
+use super::{Author, Heap, HeapContext, LiveRing, Notes};
 use crate::{
     procfs,
     recorder::{NEVER, RecordWindow},
 };
-
-/// A program's own clock may lag behind the record of its mapping by what the scheduler took from it.
-const LONGEST_PAUSE_NS: u64 = 10_000_000_000;
 
 /// How often a number is looked for among those that write to a ring.
 const MOST_LOOKS: u32 = 5;
@@ -64,18 +61,16 @@ impl Heap {
         if is_taken || author.region.is_some() || author.parent.is_some() {
             return true;
         }
-        let Ok(ring) = self.file.ring(region) else {
-            self.shortfall.unreadable += 1;
-            return true;
-        };
         author.region = Some(region);
-        // In a time namespace of its own nothing could be put in order.
-        let lag_ns = mmap.stamp.time_ns.checked_sub(ring.began_ns());
-        let is_readable = lag_ns.is_some_and(|lag_ns| lag_ns < LONGEST_PAUSE_NS);
-        self.shortfall.unreadable += u64::from(!is_readable);
-        let names = [(ring.pid(), mmap.pid)].into();
-        let strangers = Default::default();
-        let live = LiveRing { ring, is_readable, waiting: Vec::new(), authors: 1, names, strangers };
+        let live = LiveRing {
+            first: mmap.pid,
+            announced_ns: mmap.stamp.time_ns,
+            notes: Notes::Awaited,
+            waiting: Vec::new(),
+            authors: 1,
+            names: Default::default(),
+            strangers: Default::default(),
+        };
         self.rings.insert(region, live);
         true
     }
@@ -118,10 +113,14 @@ impl Heap {
             around.writer.heap_log(row(author, live, around.window));
         }
         if live.authors == 0 {
-            self.shortfall.dropped += live.ring.dropped() + live.ring.unfinished;
+            if let Notes::Ring(ring) = &live.notes {
+                self.shortfall.dropped += ring.dropped() + ring.unfinished;
+            }
+            if !matches!(live.notes, Notes::Awaited) {
+                self.file.release(region);
+            }
             self.shortfall.nameless += live.waiting.len() as u64;
             self.rings.remove(&region);
-            self.file.release(region);
         }
     }
 
@@ -173,14 +172,20 @@ impl Author {
 }
 
 fn row(author: &Author, live: &LiveRing, window: &RecordWindow) -> HeapLog {
-    let dropped = live.ring.dropped();
-    let problem = if !live.is_readable {
-        Some("its notes could not be read".to_owned())
-    } else if live.ring.is_closed() {
-        Some("it locked its memory: blocks from then on are missing".to_owned())
-    } else {
-        (dropped > 0)
-            .then(|| format!("{dropped} blocks came faster than they could be read, and are missing"))
+    let problem = match &live.notes {
+        Notes::Awaited => None,
+        Notes::Unreadable => Some("its notes could not be read".to_owned()),
+        Notes::Ring(ring) if ring.is_closed() => {
+            Some("it locked its memory: blocks from then on are missing".to_owned())
+        }
+        Notes::Ring(ring) if ring.is_silenced() => {
+            Some("it forbade itself to read the time: blocks from then on are missing".to_owned())
+        }
+        Notes::Ring(ring) => {
+            let dropped = ring.dropped();
+            (dropped > 0)
+                .then(|| format!("{dropped} blocks came faster than they could be read, and are missing"))
+        }
     };
     HeapLog {
         process: author.process,

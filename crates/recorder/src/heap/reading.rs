@@ -1,12 +1,14 @@
 //! From notes to blocks and sites.
 
-use ::heap::{Note, NoteKind};
+use std::io;
+
+use ::heap::{Note, NoteKind, NoteRing};
 use record::{
     data::{BlockKind, HeapBlock},
     ids::ProcessId,
 };
 
-use super::{Heap, HeapContext, marks};
+use super::{Heap, HeapContext, LiveRing, Notes, marks};
 
 /// Blocks kept in all: a recording of about 60 MB.
 const MOST_BLOCKS: u64 = 1_000_000;
@@ -16,6 +18,9 @@ const MOST_SITES: usize = 20_000;
 
 /// Notes that wait at a time; others stay where they are, and the ring may become full.
 const MOST_WAITING: usize = 1 << 18;
+
+/// A program's own clock may lag behind the record of its mapping by what the scheduler took from it.
+const LONGEST_PAUSE_NS: u64 = 10_000_000_000;
 
 /// How long a note waits until it is known whose it is.
 const LONGEST_WAIT_NS: u64 = 1_000_000_000;
@@ -33,11 +38,14 @@ impl Heap {
 
     /// Takes the notes of a ring out of it.
     pub(super) fn absorb(&mut self, region: u64, is_over: bool) {
-        let Some(live) = self.rings.get_mut(&region).filter(|live| live.is_readable) else { return };
-        if live.waiting.len() < MOST_WAITING
-            && live.ring.take(is_over, |note| live.waiting.push(note)).is_err()
-        {
-            live.is_readable = false;
+        let Some(live) = self.rings.get_mut(&region) else { return };
+        if matches!(live.notes, Notes::Awaited) && self.file.is_written(region) {
+            live.open(self.file.ring(region));
+            self.shortfall.unreadable += u64::from(matches!(live.notes, Notes::Unreadable));
+        }
+        let Notes::Ring(ring) = &mut live.notes else { return };
+        if live.waiting.len() < MOST_WAITING && ring.take(is_over, |note| live.waiting.push(note)).is_err() {
+            live.notes = Notes::Unreadable;
             self.shortfall.unreadable += 1;
         }
     }
@@ -120,6 +128,21 @@ impl Heap {
         };
         author.known.insert(*callers, index);
         Some(index)
+    }
+}
+
+impl LiveRing {
+    /// Looks into a ring that something was written to.
+    fn open(&mut self, ring: io::Result<NoteRing>) {
+        let Ok(ring) = ring else {
+            self.notes = Notes::Unreadable;
+            return;
+        };
+        // In a time namespace of its own nothing could be put in order.
+        let lag_ns = self.announced_ns.checked_sub(ring.began_ns());
+        let is_readable = lag_ns.is_some_and(|lag_ns| lag_ns < LONGEST_PAUSE_NS);
+        self.names.insert(ring.pid(), self.first);
+        self.notes = if is_readable { Notes::Ring(ring) } else { Notes::Unreadable };
     }
 }
 

@@ -27,15 +27,25 @@ use super::signals::SignalMask;
 /// The signals that were ignored when this process began, a bit each: the program must get what we got.
 static WERE_IGNORED: AtomicU64 = AtomicU64::new(0);
 
+/// The standard descriptors that were closed when this process began, a bit each: Rust's start-up code opens them, and the program
+/// must not get what we did not.
+static WERE_CLOSED: AtomicU64 = AtomicU64::new(0);
+
+const STANDARD: [RawFd; 3] = [libc::STDIN_FILENO, libc::STDOUT_FILENO, libc::STDERR_FILENO];
+
 /// Signals of Linux, from 1 on.
 const SIGNALS: std::ops::RangeInclusive<i32> = 1..=64;
 
-/// Runs before `main` and before Rust's start-up code, which ignores SIGPIPE.
+/// Runs before `main` and before Rust's start-up code, which ignores SIGPIPE and opens what is closed.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static NOTE_DISPOSITIONS: extern "C" fn() = note_dispositions;
+static NOTE_INHERITED: extern "C" fn() = note_inherited;
 
-extern "C" fn note_dispositions() {
+extern "C" fn note_inherited() {
+    // SAFETY: asks only.
+    let is_closed = |number: &RawFd| unsafe { libc::fcntl(*number, libc::F_GETFD) } == -1;
+    let closed = STANDARD.into_iter().filter(is_closed).fold(0, |all, number| all | 1 << number);
+    WERE_CLOSED.store(closed, Ordering::Relaxed);
     let ignored = SIGNALS.filter(|signal| is_ignored(*signal)).fold(0, |all, signal| all | bit(signal));
     // ATOMICS: nothing else runs yet.
     WERE_IGNORED.store(ignored, Ordering::Relaxed);
@@ -206,7 +216,7 @@ impl LaunchedProgram {
             mask,
         };
         // Keeps the function above in the program.
-        std::hint::black_box(&NOTE_DISPOSITIONS);
+        std::hint::black_box(&NOTE_INHERITED);
         // SAFETY: the child runs only `Prepared::run`, which keeps to what the module's documentation promises.
         match unsafe { libc::fork() } {
             -1 => Err(io::Error::last_os_error()),
@@ -265,9 +275,21 @@ impl Prepared<'_> {
                 }
             }
             let is_there = self.redirected.iter().all(|&(ours, theirs)| libc::dup2(ours, theirs) >= 0);
+            self.close_what_was_closed();
             let error = if is_there { self.execute() } else { *libc::__errno_location() };
             libc::write(self.errors, (&raw const error).cast(), size_of::<i32>());
             libc::_exit(127)
+        }
+    }
+
+    /// Async-signal-safe.
+    fn close_what_was_closed(&self) {
+        let closed = WERE_CLOSED.load(Ordering::Relaxed);
+        for number in STANDARD {
+            if closed & (1 << number) != 0 && self.redirected.iter().all(|(_, theirs)| *theirs != number) {
+                // SAFETY: in the child, where nobody uses them.
+                unsafe { libc::close(number) };
+            }
         }
     }
 
