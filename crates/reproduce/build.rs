@@ -6,9 +6,11 @@ use std::{
 };
 
 /// What a reading depends on beside the experiment itself, which its key names.
-const SOURCES: [&str; 16] = [
+const SOURCES: [&str; 22] = [
     "src/measure.rs",
     "src/metrics.rs",
+    "src/mutants.rs",
+    "src/setup.rs",
     "src/squeezed.rs",
     "../squeeze/src/casas.rs",
     "../squeeze/src/recipe.rs",
@@ -20,9 +22,13 @@ const SOURCES: [&str; 16] = [
     "../kernels/catalogue",
     "../code/src",
     "../machine/models",
+    "../machine/src/model",
+    "../machine/src/model.rs",
     "../events/catalogue",
     "../events/groups",
+    "../events/src/formula.rs",
     "../events/src/groups",
+    "../events/src/groups.rs",
 ];
 
 fn main() {

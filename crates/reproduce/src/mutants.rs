@@ -105,7 +105,8 @@ impl Mutant {
         ItemChoice { also: &choice.also | &also, ..choice.clone() }
     }
 
-    /// What became of the claims that hold on the machine as it is and were tried on this one.
+    /// What became of the claims that hold on the machine as it is and were tried on this one. One that was spoken of and does not
+    /// hold there cannot be tried, and is a miss.
     pub fn outcome(&self, base: &Reproduction, mutated: &Reproduction) -> MutantOutcome {
         let rows = |of: &Reproduction| -> Vec<_> {
             let items = of.papers.iter().flat_map(|paper| &paper.items);
@@ -113,12 +114,12 @@ impl Mutant {
         };
         let after = rows(mutated);
         let tried = |claim: &str| claim.split_once('/').is_some_and(|(paper, _)| self.tries(paper));
-        let held = rows(base).into_iter().filter(|row| row.same == Some(true) && tried(&row.claim));
-        let claims = held.filter_map(|row| {
+        let claims = rows(base).into_iter().filter(|row| tried(&row.claim)).filter_map(|row| {
             let now = after.iter().find(|now| now.claim == row.claim)?;
-            Some(ClaimOutcome {
-                expected: self.expected(&row.claim),
-                holds: now.same,
+            let (expected, held) = (self.expected(&row.claim), row.same == Some(true));
+            (held || expected.is_some()).then(|| ClaimOutcome {
+                expected,
+                holds: now.same.filter(|_| held),
                 ours: now.ours,
                 claim: row.claim,
             })
@@ -250,10 +251,12 @@ fn changed(value: &toml::Value, to: &str) -> Result<toml::Value, String> {
 pub fn matrix(mutants: Vec<MutantOutcome>, complete: bool) -> MutationMatrix {
     let mut matrix =
         MutationMatrix { schema: MATRIX_SCHEMA.to_owned(), complete, mutants, never_fell: Vec::new() };
-    let fell = |claim: &str| {
+    let is = |claim: &str, holds: &dyn Fn(Option<bool>) -> bool| {
         let all = matrix.mutants.iter().flat_map(|mutant| &mutant.claims);
-        all.filter(|outcome| outcome.claim == claim).any(|outcome| outcome.holds == Some(false))
+        all.filter(|outcome| outcome.claim == claim).any(|outcome| holds(outcome.holds))
     };
-    matrix.never_fell = matrix.claims().into_iter().filter(|claim| !fell(claim)).map(str::to_owned).collect();
+    let stands =
+        |claim: &&str| is(claim, &|holds| holds.is_some()) && !is(claim, &|holds| holds == Some(false));
+    matrix.never_fell = matrix.claims().into_iter().filter(stands).map(str::to_owned).collect();
     matrix
 }

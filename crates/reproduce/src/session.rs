@@ -47,6 +47,8 @@ pub struct ItemChoice {
     pub full: bool,
     /// Items that are made beside the quick set, as `paper/item`.
     pub also: BTreeSet<String>,
+    /// Of repetitions only the first: enough to see whether a change does anything.
+    pub first_seed: bool,
 }
 
 impl ItemChoice {
@@ -185,7 +187,7 @@ impl<'a> Session<'a> {
         for paper in self.choice.papers().filter(|paper| self.change.tries(&paper.id)) {
             let items = paper.items.iter().filter(|item| self.choice.makes(paper, item));
             for setup in items.flat_map(|item| setups_of(paper, item)) {
-                for seed in 0..setup.seeds {
+                for seed in 0..if self.choice.first_seed { 1 } else { setup.seeds } {
                     let key = self.key(paper, &setup, seed);
                     if known.insert(key.clone()) {
                         let events = self.wanted(paper, &setup);
@@ -204,7 +206,11 @@ impl<'a> Session<'a> {
 
     /// Events belong to the key: a reading that lacks one is another.
     fn key(&self, paper: &PublishedPaper, setup: &PaperSetup, seed: u32) -> String {
-        let events = self.wanted(paper, setup);
+        let stands_for = |event: String| match paper.aliases.get(&event) {
+            Some(encoding) => format!("{event}={encoding}"),
+            None => event,
+        };
+        let events: Vec<String> = self.wanted(paper, setup).into_iter().map(stands_for).collect();
         let model = setup.model.as_deref().unwrap_or(&paper.machine);
         let noise = if setup.noise { format!("{:?}", paper.noise) } else { String::new() };
         let change = self.change.key();

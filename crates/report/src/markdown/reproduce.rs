@@ -106,7 +106,7 @@ fn line(row: &ReproducedRow) -> String {
 pub fn matrix(matrix: &MutationMatrix) -> String {
     let mut out = "# Which claims fall on mutated machines\n\nMade by `memwall reproduce --mutants --markdown`. What must fall and \
                    what must stand was written down before the first run (`crates/reproduce/mutants.toml`). \
-                   `x`: fell, `·`: stood, as was said before; `(x)`, `(·)`: nothing was said; **bold**: otherwise than was said.\n\n"
+                   `x`: fell, `·`: stood, as was said before; `(x)`, `(·)`: nothing was said; **bold**: otherwise than was said, `?` if it could not be tried.\n\n"
         .to_owned();
     for mutant in &matrix.mutants {
         out += &format!("- **{}**: {}. {}\n", mutant.id, escaped(&mutant.change), escaped(&mutant.mechanism));
@@ -121,6 +121,7 @@ pub fn matrix(matrix: &MutationMatrix) -> String {
             let cell = match found.map(|outcome| (outcome.expected, outcome.holds)) {
                 Some((Some(said), Some(holds))) if said == holds => mark(holds).to_owned(),
                 Some((Some(_), Some(holds))) => format!("**{}**", mark(holds)),
+                Some((Some(_), None)) => "**?**".to_owned(),
                 Some((None, Some(holds))) => format!("({})", mark(holds)),
                 _ => ABSENT.to_owned(),
             };
