@@ -53,7 +53,7 @@ pub struct FormulaError {
 }
 
 /// Why a formula has no value.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Absent {
     /// One of its inputs has no value.
@@ -62,6 +62,9 @@ pub enum Absent {
     /// Something is divided by 0.
     #[error("{0} is 0")]
     DividedByZero(String),
+    /// It lies between two bounds that are far apart, and nothing says where.
+    #[error("undecided between {0:.0} and {1:.0}: {2}")]
+    Undecided(f64, f64, String),
     /// The result is too large for a number.
     #[error("the result is no number")]
     NotFinite,

@@ -17,7 +17,7 @@ use machine::DataFileError;
 
 use crate::{data_file::Origin, formula::Formula};
 
-pub use values::{Chosen, FormulaInputs, MetricValue, ProfileFigures, WholeValue};
+pub use values::{Chosen, FormulaInputs, MetricValue, ProfileFigures, ValueRange, WholeValue};
 
 /// Longest text of a group file.
 const LARGEST_FILE: usize = 1 << 20;
@@ -93,6 +93,8 @@ pub struct Metric {
     pub unit: String,
     /// What it tells, in a sentence.
     pub about: String,
+    /// Between what the truth lies, where events tell that better than the value itself.
+    pub bounds: Option<MetricBounds>,
     /// As printed in the paper, where that is not what is meant.
     pub printed: Option<PrintedFormula>,
     /// What to do where it is large.
@@ -101,6 +103,19 @@ pub struct Metric {
     pub check: Option<MetricCheck>,
     /// What counts as low, medium and high.
     pub reference: Option<ReferenceBands>,
+}
+
+/// Between what a metric lies.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MetricBounds {
+    /// It is as much or more.
+    pub least: Formula,
+    /// It is as much or less.
+    pub most: Formula,
+    /// Above 0 where its formula can be taken at its word although the bounds are far apart.
+    pub clear: Formula,
+    /// Why it cannot elsewhere, in words.
+    pub why: String,
 }
 
 /// A formula as a paper prints it.

@@ -114,6 +114,61 @@ fn levels_and_slots_from_haswell_to_granite_rapids() {
     }
 }
 
+/// By hand: 1000 cycles of four slots, 800 of them retiring; 500 without execution while a miss is pending.
+#[test]
+fn what_memory_costs_lies_between_bounds_or_is_undecided() {
+    let haswell = Catalogue::named("haswell-ep").unwrap();
+    let chosen = MetricGroup::named("TOPDOWN_EVENTS").unwrap().choose(&|event| known(Some(haswell), event));
+    let found = |load_stalls: f64, missing: f64, divides: f64| {
+        let count = |input: &str| {
+            Some(match input {
+                "cycles" => 1000.0,
+                "retired" | "slots_of_four" | "issued" => 800.0,
+                "stalled" | "loads" => 500.0,
+                "one_or_more" => 500.0,
+                "two_or_more" => 400.0,
+                "load_stalls" | "stalls" => load_stalls,
+                "missing" => missing,
+                "divides" => divides,
+                _ => 0.0,
+            })
+        };
+        let inputs = FormulaInputs { count: &count, seconds: None, program_cycles: None, profile: None };
+        let values = chosen.evaluate(&inputs);
+        let memory = values.into_iter().find(|found| found.metric.name == "memory bound").unwrap();
+        let range = memory.range.unwrap();
+        (memory.value.map(|value| value.value.round()), range.least, range.most)
+    };
+    // Stalls of 25 cycles: 80 % of the slots are the back end's, 500 / 600 of that.
+    assert_eq!(found(20.0, 900.0, 0.0), (Ok(67.0), 42.0, 80.0));
+    // No more than the divider leaves, than a miss is pending, than is not retired.
+    assert_eq!(found(20.0, 900.0, 30.0), (Ok(52.0), 42.0, 61.0));
+    assert_eq!(found(20.0, 600.0, 0.0), (Ok(52.0), 42.0, 60.0));
+    // Stalls of four cycles may be a chain of additions.
+    let (value, least, most) = found(125.0, 900.0, 0.0);
+    assert_eq!((least, most), (0.0, 80.0));
+    assert!(matches!(value, Err(Absent::Undecided(0.0, 80.0, _))), "{value:?}");
+    // Narrow bounds are an answer by themselves, in the middle as far as it is not known better.
+    assert_eq!(found(125.0, 150.0, 0.0), (Ok(10.0), 0.0, 15.0));
+}
+
+/// By hand: 3 million flits of 8 bytes received in 2 s are 12 MB/s.
+#[test]
+fn links_are_used_by_the_busier_direction() {
+    let haswell = Catalogue::named("haswell-ep").unwrap();
+    let chosen = MetricGroup::named("LINK").unwrap().choose(&|event| known(Some(haswell), event));
+    let count = |input: &str| Some(if input == "qpi_in" { 3e6 } else { 1e6 });
+    let inputs = FormulaInputs {
+        count: &count,
+        seconds: Some(2.0),
+        program_cycles: None,
+        profile: Some(&|name| (name == "link_peak").then_some(48e6)),
+    };
+    let values = chosen.evaluate(&inputs);
+    let used = values.iter().find(|found| found.metric.name == "link utilisation").unwrap();
+    assert_eq!(used.value.as_ref().map(|value| value.value), Ok(25.0));
+}
+
 #[test]
 fn values_and_reasons() {
     let haswell = Catalogue::named("haswell-ep").unwrap();

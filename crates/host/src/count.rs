@@ -1,5 +1,6 @@
 //! Counting events over a program, a process or the whole machine, through any [`Instrument`].
 
+mod at_once;
 mod known_work;
 mod native;
 mod regions;
@@ -34,10 +35,35 @@ pub trait Target {
     /// Opens with `open`, starts, lets the target do its work, and reads; at every interval too, where asked for.
     fn pass(&mut self, open: &mut Open<'_>, interval: Option<Duration>) -> Result<Pass, CountError>;
 
+    /// Several passes: at the same time where the target can be there more than once and was told so, else one after the other
+    /// until one is interrupted.
+    fn passes(
+        &mut self,
+        opens: &mut [&mut Open<'_>],
+        interval: Option<Duration>,
+    ) -> Result<Vec<Pass>, CountError> {
+        one_by_one(opens, &mut |open| self.pass(open, interval))
+    }
+
     /// Whether a second pass can differ from the first: on a simulated machine it is the first to the bit.
     fn can_differ(&self) -> bool {
         true
     }
+}
+
+/// Passes until one is interrupted.
+fn one_by_one(
+    opens: &mut [&mut Open<'_>],
+    pass: &mut dyn FnMut(&mut Open<'_>) -> Result<Pass, CountError>,
+) -> Result<Vec<Pass>, CountError> {
+    let mut passes: Vec<Pass> = Vec::new();
+    for open in opens.iter_mut() {
+        if passes.last().is_some_and(|last| last.interrupted) {
+            break;
+        }
+        passes.push(pass(&mut **open)?);
+    }
+    Ok(passes)
 }
 
 /// Opens a set of events for a scope that the target knows.
@@ -69,6 +95,8 @@ pub struct CountRequest<'a> {
     pub selection: &'a Selection,
     /// Repetitions, at least one.
     pub runs: usize,
+    /// Of several passes, how many may be made at the same time, at least one.
+    pub at_once: usize,
     /// What to do with more events than counters.
     pub fit: Fit,
     /// Values of each thread or CPU apart.
@@ -169,9 +197,9 @@ pub fn count(
     let all = asked * passes.len();
     for run in 0..asked {
         let mut parts = Vec::new();
-        for (number, wanted) in passes.iter().enumerate() {
-            progress(run * passes.len() + number, all);
-            parts.push(counting.pass(wanted)?);
+        for batch in at_once::batches(&passes, events, request.at_once) {
+            progress(run * passes.len() + parts.len(), all);
+            parts.extend(counting.batch(&batch)?);
             if counting.counts.interrupted {
                 break;
             }
@@ -184,6 +212,7 @@ pub fn count(
     counting.repeat(&passes, asked, progress)?;
     let mut counts = counting.counts;
     counts.remarks.extend(witnesses::remark(&counts.witnesses));
+    counts.remarks.extend(at_once::remark(&passes, events, request.at_once));
     counts.metrics = request.selection.metrics(&counts, request.profile, request.memory_share);
     Ok(counts)
 }
@@ -227,24 +256,43 @@ struct MadePass<'a> {
 impl Passes<'_> {
     /// Makes a pass that counts these events, and the witnesses beside them.
     fn pass<'w>(&mut self, wanted: &'w [usize]) -> Result<MadePass<'w>, CountError> {
+        let made = self.batch(&[wanted])?.pop();
+        made.ok_or(CountError::System { what: "make a pass", source: io::ErrorKind::Interrupted.into() })
+    }
+
+    /// Makes passes, each of which counts its events and the witnesses beside them, at the same time if the target can.
+    fn batch<'w>(&mut self, batch: &[&'w [usize]]) -> Result<Vec<MadePass<'w>>, CountError> {
         let (instrument, too_many, share) = (self.instrument, self.too_many, self.request.share);
         let events = self.request.selection.events();
-        let mut set: Vec<Event> = wanted.iter().map(|&index| events[index].clone()).collect();
-        let witnesses = self.witnesses.as_ref().map(|witnesses| witnesses.join(instrument, &mut set));
-        let mut open = |scope: Scope| {
-            let events = set.clone();
-            instrument.open(&events::CountRequest { events, scope, too_many, share })
-        };
-        let pass = self.target.pass(&mut open, self.request.interval)?;
+        let mut witnesses = Vec::new();
+        let mut opens = Vec::new();
+        for wanted in batch {
+            let mut set: Vec<Event> = wanted.iter().map(|&index| events[index].clone()).collect();
+            witnesses.push(self.witnesses.as_ref().map(|witnesses| witnesses.join(instrument, &mut set)));
+            opens.push(move |scope: Scope| {
+                let events = set.clone();
+                instrument.open(&events::CountRequest { events, scope, too_many, share })
+            });
+        }
+        let mut opens: Vec<&mut Open<'_>> = opens.iter_mut().map(|open| open as &mut Open<'_>).collect();
+        let passes = self.target.passes(&mut opens, self.request.interval)?;
+        let made = batch.iter().zip(witnesses).zip(passes);
+        Ok(made
+            .map(|((&wanted, witnesses), pass)| self.noted(MadePass { wanted, witnesses, pass }))
+            .collect())
+    }
+
+    /// Takes over what a pass says beside its counts.
+    fn noted<'w>(&mut self, made: MadePass<'w>) -> MadePass<'w> {
         let counts = &mut self.counts;
-        counts.witnesses.extend(witnesses.map(|places| places.read(&pass)));
-        counts.interrupted |= pass.interrupted;
-        for note in &pass.notes {
+        counts.witnesses.extend(made.witnesses.as_ref().map(|places| places.read(&made.pass)));
+        counts.interrupted |= made.pass.interrupted;
+        for note in &made.pass.notes {
             if !counts.remarks.contains(note) {
                 counts.remarks.push(note.clone());
             }
         }
-        Ok(MadePass { wanted, witnesses, pass })
+        made
     }
 
     /// Keeps passes as a repetition.

@@ -17,11 +17,13 @@ mod doctor;
 mod metered;
 mod placed_kernel;
 mod plan;
+mod progress;
 mod victim;
 mod window;
 
 pub use crate::meter::{Conditions, Interruptions};
 pub use doctor::examine;
+pub use progress::SimulationProgress;
 
 use std::sync::{
     Arc,
@@ -113,6 +115,8 @@ pub struct Simulated {
     between_cores: Option<(Engine<MemorySystem>, u64)>,
     /// Runs beside victims and plans.
     beside: Vec<Job>,
+    /// Of plans, and of kernels that are counted.
+    progress: Arc<SimulationProgress>,
 }
 
 impl Simulated {
@@ -135,6 +139,7 @@ impl Simulated {
             units: 0,
             between_cores: None,
             beside: Vec::new(),
+            progress: Arc::default(),
         }
     }
 
@@ -142,6 +147,11 @@ impl Simulated {
     pub fn counted_by(mut self, pmu: &SimulatedPmu) -> Self {
         self.bank = Some(pmu.bank());
         self
+    }
+
+    /// How far whatever is counted has come.
+    pub fn progress(&self) -> Arc<SimulationProgress> {
+        Arc::clone(&self.progress)
     }
 
     /// What is simulated.
@@ -344,7 +354,9 @@ impl Host for Simulated {
         meter: &mut dyn Meter,
         interrupt: &AtomicBool,
     ) -> Result<MeteredRun, HostError> {
-        metered::run_metered(&self.model, self.bank.clone(), job, part, meter, interrupt)
+        let (model, bank, progress) = (&*self.model, self.bank.clone(), &*self.progress);
+        let machine = metered::MeteredMachine { model, bank, progress };
+        metered::run_metered(machine, job, part, meter, interrupt)
     }
 
     fn prepare<'h>(
@@ -355,7 +367,8 @@ impl Host for Simulated {
     ) -> Result<Box<dyn PreparedPlan + 'h>, HostError> {
         let bank = self.bank.clone();
         let beside = self.beside.clone();
-        Ok(Box::new(plan::SimulatedPlan { plan, model: &self.model, cpus, nodes, bank, beside }))
+        let progress = &*self.progress;
+        Ok(Box::new(plan::SimulatedPlan { plan, model: &self.model, cpus, nodes, bank, beside, progress }))
     }
 }
 

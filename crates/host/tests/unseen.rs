@@ -7,7 +7,10 @@
 use std::{ops::Range, sync::atomic::AtomicBool};
 
 use analysis::lower_clock;
-use events::{CountRequest, CountShare, Instrument, MetricGroup, TooMany, groups::ProfileFigures};
+use events::{
+    CountRequest, CountShare, Instrument, MetricGroup, TooMany,
+    groups::{ProfileFigures, ValueRange},
+};
 use host::{
     Host,
     meter::{Conditions, MeteredPart},
@@ -176,8 +179,7 @@ fn an_l3_that_follows_the_cores_is_not_called_free() {
 #[test]
 #[ignore = "minutes: prints the table of docs/events.md"]
 fn lower_clock_of_seeds_nobody_tuned_to() {
-    // Wanted is none; of three called free, one lost 3.1 %.
-    assert!(clock_table(1000..1040) <= 1);
+    assert_eq!(clock_table(5001..5041), 0);
 }
 
 #[test]
@@ -186,43 +188,92 @@ fn lower_clock_of_seeds_developed_on() {
     clock_table(0..40);
 }
 
-/// Prints how far the share that waits for memory is from time's, by molka2017's stalls and by slots; how many of how many are
-/// within 10 points by slots.
-fn split_table(seeds: Range<u64>) -> (usize, usize) {
+/// What came of kernels drawn at random.
+#[derive(Debug, Default)]
+struct SplitTally {
+    all: usize,
+    /// By slots: a share is said, and within 10 points of time's.
+    said: usize,
+    within: usize,
+    /// Bounds are said, and hold time's share.
+    bounded: usize,
+    held: usize,
+    /// By molka2017's stalls, within 10 points.
+    by_stalls: usize,
+}
+
+/// Bounds hold the truth up to this many points: time's own is that of a twin, which is not the same loop to the cycle.
+const TWIN_POINTS: f64 = 2.0;
+
+/// Prints how far the share that waits for memory is from time's, by molka2017's stalls and by slots.
+fn split_table(seeds: Range<u64>) -> SplitTally {
     let model = Model::builtin(HASWELL).unwrap();
     println!(
-        "| kernel | waiting by time, % | memory by slots, % | by stalls, % | retiring | speculation | front end | core |"
+        "| kernel | waiting by time, % | memory by slots, % | between | by stalls, % | retiring | speculation | front end |"
     );
     println!("|---|---|---|---|---|---|---|---|");
-    let (mut within, mut by_stalls, mut all) = (0, 0, 0);
+    let mut tally = SplitTally::default();
     for seed in seeds {
         let drawn = RandomKernel::draw(seed, &model.topology().isa).unwrap();
         let waiting = 100.0 * (1.0 - pace(&model, &drawn.twin(0)) / pace(&model, &drawn.job(0))).max(0.0);
         let (slots, _) = counted(&model, &drawn.job(0), "TOPDOWN", None);
         let (stalls, _) = counted(&model, &drawn.job(0), "STALLS", None);
-        let shown = |group: &GroupMetrics, name: &str| {
-            value(group, name).map_or("–".to_owned(), |share| format!("{share:.0}"))
-        };
-        all += 1;
-        let near = |said: f64| (said - waiting).abs() <= 10.0;
-        within += usize::from(value(&slots, "memory bound").is_some_and(near));
-        by_stalls += usize::from(value(&stalls, "memory bound").is_some_and(near));
-        let rest =
-            ["retiring", "bad speculation", "front-end bound", "core bound"].map(|name| shown(&slots, name));
-        let (memory, stalled) = (shown(&slots, "memory bound"), shown(&stalls, "memory bound"));
-        let rest = rest.join(" | ");
-        println!("| random-{seed}, {} | {waiting:.0} | {memory} | {stalled} | {rest} |", drawn.size);
+        let near = |said: &f64| (said - waiting).abs() <= 10.0;
+        let memory = slots.metrics.iter().find(|metric| metric.name == "memory bound").unwrap();
+        let said = memory.values.first();
+        tally.all += 1;
+        tally.said += usize::from(said.is_some());
+        tally.within += usize::from(said.is_some_and(near));
+        let range = memory.range();
+        let holds =
+            |range: &ValueRange| (range.least - TWIN_POINTS..=range.most + TWIN_POINTS).contains(&waiting);
+        tally.bounded += usize::from(range.is_some());
+        tally.held += usize::from(range.as_ref().is_some_and(holds));
+        tally.by_stalls += usize::from(value(&stalls, "memory bound").as_ref().is_some_and(near));
+        let shown = |share: Option<f64>| share.map_or("–".to_owned(), |share| format!("{share:.0}"));
+        let rest = ["retiring", "bad speculation", "front-end bound"].map(|name| shown(value(&slots, name)));
+        let between =
+            range.map_or("–".to_owned(), |range| format!("{:.0} to {:.0}", range.least, range.most));
+        let (said, stalled) = (shown(said.copied()), shown(value(&stalls, "memory bound")));
+        let (size, rest) = (drawn.size, rest.join(" | "));
+        println!("| random-{seed}, {size} | {waiting:.0} | {said} | {between} | {stalled} | {rest} |");
     }
-    println!("{within} of {all} within 10 points by slots, {by_stalls} by stalls");
-    (within, all)
+    println!("{tally:?}");
+    tally
+}
+
+/// Developed on: a loop that the divider holds back behind its misses, and one that a chain of additions does.
+#[test]
+fn what_hides_behind_misses_is_bounded_or_undecided() {
+    let model = Model::builtin(HASWELL).unwrap();
+    for (seed, is_decided) in [(102, true), (103, false)] {
+        let drawn = RandomKernel::draw(seed, &model.topology().isa).unwrap();
+        let waiting = 100.0 * (1.0 - pace(&model, &drawn.twin(0)) / pace(&model, &drawn.job(0)));
+        let (slots, _) = counted(&model, &drawn.job(0), "TOPDOWN", None);
+        let memory = slots.metrics.iter().find(|metric| metric.name == "memory bound").unwrap();
+        let range = memory.range().unwrap();
+        assert!(
+            range.least <= waiting + 1.0 && waiting <= range.most + 1.0,
+            "{seed}: {waiting} in {range:?}"
+        );
+        assert_eq!(!memory.values.is_empty(), is_decided, "{seed}: {memory:?}");
+        assert!(memory.values.iter().all(|said| (said - waiting).abs() < 10.0), "{seed}: {memory:?}");
+        assert_eq!(memory.missing.iter().any(|why| why.starts_with("undecided between")), !is_decided);
+    }
+}
+
+#[test]
+#[ignore = "minutes: for developing"]
+fn stall_split_of_seeds_developed_on() {
+    split_table(100..120);
 }
 
 #[test]
 #[ignore = "minutes: prints the table of docs/events.md"]
 fn stall_split_of_seeds_nobody_tuned_to() {
-    let (within, all) = split_table(3001..3041);
-    // Wanted is 9 of 10; these are 33 of 40.
-    assert!(within * 5 >= 4 * all, "{within} of {all}");
+    let tally = split_table(5101..5141);
+    assert!(10 * tally.within >= 9 * tally.said, "{tally:?}");
+    assert!(10 * tally.held >= 9 * tally.bounded, "{tally:?}");
 }
 
 /// Prints the impacts of kruse2011 beside the stalled cycles; every overshoot must be said.

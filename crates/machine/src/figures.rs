@@ -2,13 +2,14 @@
 
 use crate::{
     Profile,
-    profile::{Estimate, LevelName, ProfileLevel},
+    profile::{CoreOperation, Estimate, LevelName, ProfileLevel},
 };
 
 impl Profile {
     /// A figure by name: a latency in cycles ([`Profile::figure_cycles`]), or the most that all cores together moved in bytes
     /// per second: `l2_peak`, `l3_peak`, `memory_peak`, the fastest of loading, storing and copying as the program sees it, and
-    /// `memory_traffic_peak`, as memory does; `lines_in_flight` are lines under way from memory to one core at its peak.
+    /// `memory_traffic_peak`, as memory does; `link_peak` is what all packages together load from each other's memory, and
+    /// `lines_in_flight` are lines under way from memory to one core at its peak.
     pub fn figure(&self, name: &str) -> Option<f64> {
         let level = match name {
             "l2_peak" => LevelName::Cache(2),
@@ -18,12 +19,19 @@ impl Profile {
                 self.levels.iter().map(|level| &level.name).find(|name| local(name))?.clone()
             }
             "memory_traffic_peak" => return self.memory_traffic_peak(),
+            "link_peak" => return self.link_peak(),
             "lines_in_flight" => return self.lines_in_flight(),
             _ => return self.figure_cycles(name),
         };
         let rates = self.levels.iter().find(|known| known.name == level)?.all_cores;
         let measured = [rates.load, rates.store, rates.copy].into_iter().flatten();
         measured.map(|rate| rate.value).reduce(f64::max)
+    }
+
+    /// Cycles after which the core can begin the next division.
+    fn divide_cycles(&self) -> Option<f64> {
+        let division = self.operations.iter().find(|cost| cost.operation == CoreOperation::FpDiv)?;
+        division.per_cycle.filter(|per_cycle| *per_cycle > 0.0).map(|per_cycle| 1.0 / per_cycle)
     }
 
     /// Lines that one core has under way when it loads as much from memory as it can: its rate times the latency of each.
@@ -33,6 +41,15 @@ impl Profile {
         let level = self.levels.iter().find(local)?;
         let latency_s = level.latency_ns.as_ref()?.value / 1e9;
         Some(level.one_core.load.as_ref()?.value / LINE * latency_s)
+    }
+
+    /// What the cores of one node at most loaded from another node's memory, once for each node, in bytes per second: links
+    /// carry as much in either direction.
+    fn link_peak(&self) -> Option<f64> {
+        let nodes = self.levels.iter().filter(|level| matches!(level.name, LevelName::Memory { .. })).count();
+        let remote = |level: &&ProfileLevel| matches!(level.name, LevelName::Memory { local: false, .. });
+        let rates = self.levels.iter().filter(remote).filter_map(|level| level.all_cores.load.as_ref());
+        Some(rates.map(|rate| rate.value).reduce(f64::max)? * nodes as f64)
     }
 
     /// The most that all cores moved from and to local memory, in bytes per second: a line that is stored to is read before it is
@@ -45,7 +62,7 @@ impl Profile {
     }
 
     /// A figure in core cycles: `l1_cycles`, `l2_cycles`, `l3_cycles`, `memory_cycles`, `remote_memory_cycles` are latencies
-    /// from load to use, `walk_cycles` what a page walk adds, `core_to_core_cycles` a line handed over by another core. None
+    /// from load to use, `divide_cycles` is what one division holds the divider for, `walk_cycles` what a page walk adds, `core_to_core_cycles` a line handed over by another core. None
     /// if it was not measured, or no clock can be believed.
     pub fn figure_cycles(&self, name: &str) -> Option<f64> {
         let clock = self.clock.as_ref().filter(|clock| clock.agrees())?;
@@ -68,6 +85,7 @@ impl Profile {
             "remote_memory_cycles" => memory(false),
             "walk_cycles" => self.tlb.as_ref()?.walk_penalty_ns,
             "core_to_core_cycles" => nearest(&mut self.core_to_core.iter().map(|pair| &pair.latency_ns)),
+            "divide_cycles" => return self.divide_cycles(),
             _ => None,
         }?;
         Some(ns * clock.add_hz / 1e9)
@@ -121,6 +139,9 @@ mod tests {
         profile.levels[3].all_cores =
             Bandwidths { load: Some(estimate(5e9)), store: None, copy: Some(estimate(7e9)) };
         assert_eq!((profile.figure("memory_peak"), profile.figure("l3_peak")), (Some(7e9), None));
+        assert_eq!(profile.figure("link_peak"), None, "no rate over the link was measured");
+        profile.levels[2].all_cores.load = Some(estimate(3e9));
+        assert_eq!(profile.figure("link_peak"), Some(6e9), "as much in either direction");
         profile.clock = Some(Clock { add_hz: 2e9, mul_hz: 3e9, tsc_hz: None });
         assert_eq!(profile.figure_cycles("l1_cycles"), None, "two clocks that contradict each other");
     }

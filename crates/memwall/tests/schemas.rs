@@ -12,13 +12,19 @@ use schema_files::{file_of, folder, hold_outline, is_writing, whole};
 use serde_json::Value;
 
 /// Commands and the schema of what they print, in this order.
-const COMMANDS: [(&str, &str); 20] = [
+const COMMANDS: [(&str, &str); 22] = [
     ("memwall.count/1", "--on sim:tiny count -g L2 --kernel load --size 64K --json"),
     ("memwall.count/1", "--on sim:tiny count -e INST_RETIRED.ANY --kernel load --size 64K --json"),
     ("memwall.count/1", "--on sim:core2-e5430 count -g ACCOUNTING --kernel load --size 64K --json"),
     (
         "memwall.count/1",
         "--on sim:haswell-ep-e5-2695v3 count --patterns --scenario pattern-false-sharing --set passes=2 --json",
+    ),
+    // Undecided between bounds, and by region.
+    ("memwall.count/1", "--on sim:haswell-ep-e5-2680v3/16 count -g TOPDOWN --kernel update --size 4M --json"),
+    (
+        "memwall.count/1",
+        "--on sim:tiny count -g CLOCK --per-region --per-socket --scenario load-store-phases --scale 64 --json",
     ),
     ("memwall.patterns/1", "--on sim:tiny patterns --json"),
     ("memwall.methods/1", "--on sim:nehalem-ep-x5570 methods --json"),

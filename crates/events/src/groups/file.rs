@@ -7,7 +7,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{
-    GroupConstant, Metric, MetricBar, MetricCheck, MetricGroup, PROGRAM_CYCLES, PrintedFormula,
+    GroupConstant, Metric, MetricBar, MetricBounds, MetricCheck, MetricGroup, PROGRAM_CYCLES, PrintedFormula,
     ReferenceBands, TIME,
 };
 use crate::{data_file::Origin, formula::Formula};
@@ -53,11 +53,21 @@ struct MetricTable {
     formula: Spanned<String>,
     unit: String,
     about: String,
+    bounds: Option<BoundsTable>,
     printed: Option<Spanned<String>>,
     note: Option<String>,
     advice: Option<String>,
     check: Option<CheckTable>,
     reference: Option<ReferenceTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BoundsTable {
+    least: Spanned<String>,
+    most: Spanned<String>,
+    clear: Spanned<String>,
+    why: String,
 }
 
 #[derive(Deserialize)]
@@ -180,8 +190,13 @@ fn add(
             return Err(origin.error(at, "'printed' and 'note' belong together".to_owned()));
         }
     };
+    let bounds = table.bounds.map(|BoundsTable { least, most, clear, why }| {
+        let [least, most, clear] = [least, most, clear].map(|text| understood(&text));
+        Ok(MetricBounds { least: least?, most: most?, clear: clear?, why })
+    });
     let metric = Metric {
         name: table.name,
+        bounds: bounds.transpose()?,
         formula: understood(&table.formula)?,
         key: table.key.as_ref().map(|key| key.get_ref().clone()),
         unit: table.unit,

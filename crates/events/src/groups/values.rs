@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 use super::{CYCLES, Metric, MetricGroup, PROGRAM_CYCLES, TIME};
 use crate::{
     bound::BoundedValue,
@@ -45,13 +47,27 @@ pub struct WholeValue {
     pub cut_off: f64,
 }
 
+/// Between what a value lies.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ValueRange {
+    /// It is as much or more.
+    pub least: f64,
+    /// It is as much or less.
+    pub most: f64,
+}
+
+/// Bounds no further apart than this, in the unit of the metric, are an answer by themselves.
+const NARROW: f64 = 20.0;
+
 /// What one metric came to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricValue<'a> {
     /// The metric.
     pub metric: &'a Metric,
-    /// With the constants of the paper.
+    /// With the constants of the paper, inside its bounds; none where these are far apart and nothing says where between them.
     pub value: Result<BoundedValue, Absent>,
+    /// Between what it lies, where its bounds are known.
+    pub range: Option<ValueRange>,
     /// How much higher it would be if nothing were cut off where events contradict each other; below 0, how much lower.
     pub cut_off: f64,
     /// With those of the machine, as far as it has them; none where that changes nothing.
@@ -96,6 +112,7 @@ impl Chosen<'_> {
         let mut values = Vec::new();
         for &metric in &self.metrics {
             let value = self.compute(&metric.formula, inputs, &known, Formula::bounded);
+            let (value, range) = self.within(metric, value, inputs, &known);
             let uncapped = self.compute(&metric.formula, inputs, &known, Formula::bounded_uncapped);
             let cut_off = match (&value, uncapped) {
                 (Ok(value), Ok(uncapped)) => uncapped.value - value.value,
@@ -105,8 +122,10 @@ impl Chosen<'_> {
                 .printed
                 .as_ref()
                 .map(|printed| self.compute(&printed.formula, inputs, &known, Formula::bounded));
-            let measured =
-                own.as_ref().map(|own| self.compute(&metric.formula, inputs, own, Formula::bounded));
+            let measured = own.as_ref().map(|own| {
+                let value = self.compute(&metric.formula, inputs, own, Formula::bounded);
+                self.within(metric, value, inputs, own).0
+            });
             if let Some(key) = &metric.key {
                 known.insert(key.clone(), value.clone());
                 if let (Some(own), Some(measured)) = (&mut own, &measured) {
@@ -114,9 +133,40 @@ impl Chosen<'_> {
                 }
             }
             let measured = measured.and_then(Result::ok).filter(|found| Ok(found) != value.as_ref());
-            values.push(MetricValue { metric, value, cut_off, measured, printed });
+            values.push(MetricValue { metric, value, range, cut_off, measured, printed });
         }
         values
+    }
+
+    /// A value inside the bounds of its metric, and these; one whose bounds are far apart is a value only where that is clear.
+    fn within(
+        &self,
+        metric: &Metric,
+        value: Result<BoundedValue, Absent>,
+        inputs: &FormulaInputs<'_>,
+        known: &Known,
+    ) -> (Result<BoundedValue, Absent>, Option<ValueRange>) {
+        let Some(bounds) = &metric.bounds else { return (value, None) };
+        let found = [&bounds.least, &bounds.most, &bounds.clear]
+            .map(|formula| self.compute(formula, inputs, known, Formula::bounded).ok());
+        // What lacks a part is no bound.
+        let [Some(least), Some(most), Some(clear)] =
+            found.map(|found| found.filter(|found| found.without.is_empty()))
+        else {
+            return (value, None);
+        };
+        let range = ValueRange { least: least.value.min(most.value), most: most.value };
+        let is_narrow = range.most - range.least <= NARROW;
+        if clear.value <= 0.0 && !is_narrow {
+            return (Err(Absent::Undecided(range.least, range.most, bounds.why.clone())), Some(range));
+        }
+        // Between narrow bounds no further from either than it need be.
+        let (low, high) = match is_narrow {
+            true => (range.least.max(range.most - NARROW / 2.0), range.most.min(range.least + NARROW / 2.0)),
+            false => (range.least, range.most),
+        };
+        let inside = |found: BoundedValue| BoundedValue { value: found.value.clamp(low, high), ..found };
+        (value.map(inside), Some(range))
     }
 
     /// The constants: the paper's where it has them, or those of a profile where that has them.
@@ -173,6 +223,10 @@ impl Chosen<'_> {
     pub fn inputs_of(&self, metric: &Metric) -> Vec<&str> {
         let mut inputs = Vec::new();
         self.collect_inputs(&metric.formula, &mut inputs);
+        if let Some(bounds) = &metric.bounds {
+            self.collect_inputs(&bounds.least, &mut inputs);
+            self.collect_inputs(&bounds.most, &mut inputs);
+        }
         inputs
     }
 

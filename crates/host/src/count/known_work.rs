@@ -1,6 +1,9 @@
 //! Known work as a target: a kernel or a scenario on any host.
 
-use std::{sync::atomic::AtomicBool, time::Duration};
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use events::CountRefusal;
 use kernels::Job;
@@ -56,8 +59,8 @@ impl From<RunError> for CountError {
     }
 }
 
-/// A pass of something that has no process.
-fn pass(elapsed_ns: f64, counts: Vec<events::Count>) -> Pass {
+/// A pass of something that has no process; one that was stopped is shorter than asked for.
+fn pass(elapsed_ns: f64, counts: Vec<events::Count>, interrupt: &AtomicBool) -> Pass {
     Pass {
         elapsed_ns: elapsed_ns.round() as u64,
         ending: None,
@@ -65,7 +68,7 @@ fn pass(elapsed_ns: f64, counts: Vec<events::Count>) -> Pass {
         counts,
         readings: Vec::new(),
         notes: Vec::new(),
-        interrupted: false,
+        interrupted: interrupt.load(Ordering::Relaxed),
     }
 }
 
@@ -79,8 +82,8 @@ impl Target for CountedKernel<'_> {
         let mut counting = open(self.host.scope(&self.job.cpus))?;
         let part = MeteredPart::Passes { warm_up: self.warm_up, passes: self.passes };
         let run = self.host.run_metered(&self.job, part, &mut counting, self.interrupt)?;
-        let mut done = pass(run.elapsed_ns.iter().sum(), counting.read()?);
-        if let Some(counted) = run.passes {
+        let mut done = pass(run.elapsed_ns.iter().sum(), counting.read()?, self.interrupt);
+        if let Some(counted) = run.passes.filter(|_| !done.interrupted) {
             done.notes.push(format!(
                 "Counted over {} after {} that warmed the caches.",
                 in_words(counted),
@@ -109,7 +112,7 @@ impl Target for CountedScenario<'_> {
         let mut counting = open(self.host.scope(self.request.cpus))?;
         let meter = Some(&mut counting as &mut dyn Meter);
         let run = scenario::run_metered(&self.request, self.host, meter, self.interrupt)?;
-        Ok(pass(run.wall_ns, counting.read()?))
+        Ok(pass(run.wall_ns, counting.read()?, self.interrupt))
     }
 
     fn can_differ(&self) -> bool {

@@ -1,5 +1,7 @@
 //! Targets on this machine: programs, processes, CPUs.
 
+mod programs;
+
 use std::{
     ffi::OsString,
     io,
@@ -8,6 +10,7 @@ use std::{
 };
 
 use events::{Count, Counting, Scope};
+use machine::CpuSet;
 use record::run::{Ending, Usage};
 use recorder::program::{
     launch::{Child, LaunchedProgram, NotFound, ProgramOutput},
@@ -16,7 +19,7 @@ use recorder::program::{
 };
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::{CountError, Open, Pass, Target, Whom};
+use super::{CountError, Open, Pass, Target, Whom, one_by_one};
 
 /// How often the end of a process is looked for where the kernel does not announce it.
 const TICK: Duration = Duration::from_millis(50);
@@ -32,13 +35,22 @@ pub struct NativeTarget<'a> {
     whom: Whom,
     duration: Option<Duration>,
     output: ProgramOutput,
+    /// The cores of each pass, where several are made at the same time.
+    cores: Vec<CpuSet>,
     hear: Box<Hear<'a>>,
 }
 
 impl<'a> NativeTarget<'a> {
     /// Counts `whom`; what does not end by itself, for at most `duration`.
     pub fn new(whom: Whom, duration: Option<Duration>) -> Self {
-        Self { whom, duration, output: ProgramOutput::default(), hear: Box::new(|_, _| {}) }
+        let (output, cores) = (ProgramOutput::default(), Vec::new());
+        Self { whom, duration, output, cores, hear: Box::new(|_, _| {}) }
+    }
+
+    /// Makes several passes at the same time, each of the program on cores of its own.
+    #[must_use]
+    pub fn at_once_on(self, cores: Vec<CpuSet>) -> Self {
+        Self { cores, ..self }
     }
 
     /// Tells of every interval as soon as it is over.
@@ -83,6 +95,19 @@ impl Target for NativeTarget<'_> {
             Whom::Process(pid) => format!("process {pid}"),
             Whom::Cpus(cpus, _) => format!("CPUs {cpus}{during}"),
             Whom::Cgroup(path, ..) => format!("control group {path}{during}"),
+        }
+    }
+
+    fn passes(
+        &mut self,
+        opens: &mut [&mut Open<'_>],
+        interval: Option<Duration>,
+    ) -> Result<Vec<Pass>, CountError> {
+        match &self.whom {
+            Whom::Program(command) if opens.len() > 1 && opens.len() <= self.cores.len() => {
+                programs::at_once(command, self.output, &self.cores, opens)
+            }
+            _ => one_by_one(opens, &mut |open| self.pass(open, interval)),
         }
     }
 

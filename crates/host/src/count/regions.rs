@@ -49,6 +49,9 @@ pub fn count_regions(
     interrupt: &AtomicBool,
 ) -> Result<Vec<(String, Counts)>, CountError> {
     let ran = scenario::run(&request.job, host, interrupt)?;
+    if ran.interrupted {
+        return Ok(Vec::new());
+    }
     let regions = innermost(&ran);
     let stretches = stretches(&regions, ran.wall_ns);
     let parts: Vec<CountedPart> = stretches
@@ -62,7 +65,11 @@ pub fn count_regions(
         share: request.share,
     };
     let mut counting = pmu.open_parts(&asked, &parts)?;
-    scenario::run_metered(&request.job, host, Some(&mut counting as &mut dyn Meter), interrupt)?;
+    let counted =
+        scenario::run_metered(&request.job, host, Some(&mut counting as &mut dyn Meter), interrupt)?;
+    if counted.interrupted {
+        return Ok(Vec::new());
+    }
     let counted = |(number, region): (usize, &&RegionRun)| {
         let own = stretches.iter().filter(|stretch| stretch.region == number);
         let elapsed_ns = own.map(|stretch| stretch.end_ns - stretch.start_ns).sum::<f64>().round() as u64;

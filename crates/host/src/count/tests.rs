@@ -1,13 +1,14 @@
 //! Counting over a target whose events change from run to run, as scripted.
 #![allow(clippy::unwrap_used)]
 
-use std::cell::Cell;
+use std::{cell::Cell, sync::atomic::AtomicBool};
 
 use events::{CountedPlace, Counting, Offer, Value};
 use machine::model::Model;
 use sim::pmu::{Flaws, SimulatedPmu};
 
 use super::*;
+use crate::{host::Host, simulated::Simulated};
 
 /// The counters of a Nehalem, with values as written: one event changes by a tenth, cycles by 4 %, the rest not at all.
 struct ChangingPmu {
@@ -104,6 +105,7 @@ fn counted(runs: usize, can_differ: bool) -> Counts {
     let request = CountRequest {
         selection: &selection,
         runs,
+        at_once: 1,
         fit: Fit::SeveralPasses,
         share: CountShare::Together,
         interval: None,
@@ -177,6 +179,7 @@ fn regions_add_up_to_the_whole() {
     let whole = CountRequest {
         selection: &selection,
         runs: 1,
+        at_once: 1,
         fit: Fit::AllAtOnce,
         share,
         interval: None,
@@ -200,4 +203,108 @@ fn regions_add_up_to_the_whole() {
     assert!(storing > 50.0 * loading.max(1.0), "{storing} stores, and {loading} while loading");
     let stalled = |region: usize| sum(&regions[region].1, 2) / sum(&regions[region].1, 1);
     assert!(stalled(0) > 0.7 && stalled(1) < 0.3, "{} and {}", stalled(0), stalled(1));
+}
+
+/// Raised before it begins, it leaves next to nothing, which is said.
+#[test]
+fn what_was_stopped_says_so() {
+    let model = Model::builtin("tiny").unwrap();
+    let pmu = SimulatedPmu::new(&model, Flaws::Off).unwrap();
+    let selection = Selection::new(&pmu, &["INST_RETIRED.ANY".to_owned()], &[]).unwrap();
+    let instructions = |interrupt: &AtomicBool| {
+        let mut host = Simulated::new(&model, 1).unwrap().counted_by(&pmu);
+        let job = host.job("load", machine::Bytes::mib(4), &[0]).unwrap();
+        let mut target = CountedKernel { host: &mut host, job, warm_up: 0, passes: Some(2), interrupt };
+        let request = CountRequest {
+            selection: &selection,
+            runs: 1,
+            at_once: 1,
+            fit: Fit::AllAtOnce,
+            share: CountShare::Together,
+            interval: None,
+            packages: Vec::new(),
+            profile: None,
+            memory_share: 1.0,
+        };
+        let counts = count(&request, &pmu, &mut target, &mut |_, _| {}).unwrap();
+        let total = record::count::total(&counts.runs[0].counts, 0, |_| true);
+        (total.and_then(|total| total.estimate()).unwrap(), counts.interrupted, counts.remarks.len())
+    };
+    let (all, interrupted, remarks) = instructions(&AtomicBool::new(false));
+    assert_eq!((interrupted, remarks), (false, 1), "over how many passes");
+    let (some, interrupted, remarks) = instructions(&AtomicBool::new(true));
+    assert_eq!((interrupted, remarks), (true, 0));
+    assert!(some < 0.5 * all, "{some} of {all}");
+}
+
+/// Each copy waits for the other, on cores of its own: one after the other they would not end well.
+#[test]
+fn passes_at_once_run_beside_each_other_on_cores_of_their_own() {
+    let topology = machine::Topology::read(&machine::Source::live());
+    let cores: Vec<u32> = topology.usable_cores().iter().collect();
+    let [one, other, ..] = cores[..] else {
+        prerequisites::skip("cores", "two are needed");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let script = "cd \"$0\"; grep Cpus_allowed_list /proc/self/status > $$.cpus; n=0; \
+                  while [ $(ls | wc -l) -lt 2 ] && [ $n -lt 600 ]; do sleep 0.05; n=$((n+1)); done; \
+                  sleep 0.2; [ $(ls | wc -l) -ge 2 ]";
+    let command = ["sh", "-c", script].map(OsString::from).into_iter();
+    let command: Vec<OsString> = command.chain([folder.path().as_os_str().to_owned()]).collect();
+    let model = Model::builtin("nehalem-ep-x5570").unwrap();
+    let pmu = ChangingPmu { inner: SimulatedPmu::new(&model, Flaws::Off).unwrap(), opened: Cell::new(0) };
+    let events = "UOPS_ISSUED:ANY,BR_INST_RETIRED:ALL_BRANCHES,MEM_INST_RETIRED:LOADS,MEM_INST_RETIRED:STORES,UOPS_RETIRED:ANY";
+    let selection = Selection::new(&pmu, &[events.to_owned()], &[]).unwrap();
+    let request = CountRequest {
+        selection: &selection,
+        runs: 1,
+        at_once: 2,
+        fit: Fit::SeveralPasses,
+        share: CountShare::Together,
+        interval: None,
+        packages: Vec::new(),
+        profile: None,
+        memory_share: 1.0,
+    };
+    let sets = [one, other].map(|core| [core].into_iter().collect()).to_vec();
+    let mut target = Once(NativeTarget::new(Whom::Program(command), None).at_once_on(sets));
+    let counts = count(&request, &pmu, &mut target, &mut |_, _| {}).unwrap();
+    assert_eq!(counts.runs[0].ending, Some(Ending::Exited(0)));
+    assert_eq!(counts.runs[0].counts.len(), 5, "every event once: {:?}", counts.runs[0].counts);
+    let mut seen: Vec<String> = std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| std::fs::read_to_string(entry.unwrap().path()).unwrap())
+        .map(|line| line.trim_start_matches("Cpus_allowed_list:").trim().to_owned())
+        .collect();
+    seen.sort();
+    let mut wanted = [one.to_string(), other.to_string()];
+    wanted.sort();
+    assert_eq!(seen, wanted);
+    assert!(counts.remarks.iter().any(|remark| remark.contains("at the same time")), "{:?}", counts.remarks);
+}
+
+/// Passes that are not repeated, although they may differ.
+struct Once<'a>(NativeTarget<'a>);
+
+impl Target for Once<'_> {
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    fn pass(&mut self, open: &mut Open<'_>, interval: Option<Duration>) -> Result<Pass, CountError> {
+        self.0.pass(open, interval)
+    }
+
+    fn passes(
+        &mut self,
+        opens: &mut [&mut Open<'_>],
+        interval: Option<Duration>,
+    ) -> Result<Vec<Pass>, CountError> {
+        self.0.passes(opens, interval)
+    }
+
+    fn can_differ(&self) -> bool {
+        false
+    }
 }

@@ -15,7 +15,7 @@ use sim::{
     time::Time,
 };
 
-use super::{PlacedKernel, SimulationError, ThreadGroup, run};
+use super::{PlacedKernel, SimulationError, ThreadGroup, progress::SimulationProgress, run};
 use crate::{
     host::HostError,
     meter::{Conditions, Meter, MeteredPart, MeteredRun},
@@ -30,17 +30,27 @@ struct Placed<'a> {
     engine: Engine<MemorySystem>,
     kernel: &'a PlacedKernel<'a>,
     interrupt: &'a AtomicBool,
+    progress: &'a SimulationProgress,
 }
 
-/// Runs `job` on a machine that `bank` counts.
+/// A machine that may be counted.
+pub(super) struct MeteredMachine<'a> {
+    pub model: &'a Model,
+    /// Its PMU.
+    pub bank: Option<SharedBank>,
+    /// Is told how far whole passes have come.
+    pub progress: &'a SimulationProgress,
+}
+
+/// Runs `job` on a machine.
 pub(super) fn run_metered(
-    model: &Model,
-    bank: Option<SharedBank>,
+    machine: MeteredMachine<'_>,
     job: &Job,
     part: MeteredPart,
     meter: &mut dyn Meter,
     interrupt: &AtomicBool,
 ) -> Result<MeteredRun, HostError> {
+    let MeteredMachine { model, bank, progress } = machine;
     let failed = |error: SimulationError| HostError::new(job.to_string(), error);
     let kernel = PlacedKernel::prepare(job, model, 0).map_err(failed)?;
     let conditions = match part {
@@ -48,11 +58,14 @@ pub(super) fn run_metered(
         MeteredPart::Passes { .. } => Conditions::default(),
     };
     let engine = engine(model, bank, &kernel, job.seed, conditions).map_err(failed)?;
-    let mut placed = Placed { engine, kernel: &kernel, interrupt };
+    let mut placed = Placed { engine, kernel: &kernel, interrupt, progress };
     let passes = match part {
         MeteredPart::Passes { passes, .. } => Some(passes.unwrap_or_else(|| kernel.passes()).max(1)),
         MeteredPart::Steady(_) => kernel.whole.then(|| kernel.passes()),
     };
+    if let (MeteredPart::Passes { warm_up, .. }, Some(passes)) = (part, passes) {
+        progress.begin(kernel.pass_instructions() * (warm_up + passes));
+    }
     let mut group = placed.warmed_up(part).map_err(failed)?;
     let mut elapsed_ns = Vec::new();
     loop {
@@ -113,7 +126,8 @@ impl<'a> Placed<'a> {
         Ok(group)
     }
 
-    fn run(&mut self, group: &mut [ThreadGroup<'_>]) -> Result<EngineOutcome, SimulationError> {
+    fn run(&mut self, group: &mut [ThreadGroup<'a>]) -> Result<EngineOutcome, SimulationError> {
+        group.iter_mut().for_each(|group| group.watched = Some(self.progress));
         Ok(run(&mut self.engine, group, self.interrupt)?)
     }
 }

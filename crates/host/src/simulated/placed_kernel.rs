@@ -23,7 +23,7 @@ use sim::{
     time::Time,
 };
 
-use super::{SimulationError, pages, since_ns, window::Window};
+use super::{SimulationError, pages, progress::SimulationProgress, since_ns, window::Window};
 
 /// Data beyond this many times the caches of its package has left them when it is met again.
 const FORGOTTEN: u64 = 2;
@@ -62,6 +62,8 @@ pub(super) struct ThreadGroup<'a> {
     pub background: bool,
     /// Block by block.
     pub serial: bool,
+    /// Is told how far it has come.
+    pub watched: Option<&'a SimulationProgress>,
 }
 
 impl<'a> PlacedKernel<'a> {
@@ -127,7 +129,7 @@ impl<'a> PlacedKernel<'a> {
         let places = self.job.cpus.iter().map(|&cpu| place(self.model, cpu)).collect();
         let limits = vec![u64::MAX; self.job.cpus.len()];
         let sources = self.placed.step_sources(0, passes);
-        ThreadGroup { sources, places, limits, background: false, serial: false }
+        ThreadGroup { sources, places, limits, background: false, serial: false, watched: None }
     }
 
     /// What one pass does, by thread.
@@ -157,10 +159,14 @@ impl<'a> PlacedKernel<'a> {
         done.map(|(job, pass)| job.statistics.instructions as f64 / pass.instructions.max(1) as f64).collect()
     }
 
+    /// Instructions of one pass, all threads together.
+    pub fn pass_instructions(&self) -> u64 {
+        self.counts.iter().map(|counts| counts.instructions).sum()
+    }
+
     /// Passes of a timed run of whole passes.
     pub fn passes(&self) -> u64 {
-        let pass: u64 = self.counts.iter().map(|counts| counts.instructions).sum();
-        (TIMED / pass.max(1)).max(1)
+        (TIMED / self.pass_instructions().max(1)).max(1)
     }
 
     /// Instructions of each thread before it is timed.
@@ -327,6 +333,7 @@ pub(super) fn windows<'w, 'a>(
         for (source, (&(core, thread), &limit)) in threads {
             let window = Window::new(source, limit, interrupt);
             let window = if group.serial { window.serial() } else { window };
+            let window = group.watched.into_iter().fold(window, Window::watched);
             windows.push((core, thread, group.background, window));
         }
     }

@@ -4,7 +4,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kernels::{Job, scenario::Plan};
+use kernels::{
+    Job,
+    scenario::{Plan, PlannedStep},
+};
 use machine::model::Model;
 use record::bench::BackingPages;
 use sim::{
@@ -18,6 +21,7 @@ use sim::{
 use super::{
     SimulationError, pages,
     placed_kernel::{engine_jobs, page_size, place, windows as beside_windows},
+    progress::SimulationProgress,
     victim::PlacedBeside,
     window::Window,
 };
@@ -37,6 +41,8 @@ pub(super) struct SimulatedPlan<'a> {
     pub bank: Option<SharedBank>,
     /// Runs beside whole runs, from before they begin until they end.
     pub beside: Vec<Job>,
+    /// Is told of whole runs.
+    pub progress: &'a SimulationProgress,
 }
 
 impl SimulatedPlan<'_> {
@@ -97,14 +103,24 @@ impl SimulatedPlan<'_> {
         Ok(Some(slowest.fold(f64::MIN_POSITIVE, f64::max)))
     }
 
+    /// Of all threads, from the first step to the last.
+    fn instructions(&self) -> u64 {
+        let of_step = |step: &PlannedStep| {
+            let pass: u64 = step.parts.iter().map(|part| step.pass_counts(part).instructions).sum();
+            pass * step.passes * self.plan.regions()[step.region].entries
+        };
+        self.plan.steps().iter().map(of_step).sum()
+    }
+
     fn run_all(&self, interrupt: &AtomicBool) -> Result<PlanRun, SimulationError> {
         let (placed, mut engine) = self.placed()?;
         let beside = PlacedBeside::prepare(&self.beside, self.model, placed.end())?;
         let mut groups = beside.settled(&mut engine, interrupt)?;
         self.bank.iter().for_each(|bank| engine.attach(bank.clone()));
         let mut sources = placed.sources();
-        let mut windows: Vec<_> =
-            sources.iter_mut().map(|source| Window::new(source, u64::MAX, interrupt)).collect();
+        self.progress.begin(self.instructions());
+        let window = |source| Window::new(source, u64::MAX, interrupt).watched(self.progress);
+        let mut windows: Vec<_> = sources.iter_mut().map(window).collect();
         let windows = windows.iter_mut().enumerate();
         let mut others = beside_windows(&mut groups, interrupt);
         let mut jobs: Vec<EngineJob<'_>> = windows.map(|(thread, source)| self.job(thread, source)).collect();

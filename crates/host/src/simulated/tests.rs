@@ -164,3 +164,16 @@ mod metered {
         assert_eq!(modified.count() as u64, moved);
     }
 }
+
+#[test]
+fn progress_ends_where_the_plan_does() {
+    let never = AtomicBool::new(false);
+    let mut host = tiny();
+    let progress = host.progress();
+    assert_eq!(progress.share(), None);
+    let job = host.job("load", Bytes::kib(64), &[0, 1]).expect("a job");
+    let plan = job.plan(&host.model.isa).expect("a plan");
+    host.prepare(plan, &[0, 1], &[]).expect("prepared").run(&never).expect("a run");
+    let share = progress.untrimmed().expect("a plan");
+    assert!((share - 1.0).abs() < 0.02, "{share}");
+}

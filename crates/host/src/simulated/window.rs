@@ -11,7 +11,9 @@ use sim::{
     time::Time,
 };
 
-/// The flag is looked at once in so many steps.
+use super::progress::SimulationProgress;
+
+/// The flag is looked at, and progress told, once in so many steps.
 const STEPS_PER_LOOK: u32 = 4096;
 
 /// Goes on with `inner` until so many instructions are given, or until interrupted.
@@ -22,6 +24,9 @@ pub(super) struct Window<'a, S> {
     steps: u32,
     ended: bool,
     serial: Serial,
+    watched: Option<&'a SimulationProgress>,
+    /// Instructions given and not yet told.
+    untold: u64,
 }
 
 /// Whether each block waits until the one before has retired.
@@ -37,7 +42,22 @@ enum Serial {
 impl<'a, S: BlockSource> Window<'a, S> {
     /// The next `instructions` of `inner`, in whole blocks.
     pub fn new(inner: &'a mut S, instructions: u64, interrupt: &'a AtomicBool) -> Self {
-        Self { inner, left: instructions, interrupt, steps: 0, ended: false, serial: Serial::No }
+        Self {
+            inner,
+            left: instructions,
+            interrupt,
+            steps: 0,
+            ended: false,
+            serial: Serial::No,
+            watched: None,
+            untold: 0,
+        }
+    }
+
+    /// The same, told as it goes on.
+    pub fn watched(mut self, progress: &'a SimulationProgress) -> Self {
+        self.watched = Some(progress);
+        self
     }
 
     /// The same, block by block: a core looks far ahead, and what it asks for next must not be asked before others
@@ -48,19 +68,17 @@ impl<'a, S: BlockSource> Window<'a, S> {
     }
 }
 
-impl<S: BlockSource> BlockSource for Window<'_, S> {
-    fn blocks(&self) -> &Arc<[Block]> {
-        self.inner.blocks()
+impl<S: BlockSource> Window<'_, S> {
+    fn tell(&mut self) {
+        let untold = std::mem::take(&mut self.untold);
+        self.watched.into_iter().for_each(|progress| progress.add(untold));
     }
 
-    fn next(&mut self, execution: &mut BlockExecution) -> bool {
-        matches!(self.poll(execution), SourceStep::Execute | SourceStep::ExecuteAt(_))
-    }
-
-    fn poll(&mut self, execution: &mut BlockExecution) -> SourceStep {
+    fn advance(&mut self, execution: &mut BlockExecution) -> SourceStep {
         self.steps += 1;
         if self.steps.is_multiple_of(STEPS_PER_LOOK) {
             self.ended |= self.interrupt.load(Ordering::Relaxed);
+            self.tell();
         }
         if self.left == 0 || self.ended {
             return SourceStep::End;
@@ -82,6 +100,25 @@ impl<S: BlockSource> BlockSource for Window<'_, S> {
             let instructions =
                 self.inner.blocks().get(execution.block).map_or(1, |block| block.totals().instructions);
             self.left = self.left.saturating_sub(instructions.max(1));
+            self.untold += instructions;
+        }
+        step
+    }
+}
+
+impl<S: BlockSource> BlockSource for Window<'_, S> {
+    fn blocks(&self) -> &Arc<[Block]> {
+        self.inner.blocks()
+    }
+
+    fn next(&mut self, execution: &mut BlockExecution) -> bool {
+        matches!(self.poll(execution), SourceStep::Execute | SourceStep::ExecuteAt(_))
+    }
+
+    fn poll(&mut self, execution: &mut BlockExecution) -> SourceStep {
+        let step = self.advance(execution);
+        if step == SourceStep::End {
+            self.tell();
         }
         step
     }

@@ -1,6 +1,6 @@
 //! `memwall count`: events, counted.
 
-use std::{collections::BTreeSet, ffi::OsString, process::ExitCode, time::Duration};
+use std::{collections::BTreeSet, ffi::OsString, process::ExitCode, sync::atomic::Ordering, time::Duration};
 
 use analysis::{
     lower_clock,
@@ -24,7 +24,7 @@ use super::{
 use crate::{
     failure::Failure,
     forms::{Forms, Page, Rows, Screen},
-    output, progress,
+    interrupt, output, progress,
     target::Target,
     trust,
 };
@@ -82,6 +82,9 @@ pub struct CountArgs {
     /// and events that change from run to run more often than others
     #[arg(long)]
     several_passes: bool,
+    /// Of several passes make up to N at the same time, each on cores of its own; what they write to files must not clash
+    #[arg(long, value_name = "N", requires = "several_passes", conflicts_with_all = ["pid", "all_cpus", "cpus", "cgroup", "interval", "seconds"], value_parser = clap::value_parser!(u32).range(1..))]
+    at_once: Option<u32>,
     /// Also show values of events that 'memwall validate' found broken here
     #[arg(long)]
     even_broken: bool,
@@ -136,6 +139,13 @@ pub fn run(args: &CountArgs, machine: &Target) -> Result<ExitCode, Failure> {
                         .to_owned(),
                 ));
             }
+            if args.at_once.is_some() {
+                return Err(Failure::Usage(
+                    "a simulated machine counts everything at once, and passes that differ are the same to the bit: leave out \
+                     --at-once"
+                        .to_owned(),
+                ));
+            }
             if args.interval.is_some() {
                 return Err(Failure::Usage(
                     "a simulated machine is counted as a whole; 'memwall scenario NAME --on sim:NAME --record FILE' samples it over \
@@ -143,24 +153,27 @@ pub fn run(args: &CountArgs, machine: &Target) -> Result<ExitCode, Failure> {
                         .to_owned(),
                 ));
             }
+            let interrupt = interrupt::flag()?;
             let asked = super::count_simulated::SimulatedEvents {
                 events: &args.events,
                 groups: &groups,
                 share: share(args),
                 cpus: args.cpus.as_ref(),
                 several_passes: args.several_passes,
+                interrupt: &interrupt,
             };
             let mut counts = super::count_simulated::count(&args.simulated, &asked, model)?;
             counts.remarks.extend(choice);
             mark(&mut counts, &trust::of(machine), broken(args));
             lower_clock::judge(&mut counts, Catalogue::for_model(model));
-            if args.per_region {
+            if args.per_region && !counts.interrupted {
                 counts.regions = regions(args, &asked, machine, model)?;
             }
-            let shared = match args.patterns {
+            let shared = match args.patterns && !interrupt.load(Ordering::Relaxed) {
                 true => super::count_simulated::shared_loads(&args.simulated, &asked, model)?,
                 false => None,
             };
+            counts.interrupted |= interrupt.load(Ordering::Relaxed);
             print(args, &counts, shared.as_ref())?;
             Ok(ending(&counts))
         }
@@ -201,12 +214,14 @@ fn native(args: &CountArgs, groups: &[String], choice: Option<String>) -> Result
     if args.runs > 1 && args.program.is_empty() {
         return Err(Failure::Usage("--runs repeats a program; give one".to_owned()));
     }
+    let cores = cores(args, &topology)?;
     let profile = profile_of(&Fingerprint::read(&source));
     let instrument = PerfEvents::new(&pmu::Live, source);
     let selection = selection(args, groups, &instrument)?;
     let request = CountRequest {
         selection: &selection,
         runs: args.runs,
+        at_once: cores.len().max(1),
         fit: if args.several_passes { Fit::SeveralPasses } else { Fit::TakeTurns },
         share: share(args),
         interval: args.interval.map(Duration::from_millis),
@@ -232,7 +247,8 @@ fn native(args: &CountArgs, groups: &[String], choice: Option<String>) -> Result
             selection.events().iter().map(|event| standing(event).as_ref().and_then(reason)).collect()
         }
     };
-    let mut target = NativeTarget::new(whom, args.seconds).printing_to(printing).telling(|end_ns, counts| {
+    let target = NativeTarget::new(whom, args.seconds).printing_to(printing).at_once_on(cores);
+    let mut target = target.telling(|end_ns, counts| {
         if live {
             let mut counts = counts.to_vec();
             counts.iter_mut().for_each(|count| withhold(count, &reasons));
@@ -302,6 +318,26 @@ fn broken(args: &CountArgs) -> Broken {
 
 fn share(args: &CountArgs) -> CountShare {
     if args.per_place || args.per_socket || args.patterns { CountShare::Each } else { CountShare::Together }
+}
+
+/// The cores of each pass that is made at the same time as others, as many for each; none where they follow each other.
+fn cores(args: &CountArgs, topology: &Topology) -> Result<Vec<CpuSet>, Failure> {
+    let Some(wanted) = args.at_once.filter(|wanted| *wanted > 1) else { return Ok(Vec::new()) };
+    let all: Vec<u32> = topology.usable_cores().iter().collect();
+    let each = all.len() / wanted as usize;
+    if each == 0 {
+        return Err(Failure::Usage(format!(
+            "--at-once {wanted} needs {wanted} cores, and there are {} to run on",
+            all.len()
+        )));
+    }
+    let siblings = |id: &u32| topology.cpus.iter().find(|cpu| cpu.id == *id).map(|cpu| cpu.siblings.clone());
+    let usable = topology.usable_cpus();
+    let whole = |cores: &[u32]| {
+        let with_threads = cores.iter().filter_map(siblings).flat_map(|cpus| cpus.iter().collect::<Vec<_>>());
+        with_threads.chain(cores.iter().copied()).filter(|cpu| usable.contains(*cpu)).collect::<CpuSet>()
+    };
+    Ok(all.chunks(each).take(wanted as usize).map(whole).collect())
 }
 
 fn whom(args: &CountArgs, topology: &Topology) -> Result<Whom, Failure> {

@@ -1,5 +1,7 @@
 //! `memwall count --on sim:NAME`: events of a kernel or a scenario on a simulated machine.
 
+use std::sync::atomic::AtomicBool;
+
 use analysis::patterns::{SharedLoads, SharedLoadsTally};
 use events::{CountShare, Instrument};
 use host::{
@@ -17,7 +19,7 @@ use sim::{
     pmu::{Flaws, SampleRequest, SimulatedPmu, SimulatedSample},
 };
 
-use crate::{failure::Failure, interrupt};
+use crate::{failure::Failure, progress};
 
 /// What a simulated machine runs.
 #[derive(clap::Args)]
@@ -73,6 +75,8 @@ pub struct SimulatedEvents<'a> {
     pub cpus: Option<&'a CpuSet>,
     /// Pass by pass instead of all at once.
     pub several_passes: bool,
+    /// Raised to stop; one for all that is simulated, so that what comes later is not begun.
+    pub interrupt: &'a AtomicBool,
 }
 
 impl SimulatedCount {
@@ -112,6 +116,7 @@ pub fn count(
         selection: &selection,
         // It repeats to the bit.
         runs: 1,
+        at_once: 1,
         fit,
         share: asked.share,
         interval: None,
@@ -121,7 +126,7 @@ pub fn count(
     };
     let catalogue = super::catalogue(None)?;
     let mut host = Simulated::with_kernels(model, catalogue.clone(), 1).counted_by(&pmu);
-    let interrupt = interrupt::flag()?;
+    let _watched = progress::Watched::new(host.progress(), "");
     let run = |target: &mut dyn Target, cpus: &[u32]| {
         host::count::count(&request(cpus), &pmu, target, &mut |_, _| {}).map_err(|error| match error {
             CountError::Refused(refusal) => super::count::refused(refusal),
@@ -134,7 +139,7 @@ pub fn count(
         let cpus =
             host::scenario::choose_cpus(&scenario, &topology, asked.cpus, false).map_err(Failure::usage)?;
         let request = host::scenario::ScenarioJob { scenario: &scenario, cpus: &cpus, scale: options.scale };
-        return run(&mut CountedScenario { host: &mut host, request, interrupt: &interrupt }, &cpus);
+        return run(&mut CountedScenario { host: &mut host, request, interrupt: asked.interrupt }, &cpus);
     }
     let Some(name) = &options.kernel else {
         return Err(Failure::Usage(
@@ -155,7 +160,7 @@ pub fn count(
     };
     let job = Job { width: options.width, ..Job::new(kernel, size, &cpus) };
     let (warm_up, passes) = (1, options.passes);
-    run(&mut CountedKernel { host: &mut host, job, warm_up, passes, interrupt: &interrupt }, &cpus)
+    run(&mut CountedKernel { host: &mut host, job, warm_up, passes, interrupt: asked.interrupt }, &cpus)
 }
 
 /// Counts every innermost region of a scenario: its path and its counts.
@@ -184,8 +189,8 @@ pub fn regions(
         memory_share: super::count::memory_share(&topology, cpus.iter().copied()),
         packages: topology.cpus.iter().filter_map(|cpu| Some((cpu.id, cpu.socket?))).collect(),
     };
-    let interrupt = interrupt::flag()?;
-    count_regions(&request, &mut host, &pmu, &interrupt).map_err(Failure::measurement)
+    let _watched = progress::Watched::new(host.progress(), "regions");
+    count_regions(&request, &mut host, &pmu, asked.interrupt).map_err(Failure::measurement)
 }
 
 /// Whether errata are simulated.
@@ -232,8 +237,8 @@ pub fn shared_loads(
         .map_err(Failure::usage)?;
     let request = host::scenario::ScenarioJob { scenario: &scenario, cpus: &cpus, scale: options.scale };
     let samples = SampleRequest { event, period: EVERY, cpus: cpus.iter().copied().collect() };
-    let interrupt = interrupt::flag()?;
-    let (_, samples) = host::scenario::sample_scenario(&request, &mut host, &pmu, &samples, &interrupt)
+    let _watched = progress::Watched::new(host.progress(), "shared lines");
+    let (_, samples) = host::scenario::sample_scenario(&request, &mut host, &pmu, &samples, asked.interrupt)
         .map_err(Failure::measurement)?;
     Ok(Some(shared(&samples)))
 }

@@ -2,7 +2,9 @@
 
 use events::{
     BoundedValue, Count, ValueBound,
-    groups::{Chosen, FormulaInputs, Metric, MetricBar, MetricValue, ProfileFigures, ReferenceBands},
+    groups::{
+        Chosen, FormulaInputs, Metric, MetricBar, MetricValue, ProfileFigures, ReferenceBands, ValueRange,
+    },
 };
 use serde::{Deserialize, Serialize};
 use trust::Standing;
@@ -57,6 +59,9 @@ pub struct CountedMetric {
     /// One per interval of the first repetition, where it was cut into intervals; none where it lacks it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub series: Vec<Option<f64>>,
+    /// Between what it lies, one per repetition, where events say so; a repetition may have this and no value.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub between: Vec<ValueRange>,
     /// Why repetitions lack it, each reason once.
     pub missing: Vec<String>,
     /// The events behind it.
@@ -152,6 +157,17 @@ pub struct CountedConstant {
     pub source: String,
     /// What was measured on this machine.
     pub measured: Option<f64>,
+}
+
+impl CountedMetric {
+    /// Between what it lies, over all repetitions.
+    pub fn range(&self) -> Option<ValueRange> {
+        let joined = |one: ValueRange, other: ValueRange| ValueRange {
+            least: one.least.min(other.least),
+            most: one.most.max(other.most),
+        };
+        self.between.iter().copied().reduce(joined)
+    }
 }
 
 impl CountedBar {
@@ -280,6 +296,7 @@ fn begin(chosen: &Chosen<'_>, metric: &Metric) -> CountedMetric {
 }
 
 fn add(metric: &mut CountedMetric, found: MetricValue<'_>) {
+    metric.between.extend(found.range);
     let value = found.value.map_err(|reason| reason.to_string());
     match value.and_then(|value| as_share(value, &metric.unit)) {
         Ok(BoundedValue { value, bound, without }) => {

@@ -99,12 +99,14 @@ impl CaughtSignals {
 
     /// Sleeps until a signal arrives, `process` ends, or the time is over.
     pub fn wait(&self, process: Option<BorrowedFd<'_>>, timeout: Duration) {
+        self.wait_for_any(process.as_slice(), timeout);
+    }
+
+    /// Sleeps until a signal arrives, one of `processes` ends, or the time is over.
+    pub fn wait_for_any(&self, processes: &[BorrowedFd<'_>], timeout: Duration) {
         let entry = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-        let mut entries = [
-            entry(self.descriptor.as_raw_fd()),
-            // The kernel passes over negative numbers.
-            entry(process.map_or(-1, |process| process.as_raw_fd())),
-        ];
+        let mut entries = vec![entry(self.descriptor.as_raw_fd())];
+        entries.extend(processes.iter().map(|process| entry(process.as_raw_fd())));
         let timeout_ms = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
         // SAFETY: the array outlives the call, and its length is given.
         unsafe { libc::poll(entries.as_mut_ptr(), entries.len() as libc::nfds_t, timeout_ms) };

@@ -178,7 +178,13 @@ fn table(counts: &Counts) -> DataTable {
                 ValueBound::Exact => String::new(),
                 bound => format!("{}, without {}", bound.words(), metric.without.join(", ")),
             };
-            let remark = if value.is_none() { metric.missing.join("; ") } else { bound };
+            let between = metric.range().filter(|_| value.is_some());
+            let between = between.map(|range| format!("between {:.0} and {:.0}", range.least, range.most));
+            let remark = match between {
+                _ if value.is_none() => metric.missing.join("; "),
+                Some(between) => between,
+                None => bound,
+            };
             vec![
                 CellValue::from(metric.name.clone()),
                 CellValue::from(group.group.clone()),

@@ -85,7 +85,7 @@ fn metrics(group: &GroupMetrics, columns: usize) -> String {
         let (value, unit) = scaled(mean, &metric.unit);
         table.row(vec![
             metric.name.clone().into(),
-            accounting::bounded(number(value), metric.bound),
+            accounting::ranged(accounting::bounded(number(value), metric.bound), metric),
             unit.into(),
             trust::cell(metric.trust.as_ref()),
             metric.about.clone().into(),

@@ -1,7 +1,7 @@
 //! What a group says beyond its metrics: wholes and their parts, bounds, measured penalties, printed formulas, advice.
 
 use events::ValueBound;
-use record::count::{CountedBar, GroupMetrics};
+use record::count::{CountedBar, CountedMetric, GroupMetrics};
 
 use super::values::{self, Reasons};
 use crate::{
@@ -23,6 +23,16 @@ pub(super) fn bounded(cell: Cell, bound: ValueBound) -> Cell {
         ValueBound::AtLeast => Cell::from(format!("≥ {}", cell.text())),
         ValueBound::AtMost => Cell::from(format!("≤ {}", cell.text())),
         ValueBound::Unclear => Cell::from(format!("~ {}", cell.text())),
+    }
+}
+
+/// A value with what it lies between, or that alone where it is not decided.
+pub(super) fn ranged(cell: Cell, metric: &CountedMetric) -> Cell {
+    let Some(range) = metric.range() else { return cell };
+    let bounds = format!("{:.0} to {:.0}", range.least, range.most);
+    match metric.values.is_empty() {
+        true => Cell::styled(bounds, WARNING),
+        false => Cell::from(format!("{} ({bounds})", cell.text())),
     }
 }
 

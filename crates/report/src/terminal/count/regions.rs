@@ -1,6 +1,6 @@
 //! Metrics by region: a row each, a column for every region.
 
-use record::count::{CountedRegion, Counts};
+use record::count::{CountedMetric, CountedRegion, Counts};
 
 use super::{accounting, values};
 use crate::layout::{
@@ -25,13 +25,16 @@ pub fn text(counts: &Counts, columns: usize) -> String {
         for (at, metric) in group.metrics.iter().enumerate() {
             let of_region = |region: &CountedRegion| {
                 let found = region.metrics.get(place).and_then(|group| group.metrics.get(at));
-                found.map_or_else(Default::default, |found| (values::mean(&found.values), found.bound))
+                found.cloned().unwrap_or_default()
             };
-            let (means, bounds): (Vec<_>, Vec<_>) = regions.iter().map(of_region).unzip();
+            let found: Vec<_> = regions.iter().map(of_region).collect();
+            let means: Vec<_> = found.iter().map(|found| values::mean(&found.values)).collect();
             let (means, unit) = scaled_alike(&means, &metric.unit);
             let mut row = vec![metric.name.clone().into(), unit.into()];
-            let cells = means.into_iter().zip(bounds);
-            row.extend(cells.map(|(mean, bound)| accounting::bounded(number(mean), bound)));
+            let cell = |(mean, found): (Option<f64>, &CountedMetric)| {
+                accounting::ranged(accounting::bounded(number(mean), found.bound), found)
+            };
+            row.extend(means.into_iter().zip(&found).map(cell));
             table.row(row);
         }
     }
