@@ -260,5 +260,6 @@ SHOWN int chroot(const char *path) {
 }
 
 #include "executing.h"
+#include "counters.h"
 #include "marks.h"
 #include "openmp.h"

@@ -44,6 +44,17 @@ enum kind {
     REGION_COUNTS = 10, /* of the mark behind it */
     EVENT_DONE = 11,
     NOTHING = 12, /* claimed for what could not be had */
+    REGION_EVENT = 13, /* an event at the mark behind it; its size: which one */
+    EVENT_REFUSED = 14, /* an event cannot be counted on this thread; its size: which one, its address: the error */
+};
+
+enum { MOST_EVENTS = 32, ATTR_BYTES = 184 };
+
+/* An event to be opened for each thread that marks regions. */
+struct asked_event {
+    uint32_t leader; /* which one leads its group, counted from 1; 0: itself */
+    uint32_t unused;
+    unsigned char attr[ATTR_BYTES];
 };
 
 /* Begins the file. All is words of 64 bits, so that the reader needs to know no more than their order. */
@@ -53,7 +64,15 @@ struct head {
     _Atomic uint64_t claimed;
     /* Programs that wrote nothing down: no region was left, their address space is limited, no memory could be mapped. */
     _Atomic uint64_t turned_away, limited, unmappable;
+    /* What is to be read at marks beside faults and switches: the thread's processor time, and so many events. */
+    uint64_t clock, events;
+    struct asked_event asked[MOST_EVENTS];
 };
+
+_Static_assert(sizeof(struct asked_event) == 192 && sizeof(struct head) < HEAD_BYTES, "as the writer has it");
+
+static void ask_events(const struct head *head);
+static void close_counters(void);
 
 struct note {
     /* Written last, in one go: size, how densely small blocks are sampled, kind. 0: nothing here yet. */
@@ -179,7 +198,10 @@ static void begin_log(const char *text) {
     struct head *head = map_shared(PROT_READ | PROT_WRITE, file, HEAD_BYTES, 0);
     if (head == NULL) return;
     uint64_t room = (uint64_t)(about.st_size - HEAD_BYTES) / REGION_BYTES;
-    if (memcmp(head->magic, "MWHEAP2", 8) == 0) claim_region(head, file, head->regions < room ? head->regions : room);
+    if (memcmp(head->magic, "MWHEAP3", 8) == 0) {
+        claim_region(head, file, head->regions < room ? head->regions : room);
+        if (self != NULL) ask_events(head);
+    }
     syscall(SYS_munmap, head, HEAD_BYTES);
 }
 
@@ -320,6 +342,7 @@ static void close_region(void) {
     /* Other threads may be within. One that was interrupted there by who calls us never leaves: then it stays mapped. */
     for (int tries = 0; tries < 1000; tries++) {
         if (atomic_load(&self->writers) == 0) {
+            close_counters();
             syscall(SYS_munmap, region, REGION_BYTES);
             return;
         }

@@ -29,13 +29,38 @@ const REGIONS: u64 = 1 << 16;
 const RESERVED_REGIONS: u64 = 64;
 
 /// Words of the head, and which is which.
-const HEAD: usize = 6;
+const HEAD: usize = ASKED + MOST_EVENTS * EVENT_WORDS;
 const MAGIC: usize = 0;
 const LIMIT: usize = 1;
 const CLAIMED: usize = 2;
 const TURNED_AWAY: usize = 3;
 const LIMITED: usize = 4;
 const UNMAPPABLE: usize = 5;
+const CLOCK: usize = 6;
+const EVENTS: usize = 7;
+const ASKED: usize = 8;
+
+/// Events that can be counted at marks, and the words that say how each is opened: whom it follows, and the kernel's form.
+const MOST_EVENTS: usize = 32;
+const EVENT_WORDS: usize = 24;
+
+/// An event that threads count at their marks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MarkedEvent {
+    /// The one that leads its group, among those before it; none if it leads or is alone.
+    pub leader: Option<usize>,
+    /// The kernel's form of it (`perf_event_attr`), which says its own size.
+    pub attr: Vec<u8>,
+}
+
+/// What threads read at their marks, beside page faults and context switches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReadAtMarks {
+    /// Their processor time.
+    pub clock: bool,
+    /// Events, by number.
+    pub events: Vec<MarkedEvent>,
+}
 
 /// Programs that wrote nothing down, by their own account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,9 +104,30 @@ impl NoteFile {
         let about = rustix::fs::fstat(&file)?;
         let head = SharedWords::map(file.as_fd(), 0, HEAD * 8)?;
         head.word(LIMIT).store(regions, Relaxed);
-        head.word(MAGIC).store(u64::from_ne_bytes(*b"MWHEAP2\0"), Relaxed);
+        head.word(MAGIC).store(u64::from_ne_bytes(*b"MWHEAP3\0"), Relaxed);
         let file = rustix::io::fcntl_dupfd_cloexec(&file, number())?;
         Ok(Self { file, head, device: about.st_dev, inode: about.st_ino, regions, is_reserved: commits_all })
+    }
+
+    /// Has programs that are started from now on read this at marks.
+    pub fn ask(&self, wanted: &ReadAtMarks) -> io::Result<()> {
+        let fits = |event: &MarkedEvent| event.attr.len() <= (EVENT_WORDS - 1) * 8;
+        if wanted.events.len() > MOST_EVENTS || !wanted.events.iter().all(fits) {
+            return Err(io::Error::other(format!("more than {MOST_EVENTS} events at marks")));
+        }
+        for (number, event) in wanted.events.iter().enumerate() {
+            let at = ASKED + number * EVENT_WORDS;
+            let leader = event.leader.map_or(0, |leader| leader as u64 + 1);
+            self.head.word(at).store(leader, Relaxed);
+            for (index, bytes) in event.attr.chunks(8).enumerate() {
+                let mut word = [0; 8];
+                word[..bytes.len()].copy_from_slice(bytes);
+                self.head.word(at + 1 + index).store(u64::from_ne_bytes(word), Relaxed);
+            }
+        }
+        self.head.word(CLOCK).store(wanted.clock.into(), Relaxed);
+        self.head.word(EVENTS).store(wanted.events.len() as u64, Relaxed);
+        Ok(())
     }
 
     /// Whether programs that are started now inherit the descriptor.

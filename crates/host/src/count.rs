@@ -1,6 +1,7 @@
 //! Counting events over a program, a process or the whole machine, through any [`Instrument`].
 
 mod known_work;
+mod marked;
 mod native;
 mod regions;
 mod repeats;
@@ -19,6 +20,7 @@ use record::{
 use crate::{host::HostError, scenario::RunError};
 
 pub use known_work::{CountedKernel, CountedScenario};
+pub use marked::{MarkedProgram, count_marked};
 pub use native::{Hear, NativeTarget};
 pub use regions::{RegionRequest, count_regions};
 pub use selection::Selection;
