@@ -27,11 +27,29 @@ enum {
     CALLERS = 4,
 };
 
+enum { MOST_EVENTS = 32, ATTR_BYTES = 184 };
+
+/* An event to be opened for each thread that marks regions. */
+struct asked_event {
+    uint32_t leader; /* which one leads its group, counted from 1; 0: itself */
+    uint32_t unused;
+    unsigned char attr[ATTR_BYTES];
+};
+
 /* Begins the file. All is words of 64 bits, so that the reader needs to know no more than their order. */
 struct head {
     /* Programs that wrote nothing down: no region was left, their address space is limited, no memory could be mapped. */
     _Atomic uint64_t absent[3];
+    /* What is to be read at marks beside faults and switches: the thread's processor time, and so many events. Looked at only
+     * where the environment says that there is something. */
+    uint64_t clock, events;
+    struct asked_event asked[MOST_EVENTS];
 };
+
+_Static_assert(sizeof(struct asked_event) == 192 && sizeof(struct head) < HEAD_BYTES, "as the writer has it");
+
+static bool ask_events(int file);
+static void close_counters(void);
 
 enum absence { TURNED_AWAY, LIMITED, UNMAPPABLE };
 
@@ -71,9 +89,11 @@ static uint64_t program_began_ns, program_pid, program_incarnation;
 
 enum { PAGE = 4096 }; /* the kernel rounds it up where its own are larger */
 
+static inline bool is_error(long result) { return result < 0 && result > -PAGE; }
+
 static void *map(int access, int flags, int file, size_t bytes, off_t at) {
     long mapped = call6(SYS_mmap, 0, (long)bytes, access, flags, file, at);
-    return mapped < 0 && mapped > -PAGE ? NULL : (void *)mapped;
+    return is_error(mapped) ? NULL : (void *)mapped;
 }
 
 static void count_absence(int file, enum absence why) {
@@ -120,7 +140,7 @@ static void sign(struct region *region) {
 }
 
 /* Regions are claimed by the file's position, which all that inherited it share: the kernel moves it for one after the other. */
-static void claim_region(int file, uint64_t bytes) {
+static void claim_region(int file, uint64_t bytes, bool asks) {
     struct rlimit space;
     if (CALL4(SYS_prlimit64, 0, RLIMIT_AS, 0, &space) != 0 || space.rlim_cur != RLIM_INFINITY) {
         /* What we would map, the program may need. */
@@ -132,24 +152,30 @@ static void claim_region(int file, uint64_t bytes) {
         count_absence(file, UNMAPPABLE);
     } else if ((uint64_t)behind > bytes) {
         count_absence(file, TURNED_AWAY);
-    } else if (!begin_region(file, behind - REGION_BYTES)) {
+    } else if ((asks && !ask_events(file)) || !begin_region(file, behind - REGION_BYTES)) {
+        close_counters();
         count_absence(file, UNMAPPABLE);
     }
 }
 
-/* `text` is DESCRIPTOR:DEVICE:INODE. The descriptor may long be another file, or none: then there is no log. */
+/* `text` is DESCRIPTOR:DEVICE:INODE, and one number more where something is asked for at marks. The descriptor may long be another
+ * file, or none: then there is no log. */
 static void begin_log(const char *text) {
     enum { SEALS = F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL };
-    uint64_t wanted[3];
-    for (int index = 0; index < 3; index++) {
+    enum { LEAST = 3, MOST = 4 };
+    uint64_t wanted[MOST];
+    int numbers = 0;
+    for (bool more = true; more; numbers++) {
         if (text == NULL || *text < '0' || *text > '9') return;
-        for (wanted[index] = 0; *text >= '0' && *text <= '9'; text++) wanted[index] = wanted[index] * 10 + (*text - '0');
-        if (*text++ != (index < 2 ? ':' : 0)) return;
+        for (wanted[numbers] = 0; *text >= '0' && *text <= '9'; text++) wanted[numbers] = wanted[numbers] * 10 + (*text - '0');
+        more = numbers + 1 < MOST && *text == ':';
+        if (more) text++;
     }
+    if (*text != 0 || numbers < LEAST) return;
     struct stat about; /* laid out as the kernel has it on every machine of 64 bits */
     int file = (int)wanted[0];
     if (CALL2(SYS_fstat, file, &about) != 0 || about.st_dev != wanted[1] || about.st_ino != wanted[2]) return;
     long seals = CALL2(SYS_fcntl, file, F_GET_SEALS);
     if (seals < 0 || (seals & SEALS) != SEALS || about.st_size < HEAD_BYTES) return;
-    claim_region(file, (uint64_t)about.st_size);
+    claim_region(file, (uint64_t)about.st_size, numbers == MOST);
 }

@@ -2,10 +2,10 @@
  * libraries.
  *
  * What it promises: the program gets exactly what its own allocator gives, errno included, and never waits for us. After
- * the start nothing is opened, mapped or grown, and nothing is done at a fork. Large blocks and mappings are all written
- * down, unless there are very many. Of small ones only some, because a note for each would cost more than the allocation.
- * Frees are not looked at: a block is gone when another one is written down in its place, and nobody reads memory that
- * was freed.
+ * the start nothing is opened, mapped or grown, unless events are to be counted at marks, and nothing is done at a fork.
+ * Large blocks and mappings are all written down, unless there are very many. Of small ones only some, because a note for
+ * each would cost more than the allocation. Frees are not looked at: a block is gone when another one is written down in
+ * its place, and nobody reads memory that was freed.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -233,5 +233,6 @@ SHOWN int chroot(const char *path) {
 }
 
 #include "executing.h"
+#include "counters.h"
 #include "marks.h"
 #include "openmp.h"

@@ -61,8 +61,31 @@ static bool ends_counted(uint64_t key) {
     return false;
 }
 
-static bool read_counts(struct rusage *counts, uint64_t began_ns, uint64_t *ended_ns) {
-    bool is_read = CALL2(SYS_getrusage, RUSAGE_THREAD, counts) == 0;
+struct mark_counts {
+    struct rusage usage;
+    uint64_t cpu_ns; /* 0 if nobody asked */
+    struct mark_events events;
+};
+
+/* Processor time comes next to the region, since all that we do here adds to it. */
+static bool read_clock(struct mark_counts *counts) {
+    struct timespec time = {0, 0};
+    if (asked_clock && CALL2(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &time) != 0) return false;
+    counts->cpu_ns = nanoseconds(&time);
+    return true;
+}
+
+static bool read_counts(struct mark_counts *counts, bool ends, uint64_t began_ns, uint64_t *ended_ns) {
+    bool is_read = true;
+    if (ends) {
+        if (has_counters()) read_events(&counts->events);
+        is_read = read_clock(counts);
+    }
+    is_read = CALL2(SYS_getrusage, RUSAGE_THREAD, &counts->usage) == 0 && is_read;
+    if (!ends) {
+        is_read = read_clock(counts) && is_read;
+        if (has_counters()) read_events(&counts->events);
+    }
     *ended_ns = now_ns();
     uint64_t took = *ended_ns - began_ns;
     if (took < MOST_COST_NS) counting.cost_ns = (counting.cost_ns * 7 + took) / 8;
@@ -70,13 +93,13 @@ static bool read_counts(struct rusage *counts, uint64_t began_ns, uint64_t *ende
     return is_read;
 }
 
-static void finish_counts(struct note *note, const struct rusage *counts, uint64_t time_ns) {
+static void finish_counts(struct note *note, const struct mark_counts *counts, uint64_t time_ns) {
     note->time_ns = time_ns;
-    note->address = (uint64_t)counts->ru_minflt;
-    note->callers[0] = (uint64_t)counts->ru_majflt;
-    note->callers[1] = (uint64_t)counts->ru_nvcsw;
-    note->callers[2] = (uint64_t)counts->ru_nivcsw;
-    note->callers[3] = 0;
+    note->address = (uint64_t)counts->usage.ru_minflt;
+    note->callers[0] = (uint64_t)counts->usage.ru_majflt;
+    note->callers[1] = (uint64_t)counts->usage.ru_nvcsw;
+    note->callers[2] = (uint64_t)counts->usage.ru_nivcsw;
+    note->callers[3] = counts->cpu_ns;
     finish_note(note, (uint64_t)REGION_COUNTS << (SIZE_BITS + DISTANCE_BITS));
 }
 
@@ -86,14 +109,18 @@ static void fill_mark(struct region *to, enum kind kind, const uint64_t *name, c
     bool ends = kind == REGION_ENDED;
     uint64_t began_ns = now_ns(), ended_ns = began_ns, key = key_of(name, code);
     bool is_counted = ends ? ends_counted(key) : kind == REGION_BEGAN && begins_counted(key, began_ns);
-    struct rusage counts;
+    if (is_counted && !ends && asked_count > 0 && counters_of != incarnation) open_counters(to);
+    struct mark_counts counts;
     struct note *of_counts = NULL;
     /* Pages of our own that are touched for the first time must not count: claimed before a region is counted, and after. */
-    if (is_counted && ends) is_counted = read_counts(&counts, began_ns, &ended_ns);
+    if (is_counted && ends) is_counted = read_counts(&counts, true, began_ns, &ended_ns);
+    bool has_events = is_counted && has_counters();
+    if (has_events) claim_events(to, &counts.events);
     if (is_counted) of_counts = claim_note(to);
     struct note *note = claim_note(to);
-    if (is_counted && !ends) is_counted = read_counts(&counts, now_ns(), &ended_ns);
+    if (is_counted && !ends) is_counted = read_counts(&counts, false, now_ns(), &ended_ns);
     uint64_t time_ns = ends || !is_counted ? began_ns : ended_ns;
+    if (has_events) finish_events(&counts.events, time_ns, is_counted);
     if (of_counts != NULL && is_counted) finish_counts(of_counts, &counts, time_ns);
     else if (of_counts != NULL) finish_note(of_counts, (uint64_t)NOTHING << (SIZE_BITS + DISTANCE_BITS));
     if (note == NULL) return;

@@ -19,6 +19,8 @@ enum kind {
     REGION_COUNTS = 10, /* of the mark behind it */
     EVENT_DONE = 11,
     NOTHING = 12, /* claimed for what could not be had */
+    REGION_EVENT = 13, /* an event at the mark behind it; its size: which one */
+    EVENT_REFUSED = 14, /* an event cannot be counted on this thread; its size: which one, its address: the error */
 };
 
 /* initial-exec: reaching it must not allocate. */
@@ -131,7 +133,7 @@ static __attribute__((noinline, cold)) void write_note(uint64_t what, const void
 /* Why a region holds less than it could. */
 enum closing { LOCKED = 1, FORBIDDEN = 2 };
 
-/* This thread is about to forbid itself the clock: it writes nothing down any more. */
+/* This thread is about to forbid itself the clock: it writes nothing down any more, and reads no counter. */
 static void fall_silent(void) {
     struct region *region = atomic_load(&ring);
     inside = true;
@@ -149,6 +151,7 @@ static void close_region(void) {
     /* Other threads may be within. One that was interrupted there by who calls us never leaves: then it stays mapped. */
     for (int tries = 0; tries < 1000; tries++) {
         if (atomic_load(&self->writers) == 0) {
+            close_counters();
             CALL2(SYS_munmap, region, REGION_BYTES);
             return;
         }

@@ -29,10 +29,35 @@ const REGIONS: u64 = 1 << 16;
 const RESERVED_REGIONS: u64 = 64;
 
 /// Words of the head, and which is which.
-const HEAD: usize = 3;
+const HEAD: usize = ASKED + MOST_EVENTS * EVENT_WORDS;
 const TURNED_AWAY: usize = 0;
 const LIMITED: usize = 1;
 const UNMAPPABLE: usize = 2;
+const CLOCK: usize = 3;
+const EVENTS: usize = 4;
+const ASKED: usize = 5;
+
+/// Events that can be counted at marks, and the words that say how each is opened: whom it follows, and the kernel's form.
+const MOST_EVENTS: usize = 32;
+const EVENT_WORDS: usize = 24;
+
+/// An event that threads count at their marks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MarkedEvent {
+    /// The one that leads its group, among those before it; none if it leads or is alone.
+    pub leader: Option<usize>,
+    /// The kernel's form of it (`perf_event_attr`), which says its own size.
+    pub attr: Vec<u8>,
+}
+
+/// What threads read at their marks, beside page faults and context switches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReadAtMarks {
+    /// Their processor time.
+    pub clock: bool,
+    /// Events, by number.
+    pub events: Vec<MarkedEvent>,
+}
 
 /// Programs that wrote nothing down, by their own account.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,6 +79,7 @@ pub struct NoteFile {
     inode: u64,
     regions: u64,
     is_reserved: bool,
+    asks: bool,
 }
 
 impl NoteFile {
@@ -78,7 +104,37 @@ impl NoteFile {
         // Programs claim regions by moving it on: they inherit the same one.
         rustix::fs::seek(&file, SeekFrom::Start(HEAD_BYTES))?;
         let file = rustix::io::fcntl_dupfd_cloexec(&file, number())?;
-        Ok(Self { file, head, device: about.st_dev, inode: about.st_ino, regions, is_reserved: commits_all })
+        Ok(Self {
+            file,
+            head,
+            device: about.st_dev,
+            inode: about.st_ino,
+            regions,
+            is_reserved: commits_all,
+            asks: false,
+        })
+    }
+
+    /// Has programs that are started from now on read this at marks.
+    pub fn ask(&mut self, wanted: &ReadAtMarks) -> io::Result<()> {
+        let fits = |event: &MarkedEvent| event.attr.len() <= (EVENT_WORDS - 1) * 8;
+        if wanted.events.len() > MOST_EVENTS || !wanted.events.iter().all(fits) {
+            return Err(io::Error::other(format!("more than {MOST_EVENTS} events at marks")));
+        }
+        for (number, event) in wanted.events.iter().enumerate() {
+            let at = ASKED + number * EVENT_WORDS;
+            let leader = event.leader.map_or(0, |leader| leader as u64 + 1);
+            self.head.word(at).store(leader, Relaxed);
+            for (index, bytes) in event.attr.chunks(8).enumerate() {
+                let mut word = [0; 8];
+                word[..bytes.len()].copy_from_slice(bytes);
+                self.head.word(at + 1 + index).store(u64::from_ne_bytes(word), Relaxed);
+            }
+        }
+        self.head.word(CLOCK).store(wanted.clock.into(), Relaxed);
+        self.head.word(EVENTS).store(wanted.events.len() as u64, Relaxed);
+        self.asks = wanted.clock || !wanted.events.is_empty();
+        Ok(())
     }
 
     /// Whether programs that are started now inherit the descriptor.
@@ -89,7 +145,9 @@ impl NoteFile {
 
     /// Value of the [variable](crate::VARIABLE).
     pub fn variable(&self) -> OsString {
-        format!("{}:{}:{}", self.file.as_raw_fd(), self.device, self.inode).into()
+        // Only who is told that there is something looks into the head.
+        let asks = if self.asks { ":1" } else { "" };
+        format!("{}:{}:{}{asks}", self.file.as_raw_fd(), self.device, self.inode).into()
     }
 
     /// Which region lies at an offset of the file.

@@ -18,8 +18,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-pub use file::{Absences, NoteFile};
-pub use note::{Note, NoteKind, RegionMark, StandsFor, ThreadCounts};
+pub use file::{Absences, MarkedEvent, NoteFile, ReadAtMarks};
+pub use note::{EventCount, Note, NoteKind, RegionMark, StandsFor, ThreadCounts};
 pub use ring::{BadRing, NoteRing};
 
 /// The library, ready to be preloaded.

@@ -38,6 +38,24 @@ pub enum NoteKind {
     EventDone,
     /// A place that was claimed for nothing.
     Nothing,
+    /// An event of the thread at the mark behind this note, which has the same time; which one says the size.
+    RegionEvent(EventCount),
+    /// An event cannot be counted on this thread; which one says the size.
+    EventRefused {
+        /// What the kernel said; 0 where it lets nobody read the counter.
+        errno: u64,
+    },
+}
+
+/// An event of a thread, since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventCount {
+    /// What was counted.
+    pub value: u64,
+    /// Time the event was switched on.
+    pub enabled_ns: u64,
+    /// Time it had a counter.
+    pub running_ns: u64,
 }
 
 /// What the kernel has counted of a thread since it began.
@@ -51,6 +69,8 @@ pub struct ThreadCounts {
     pub voluntary_switches: u64,
     /// Times that its CPU was taken from it.
     pub involuntary_switches: u64,
+    /// Processor time; 0 where nobody asked for it.
+    pub cpu_ns: u64,
 }
 
 /// Which region: by name, or, where it has none, by the address of its code, which is that of the note.
@@ -132,9 +152,16 @@ impl Note {
                 major_faults: callers[0],
                 voluntary_switches: callers[1],
                 involuntary_switches: callers[2],
+                cpu_ns: callers[3],
             }),
             11 => NoteKind::EventDone,
             12 => NoteKind::Nothing,
+            13 => NoteKind::RegionEvent(EventCount {
+                value: address,
+                enabled_ns: callers[0],
+                running_ns: callers[1],
+            }),
+            14 => NoteKind::EventRefused { errno: address },
             _ => return None,
         };
         Some(Self {
@@ -173,11 +200,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_words_make_it_panic(words in any::<[u64; WORDS]>(), kind in 0_u64..14, distance in 0_u64..256) {
+        fn no_words_make_it_panic(words in any::<[u64; WORDS]>(), kind in 0_u64..16, distance in 0_u64..256) {
             Note::parse(words);
             let control = words[0] >> 16 | distance << SIZE_BITS | kind << (SIZE_BITS + DISTANCE_BITS);
             let note = Note::parse([control, words[1], words[2], words[3], words[4], words[5], words[6], words[7]]);
-            prop_assert_eq!(note.is_some(), (1..13).contains(&kind) && (kind != 2 || distance < 64));
+            prop_assert_eq!(note.is_some(), (1..15).contains(&kind) && (kind != 2 || distance < 64));
             if let Some(note) = note {
                 let stands = note.stands_for();
                 prop_assert!(stands.bytes >= note.size_bytes as f64 && stands.variance >= 0.0, "{stands:?}");

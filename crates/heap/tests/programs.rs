@@ -558,9 +558,11 @@ fn programs_do_not_notice() {
 #[test]
 fn nonsense_in_the_variable_harms_nothing() {
     let trial = Trial::new();
-    for value in
-        ["", "x", "190", "190:1", "190:1:2", "-1:0:0", "99999999999999999999:1:1", "1:2:3:4", "::", "/tmp"]
-    {
+    let right = trial.file.variable().into_string().unwrap();
+    let behind = [format!("{right}:"), format!("{right}:1:"), format!("{right}:1:1"), format!("{right}x")];
+    let nonsense =
+        ["", "x", "190", "190:1", "190:1:2", "-1:0:0", "99999999999999999999:1:1", "1:2:3:4", "::", "/tmp"];
+    for value in nonsense.into_iter().chain(behind.iter().map(String::as_str)) {
         let mut command = trial.command(Path::new("/bin/sh"), &["-c", "echo fine; exit 3"]);
         let output = command.env(VARIABLE, value).output().unwrap();
         assert_eq!((output.stdout.as_slice(), output.status.code()), (&b"fine\n"[..], Some(3)));

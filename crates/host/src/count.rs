@@ -2,6 +2,7 @@
 
 mod at_once;
 mod known_work;
+mod marked;
 mod native;
 mod regions;
 mod repeats;
@@ -20,6 +21,7 @@ use record::{
 use crate::{host::HostError, scenario::RunError};
 
 pub use known_work::{CountedKernel, CountedScenario};
+pub use marked::{MarkedProgram, count_marked};
 pub use native::{Hear, NativeTarget};
 pub use regions::{RegionRequest, count_regions};
 pub use selection::Selection;

@@ -1,5 +1,6 @@
-//! What marking a region costs: nanoseconds for a beginning and an end, without memwall and under `memwall record`; the share of
-//! a program's time that marks take with regions of 100 µs; and LIKWID's marks beside it, where they run.
+//! What marking a region costs: nanoseconds for a beginning and an end, without memwall, under `memwall record` and under
+//! `memwall count --per-region`; the share of a program's time that marks take with regions of 100 µs; and LIKWID's marks beside
+//! it, where they run.
 //!
 //! `cargo bench -p memwall --bench marks`. Needs a C compiler.
 
@@ -96,15 +97,18 @@ fn main() {
         command.args(arguments);
         said(command)
     };
-    let watched = |program: &Path, arguments: &[&str]| {
+    let under = |words: &[&str], program: &Path, arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_memwall"));
-        command
-            .args(["record", "--no-probe", "-o"])
-            .arg(folder.path().join("a.sqlite"))
-            .arg("--")
-            .arg(program)
-            .args(arguments);
+        command.current_dir(folder.path()).args(words).arg("--").arg(program).args(arguments);
         said(command)
+    };
+    let watched = |program: &Path, arguments: &[&str]| {
+        under(&["record", "--no-probe", "-o", "a.sqlite"], program, arguments)
+    };
+    // Events of this kernel; where there are counters, cycles and instructions beside them.
+    let events = "task-clock,page-faults,context-switches,cycles,instructions";
+    let counted = |program: &Path, arguments: &[&str]| {
+        under(&["count", "-e", events, "--per-region"], program, arguments)
     };
     let shown =
         |value: Option<f64>| value.map_or("not measured".to_owned(), |value| format!("{value:.1} ns"));
@@ -112,6 +116,10 @@ fn main() {
     println!("under memwall record:                    {}", shown(watched(&own, &[])));
     let share =
         watched(&own, &["regions"]).map_or("not measured".to_owned(), |share| format!("{share:.2} %"));
+    println!("regions of 100 µs become slower by:      {share}");
+    println!("under memwall count --per-region:        {}", shown(counted(&own, &[])));
+    let share =
+        counted(&own, &["regions"]).map_or("not measured".to_owned(), |share| format!("{share:.2} %"));
     println!("regions of 100 µs become slower by:      {share}");
     let likwid = build("likwid", &["-DWITH_LIKWID", "-DLIKWID_PERFMON", "-llikwid"]);
     match likwid.and_then(|program| {

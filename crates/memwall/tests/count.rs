@@ -299,6 +299,9 @@ fn mistakes_are_answered_in_words() {
     wrong(&["-e", "mem:0x1001/8:w", "--", "true"], 1, "multiple of the length");
     wrong(&["--kernel", "load", "--size", "64K"], 2, "--on sim:NAME");
     wrong(&["--runs", "0", "--", "true"], 2, "--runs 0");
+    wrong(&["--per-region", "--runs", "2", "--", "true"], 2, "one run of a program");
+    wrong(&["--per-region", "-e", "cpu-migrations", "--", "true"], 1, "memwall run --event cpu-migrations");
+    wrong(&["--per-region", "--", "/no/such/program"], 2, "no such program");
 }
 
 #[test]
@@ -324,5 +327,87 @@ fn narrow_and_wide_tables_stay_within_their_columns() {
         for line in text(&output.stderr).lines() {
             assert!(line.chars().count() <= limit, "{columns}: {line}");
         }
+    }
+}
+
+/// Touches as many pages as its argument says, naps fifty times, and computes, each in a region of its own; the last in two threads.
+const REGIONS: &str = r#"
+#include <memwall.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
+static void *burn(void *unused) {
+    struct timespec now;
+    memwall_begin("burn");
+    do clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now); while (now.tv_sec == 0 && now.tv_nsec < 60000000);
+    memwall_end("burn");
+    return unused;
+}
+int main(int count, char **words) {
+    long pages = atol(words[count - 1]);
+    char *block = mmap(0, pages * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    madvise(block, pages * 4096, MADV_NOHUGEPAGE);
+    memwall_begin("touch");
+    for (long page = 0; page < pages; page++) block[page * 4096] = 1;
+    memwall_end("touch");
+    memwall_begin("nap");
+    struct timespec moment = {0, 100000};
+    for (int nap = 0; nap < 50; nap++) nanosleep(&moment, 0);
+    memwall_end("nap");
+    pthread_t thread;
+    pthread_create(&thread, 0, burn, 0);
+    burn(0);
+    pthread_join(thread, 0);
+    return 5;
+}"#;
+
+#[test]
+fn regions_of_a_program_are_counted_apart() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, program) = (folder.path().join("regions.c"), folder.path().join("regions"));
+    fs::write(&source, REGIONS).expect("written");
+    let include = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../include");
+    let mut compile = Command::new("cc");
+    compile.arg("-O1").arg("-o").arg(&program).arg(&source).arg("-I").arg(include).arg("-pthread");
+    assert!(compile.status().expect("cc").success());
+    let program = program.to_str().expect("text");
+    let events = "page-faults,context-switches,task-clock,cycles,cpu-migrations";
+    let arguments = ["count", "-e", events, "--per-region", "--json", "--", program, "3000"];
+    let output = memwall().args(arguments).output().expect("a run");
+    assert_eq!(output.status.code(), Some(5), "{}", text(&output.stderr));
+    let counts: Counts = serde_json::from_slice(&output.stdout).expect("a document");
+    if counts.regions.is_empty() {
+        prerequisites::skip(prerequisites::PERF_EVENT, counts.remarks.join(" "));
+        return;
+    }
+    let names: Vec<&str> = counts.regions.iter().map(|region| region.path.as_str()).collect();
+    assert_eq!(names, ["touch", "nap", "burn"]);
+    let of = |region: usize, event: usize| {
+        total(&counts.regions[region].counts, event, |_| true).and_then(|total| total.estimate())
+    };
+    let whole = |event: usize| value(&counts, event).expect("counted as a whole");
+    let faults = of(0, 0).expect("counted");
+    // Every page once, and what the kernel needs for its own tables.
+    assert!((3000.0..3020.0).contains(&faults), "{faults}");
+    assert!(faults + of(1, 0).expect("counted") + of(2, 0).expect("counted") <= whole(0) + 20.0);
+    let naps = of(1, 1).expect("counted");
+    assert!(naps >= 25.0 && naps <= whole(1), "{naps} of {}", whole(1));
+    // Two threads took sixty milliseconds each, less what they took before; nothing else took much.
+    let burnt = of(2, 2).expect("counted");
+    assert!(burnt > 0.6 * whole(2) && burnt <= whole(2), "{burnt} of {}", whole(2));
+    assert!(of(1, 2).expect("counted") < 0.3 * burnt);
+    assert_eq!(of(2, 4), None, "not readable at marks, and not 0");
+    // Threads have values of their own.
+    let arguments =
+        ["count", "-e", "task-clock", "--per-region", "--per-place", "--json", "--", program, "10"];
+    let output = memwall().args(arguments).output().expect("a run");
+    let counts: Counts = serde_json::from_slice(&output.stdout).expect("a document");
+    let burn = counts.regions.iter().find(|region| region.path == "burn").expect("a region");
+    assert_eq!(burn.counts.len(), 2, "{burn:?}");
+    let table =
+        text(&count(&["-e", "task-clock,cpu-migrations", "--per-region", "--", program, "10"]).stderr);
+    for words in ["by region", "touch", "burn", "not counted", "memwall run --event cpu-migrations"] {
+        assert!(table.contains(words), "{words}: {table}");
     }
 }

@@ -7,6 +7,7 @@
 
 mod encode;
 mod gather;
+mod marked;
 mod offers;
 mod open;
 mod plan;
@@ -25,6 +26,7 @@ use events::{
 };
 use machine::{Source, cpuid::CoreCounters};
 
+pub use marked::{AtMarks, MarkedForm, MarkedPlan, ThreadAccount};
 pub use resctrl::abandoned_groups;
 pub use sampled::{NamedSampling, SamplingForm};
 pub use session::PerfCounting;

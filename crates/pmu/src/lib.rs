@@ -19,7 +19,9 @@ pub mod refusal;
 pub mod sampling;
 pub mod scripted;
 
-pub use counting::{NamedSampling, PerfCounting, PerfEvents, SamplingForm};
+pub use counting::{
+    AtMarks, MarkedForm, MarkedPlan, NamedSampling, PerfCounting, PerfEvents, SamplingForm, ThreadAccount,
+};
 pub use errno::Errno;
 pub use event::{EventTarget, KernelEvent};
 pub use events::Scope;

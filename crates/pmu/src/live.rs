@@ -115,6 +115,13 @@ fn open(
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
+/// The kernel's form of an event, as bytes for somebody else to open.
+pub(crate) fn bytes(event: &KernelEvent) -> Vec<u8> {
+    let attr = event.attr();
+    // SAFETY: plain numbers without gaps, all of them set when the form was made; copied while `attr` lives.
+    unsafe { std::slice::from_raw_parts((&raw const attr).cast::<u8>(), size_of_val(&attr)) }.to_vec()
+}
+
 fn check(answer: i32) -> Result<(), Errno> {
     if answer < 0 { Err(Errno::last()) } else { Ok(()) }
 }

@@ -20,7 +20,7 @@ use std::{
     path::PathBuf,
 };
 
-use ::heap::{Note, NoteFile, NoteRing, VARIABLE};
+use ::heap::{Note, NoteFile, NoteRing, ReadAtMarks, VARIABLE};
 use record::{file::Writer, ids::ProcessId};
 
 use self::sites::{Frames, SiteKey};
@@ -112,14 +112,16 @@ pub(super) struct HeapContext<'a> {
 }
 
 impl Heap {
-    /// Makes the memory, and puts the library into a folder.
-    pub fn prepare() -> io::Result<Self> {
+    /// Makes the memory, and puts the library into a folder. This is read at marks beside what always is.
+    pub fn prepare(at_marks: &ReadAtMarks) -> io::Result<Self> {
         let folder = folder::make()?;
         let library = ::heap::install(folder.path())?;
+        let mut file = NoteFile::create()?;
+        file.ask(at_marks)?;
         Ok(Self {
             folder,
             library,
-            file: NoteFile::create()?,
+            file,
             authors: HashMap::new(),
             rings: HashMap::new(),
             frames: Frames::default(),

@@ -55,12 +55,14 @@ use record::{
     run::Ending,
 };
 
+pub use ::heap::{EventCount, MarkedEvent, ReadAtMarks};
 pub use code_store::complete;
 pub use known_work::{GeneratedCode, KnownWork, KnownWorkError};
 pub use memory::own_vdso;
 pub use onlooker::{CopiesOfProgram, Onlooker, SampledMoment};
 pub use passing::{PassingFolder, PassingUse, clear_leftovers, leftovers};
 pub use program::launch::ProgramOutput;
+pub use regions::{CountedVisits, MarkedCounts, MarkedRegion, MarkedThread};
 pub use replay::{ImageFinder, Replay, ReplayOptions, ReplayOutcome, ReplayedArea, WantedImage};
 
 /// What to record, and how.
@@ -84,8 +86,10 @@ pub struct RecordRequest {
     pub environment: Vec<(OsString, OsString)>,
     /// Regions count only after the program has said so many times that an event is done.
     pub skip_events: u64,
-    /// Have a program that is started write down its allocations.
+    /// Have a program that is started write down its allocations, and where its regions begin and end.
     pub heap: bool,
+    /// What its threads read at the marks of regions, beside page faults and context switches.
+    pub at_marks: ReadAtMarks,
     /// Take call chains along, as far as frame pointers carry. On a guest they took 0.1 to 0.3 % of processor time beside
     /// the 1.5 to 2 % of sampling itself.
     pub call_chains: bool,
@@ -133,6 +137,7 @@ impl RecordRequest {
             environment: Vec::new(),
             skip_events: 0,
             heap: true,
+            at_marks: ReadAtMarks::default(),
             call_chains: false,
             precise: false,
             events: Vec::new(),
@@ -163,6 +168,8 @@ pub struct RecordOutcome {
     /// A folder with the library that writes allocations down, still there because processes of the program go on and
     /// load it into whatever they start.
     pub left_behind: Option<PathBuf>,
+    /// What threads counted in regions of the program.
+    pub marked: MarkedCounts,
 }
 
 impl RecordOutcome {
@@ -278,6 +285,8 @@ pub struct Watchers<'k> {
     pub viewer: Option<&'k mut dyn FnMut(SampledMoment)>,
     /// Hears about once a second how long it has gone on. Must not take long.
     pub clock: Option<&'k mut dyn FnMut(Duration)>,
+    /// Hears the number of a program that was started, before its first instruction.
+    pub at_gate: Option<&'k mut dyn FnMut(u32)>,
 }
 
 /// The same, with somebody who watches while the program runs.

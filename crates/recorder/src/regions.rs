@@ -3,14 +3,19 @@
 //! Marks come from the program's own memory and samples from the kernel's, each in the order of time for a thread. Samples wait
 //! until all marks before them were read; then the innermost region that is open is theirs.
 
-use std::collections::HashMap;
+mod marked;
 
-use ::heap::{RegionMark, ThreadCounts};
+use std::collections::{BTreeMap, HashMap};
+
+use ::heap::{EventCount, RegionMark, ThreadCounts};
 use record::{
     file::Writer,
     ids::ThreadId,
     regions::{EventsDone, Region, RegionCounts, RegionId, RegionVisits},
 };
+
+use marked::MarkReading;
+pub use marked::{CountedVisits, MarkedCounts, MarkedRegion, MarkedThread};
 
 /// Regions that are told apart; of others nothing is known.
 const MOST_REGIONS: usize = 4096;
@@ -43,20 +48,20 @@ struct ThreadRegions {
     open: Vec<OpenRegion>,
     waiting: Vec<(u64, WaitingSample)>,
     visits: HashMap<RegionId, ThreadVisits>,
-    /// What the kernel had counted, and when: for the mark of that time.
-    counts: Option<(u64, ThreadCounts)>,
+    /// What was counted, and when: for the mark of that time.
+    reading: Option<MarkReading>,
     /// Since when it waits for others at a barrier.
     waits_since: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct OpenRegion {
     region: RegionId,
     began_ns: u64,
-    counts: Option<ThreadCounts>,
+    reading: Option<MarkReading>,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct ThreadVisits {
     begun: u64,
     counted: u64,
@@ -65,6 +70,8 @@ struct ThreadVisits {
     wall_ns: u64,
     waits_ns: Option<u64>,
     counts: Option<RegionCounts>,
+    /// What was read beside these, if that was asked for.
+    events: Option<CountedVisits>,
 }
 
 /// When something happened, and on which thread.
@@ -78,7 +85,8 @@ pub(super) struct MarkedMoment {
 #[derive(Debug, Default)]
 pub(super) struct RegionTally {
     known: HashMap<RegionKey, RegionId>,
-    count: u32,
+    /// In the order of their numbers.
+    named: Vec<Region>,
     /// Parallel regions by module and name: one line of source may be entered from several places.
     lines: HashMap<(usize, String), RegionId>,
     /// First visits of a region that do not count, on each thread.
@@ -90,6 +98,10 @@ pub(super) struct RegionTally {
     samples: u64,
     bursts: u64,
     event_samples: u64,
+    /// What threads could not count: which event, and what the kernel said.
+    refused: BTreeMap<u64, u64>,
+    /// By region, once it is over.
+    marked: BTreeMap<u32, Vec<MarkedThread>>,
     /// Marks that made no sense: ends without a beginning, too many regions.
     pub strange: u64,
 }
@@ -145,8 +157,8 @@ impl RegionTally {
             self.known.insert(key, same);
             return Some(same);
         }
-        let id = RegionId(self.count);
-        self.count += 1;
+        let id = RegionId(self.named.len() as u32);
+        self.named.push(region.clone());
         writer.region(id, region);
         self.known.insert(key, id);
         self.lines.extend(line.map(|line| (line, id)));
@@ -178,7 +190,7 @@ impl RegionTally {
         let known = self.threads.entry(tid).or_default();
         known.index = thread.map(|thread| thread.0).or(known.index);
         known.settle(time_ns, writer);
-        let counts = known.counts_at(time_ns);
+        let reading = known.reading_at(time_ns);
         let visits = known.visits.entry(region).or_default();
         visits.begun += 1;
         if visits.begun <= skipped || is_early {
@@ -190,7 +202,7 @@ impl RegionTally {
             visits.waits_ns.get_or_insert(0);
         }
         if known.open.len() < MOST_NESTED {
-            known.open.push(OpenRegion { region, began_ns: time_ns, counts });
+            known.open.push(OpenRegion { region, began_ns: time_ns, reading });
         } else {
             self.strange += 1;
         }
@@ -203,15 +215,19 @@ impl RegionTally {
             return;
         };
         known.settle(at.time_ns, writer);
-        let counts = known.counts_at(at.time_ns);
+        let reading = known.reading_at(at.time_ns);
         let visits = known.visits.entry(region).or_default();
         match known.open.iter().rposition(|open| open.region == region) {
             Some(index) => {
                 let began = known.open.remove(index);
-                visits.wall_ns += at.time_ns.saturating_sub(began.began_ns);
-                if let (Some(before), Some(after)) = (began.counts, counts) {
+                let wall_ns = at.time_ns.saturating_sub(began.began_ns);
+                visits.wall_ns += wall_ns;
+                if let (Some(before), Some(after)) = (began.reading, reading)
+                    && let (Some(first), Some(last)) = (&before.counts, &after.counts)
+                {
                     let all = visits.counts.get_or_insert_default();
-                    *all = all.and(&between(&before, &after));
+                    *all = all.and(&between(first, last));
+                    visits.events.get_or_insert_default().add(&before, &after, wall_ns);
                 }
             }
             None if visits.ignored > 0 => visits.ignored -= 1,
@@ -221,7 +237,25 @@ impl RegionTally {
 
     /// What the kernel has counted of a thread, at the mark of the same moment that comes next.
     pub fn counted(&mut self, at: MarkedMoment, counts: ThreadCounts) {
-        self.threads.entry(at.tid).or_default().counts = Some((at.time_ns, counts));
+        self.reading(at).counts = Some(counts);
+    }
+
+    /// One of the events that were asked for, likewise.
+    pub fn event_counted(&mut self, at: MarkedMoment, event: u64, count: EventCount) {
+        self.reading(at).events.push((event, count));
+    }
+
+    /// A thread cannot count an event: what the kernel said.
+    pub fn event_refused(&mut self, event: u64, errno: u64) {
+        self.refused.entry(event).or_insert(errno);
+    }
+
+    fn reading(&mut self, at: MarkedMoment) -> &mut MarkReading {
+        let reading = &mut self.threads.entry(at.tid).or_default().reading;
+        if reading.as_ref().is_none_or(|reading| reading.time_ns != at.time_ns) {
+            *reading = Some(MarkReading::at(at.time_ns));
+        }
+        reading.get_or_insert_with(|| MarkReading::at(at.time_ns))
     }
 
     /// A thread waits for others from here on.
@@ -266,7 +300,8 @@ impl RegionTally {
     /// The recording ends.
     pub fn finish(&mut self, end_ns: u64, writer: &mut Writer) {
         self.settle(u64::MAX, writer);
-        for thread in self.threads.values_mut() {
+        let mut threads = std::mem::take(&mut self.threads);
+        for (tid, thread) in &mut threads {
             let mut unended: HashMap<RegionId, u64> = HashMap::new();
             for open in std::mem::take(&mut thread.open) {
                 *unended.entry(open.region).or_default() += 1;
@@ -286,6 +321,8 @@ impl RegionTally {
                     waits_ns: visits.waits_ns,
                     counts: visits.counts,
                 });
+                let tid = tid.unsigned_abs();
+                self.keep(region, MarkedThread { tid, visits: visits.counted, counted: visits.events });
             }
         }
         if let Some(events) = self.events {
@@ -307,9 +344,8 @@ fn between(before: &ThreadCounts, after: &ThreadCounts) -> RegionCounts {
 
 impl ThreadRegions {
     /// What was counted at a mark; of another moment it belongs to a mark that was lost.
-    fn counts_at(&mut self, time_ns: u64) -> Option<ThreadCounts> {
-        let (at_ns, counts) = self.counts.take()?;
-        (at_ns == time_ns).then_some(counts)
+    fn reading_at(&mut self, time_ns: u64) -> Option<MarkReading> {
+        self.reading.take().filter(|reading| reading.time_ns == time_ns)
     }
 
     /// Samples of before this moment lie in what is open now.

@@ -4,6 +4,7 @@ mod ending;
 mod watching;
 
 use std::{
+    cell::Cell,
     ffi::OsString,
     io,
     os::fd::{AsFd as _, OwnedFd},
@@ -137,7 +138,8 @@ pub(super) fn record<'k>(
     let topology = Topology::read(source);
     let cpus: CpuSet = topology.cpus.iter().map(|cpu| cpu.id).collect();
     let signals = CaughtSignals::catch().map_err(system("catch signals"))?;
-    let begin = Begin { request, kernel, source, topology: &topology, cpus: &cpus };
+    let at_gate = Cell::new(watchers.at_gate);
+    let begin = Begin { request, kernel, source, topology: &topology, cpus: &cpus, at_gate: &at_gate };
     let mut session = match &request.target {
         RecordTarget::Launch(command) => begin.launch(command, signals)?,
         RecordTarget::Attach(pid) => begin.attach(*pid, signals)?,
@@ -194,6 +196,7 @@ struct Begin<'a, 'k> {
     source: &'a Source,
     topology: &'a Topology,
     cpus: &'a CpuSet,
+    at_gate: &'a Cell<Option<&'k mut dyn FnMut(u32)>>,
 }
 
 impl<'k> Begin<'_, 'k> {
@@ -242,6 +245,9 @@ impl<'k> Begin<'_, 'k> {
         self.sample_loads(&mut session, &scope);
         self.sample_events(&mut session, &scope)?;
         self.prepare_bursts(&mut session, &scope);
+        if let Some(at_gate) = self.at_gate.take() {
+            at_gate(child.pid.cast_unsigned());
+        }
         if let Err(source) = child.go() {
             call_off(child);
             return Err(RecordError::NotExecutable { program: name(), source });
@@ -293,7 +299,7 @@ impl<'k> Begin<'_, 'k> {
         }
         // The kernel tells nothing of such a program: nobody will miss its log later.
         let hidden = barrier.filter(|barrier| *barrier == Barrier::OtherRights);
-        match Heap::prepare() {
+        match Heap::prepare(&self.request.at_marks) {
             Ok(heap) => (Some(heap), hidden.as_ref().map(reason)),
             Err(error) => (None, Some(format!("the library for it cannot be put down ({error})"))),
         }

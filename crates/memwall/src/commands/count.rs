@@ -8,18 +8,21 @@ use analysis::{
     patterns::{SharedLoads, from_counts, judge},
 };
 use events::{CountRefusal, CountShare, Event, Instrument, Missing, Value, catalogue::Catalogue};
-use host::count::{CountError, CountRequest, Fit, NativeTarget, Selection, Whom, count};
+use host::count::{
+    CountError, CountRequest, Fit, MarkedProgram, NativeTarget, Selection, Whom, count, count_marked,
+};
 use machine::{CpuSet, Source, Topology, model::Model, profile::Fingerprint};
 use pmu::PerfEvents;
 use record::{
     count::{CountedRegion, Counts},
     run::Ending,
 };
+use recorder::ProgramOutput;
 use report::{json::CountDocument, terminal::count::CountSum};
 
 use super::{
     methods::{PurposeChoice, TopicChoice, group_for},
-    recording::{profile_of, seconds},
+    recording::{passing, profile_of, seconds},
 };
 use crate::{
     failure::Failure,
@@ -66,8 +69,8 @@ pub struct CountArgs {
     /// One row per thread, CPU or box of the uncore
     #[arg(long, conflicts_with = "per_socket")]
     per_place: bool,
-    /// Also count each region of a scenario, on a simulated machine
-    #[arg(long)]
+    /// Also count each region that the program marks (docs/regions.md), or each of a scenario on a simulated machine
+    #[arg(long, conflicts_with_all = ["pid", "all_cpus", "cgroup", "interval", "seconds", "several_passes"])]
     per_region: bool,
     /// Also show what every so many milliseconds added, while counting goes on
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
@@ -108,6 +111,7 @@ Examples:
   memwall count -g MEM --per-socket -a --seconds 10    memory traffic of the machine for ten seconds
   memwall count -e mem:0x404040/8:w --pid 4242         writes to an address
   memwall count -g L2 --on sim:haswell-ep-e5-2680v3 --kernel load --size 8M
+  memwall count -g SOFTWARE --per-region ./app         the same of each region that the program marks
   memwall count -g CLOCK --per-region --on sim:haswell-ep-e5-2680v3 --scenario bandwidth-compute --cpus 0-11
   memwall count --patterns ./app                       known problems of programs, by their events
   memwall count -g ACCOUNTING --on sim:nehalem-ep-x5570 --kernel chase --size 64M --html accounting.html
@@ -199,12 +203,6 @@ fn regions(
 
 fn native(args: &CountArgs, groups: &[String], choice: Option<String>) -> Result<ExitCode, Failure> {
     args.simulated.refuse_natively()?;
-    if args.per_region {
-        return Err(Failure::Usage(
-            "--per-region counts scenarios on a simulated machine: add --on sim:NAME --scenario NAME"
-                .to_owned(),
-        ));
-    }
     let source = Source::live();
     let topology = Topology::read(&source);
     let whom = whom(args, &topology)?;
@@ -230,6 +228,13 @@ fn native(args: &CountArgs, groups: &[String], choice: Option<String>) -> Result
         memory_share: args.cpus.as_ref().map_or(1.0, |cpus| memory_share(&topology, cpus.iter())),
     };
     let printing = args.forms.program_output(&args.program, Some(&args.rows));
+    if args.per_region {
+        let mut counts = marked(args, &request, &instrument, printing)?;
+        counts.remarks.extend(choice);
+        judged(&mut counts, args, &topology);
+        print(args, &counts, None)?;
+        return Ok(ending(&counts));
+    }
     let bar = progress::counting(args.runs);
     let mut watch = |done: usize, all: usize| {
         if all > 1 {
@@ -263,10 +268,51 @@ fn native(args: &CountArgs, groups: &[String], choice: Option<String>) -> Result
     })?;
     drop(target);
     counts.remarks.extend(choice);
-    mark(&mut counts, &trusted, broken(args));
-    lower_clock::judge(&mut counts, Catalogue::for_cpu(&topology.cpu));
+    judged(&mut counts, args, &topology);
     print(args, &counts, None)?;
     Ok(ending(&counts))
+}
+
+/// Counts with their trust, and what follows from them.
+fn judged(counts: &mut Counts, args: &CountArgs, topology: &Topology) {
+    mark(counts, &trust::of(&Target::Native), broken(args));
+    lower_clock::judge(counts, Catalogue::for_cpu(&topology.cpu));
+}
+
+/// A program that marks its regions: as a whole, and region by region.
+fn marked(
+    args: &CountArgs,
+    request: &CountRequest<'_>,
+    here: &PerfEvents<'_>,
+    output: ProgramOutput,
+) -> Result<Counts, Failure> {
+    if args.program.is_empty() || args.cpus.is_some() || args.runs > 1 {
+        return Err(Failure::Usage(
+            "--per-region counts one run of a program by the regions it marks: give the program, without --cpus and --runs; \
+             scenarios of a simulated machine need --on sim:NAME --scenario NAME"
+                .to_owned(),
+        ));
+    }
+    recorder::clear_leftovers();
+    let (_folder, recording) = passing()?;
+    let source = Source::live();
+    let program = MarkedProgram {
+        command: &args.program,
+        output,
+        recording: &recording,
+        kernel: &pmu::Live,
+        source: &source,
+    };
+    let (mut counts, regions) = count_marked(request, here, &program).map_err(|error| match error {
+        CountError::Program { .. } => args.forms.explained(Failure::usage(error), &args.program),
+        _ => Failure::measurement(error),
+    })?;
+    let topology = Topology::read(&source);
+    for (path, mut of_region) in regions {
+        judged(&mut of_region, args, &topology);
+        counts.regions.push(CountedRegion::new(path, of_region));
+    }
+    Ok(counts)
 }
 
 /// Share of the machine's packages that these CPUs are on; all of it where that is not known.

@@ -243,6 +243,7 @@ impl Recording {
             onlooker: onlooker.as_mut().map(|onlooker| onlooker as &mut dyn recorder::Onlooker),
             viewer: viewer.as_mut().map(|viewer| viewer as &mut dyn FnMut(SampledMoment)),
             clock: clock.as_mut().map(|clock| clock as &mut dyn FnMut(Duration)),
+            at_gate: None,
         };
         let outcome = recorder::record_watched(&request, &pmu::Live, &source, watchers);
         if clock.is_some() {

@@ -69,7 +69,7 @@ fn seats<'a>(parts: &[&'a CountedPart]) -> BTreeMap<usize, Vec<&'a CounterReadin
 
 /// A thread's reading over all kinds of cores. The event of one kind stands still, though enabled, while the thread
 /// runs on another: the times on a counter add up, the time switched on does not.
-fn one_seat(readings: &[&CounterReading]) -> CounterReading {
+pub(super) fn one_seat(readings: &[&CounterReading]) -> CounterReading {
     let enabled_ns = readings.iter().map(|reading| reading.enabled_ns).max().unwrap_or(0);
     let running_ns = readings.iter().map(|reading| reading.running_ns).fold(0, u64::saturating_add);
     let value = readings.iter().map(|reading| reading.value).fold(0, u64::wrapping_add);

@@ -20,7 +20,7 @@ use crate::{Errno, KernelEvent, OpenCounter, event::Modes, refusal::Need};
 const ATTEMPTS: usize = 16;
 
 /// What is open so far.
-struct Opening<'p, 'k> {
+pub(super) struct Opening<'p, 'k> {
     here: &'p PerfEvents<'k>,
     asked: &'p [Asked],
     groups: Vec<OpenedEvents<'k>>,
@@ -28,7 +28,7 @@ struct Opening<'p, 'k> {
     refused: Vec<(CountedPart, Errno)>,
     /// Boxes that could not, by event.
     phantoms: BTreeMap<usize, Vec<(CountedPart, Errno)>>,
-    notes: BTreeSet<String>,
+    pub notes: BTreeSet<String>,
     /// Threads that ended before their turn.
     gone: usize,
     /// The kernel does not read inherited groups as a whole.
@@ -178,7 +178,7 @@ fn newcomers(here: &PerfEvents<'_>, pid: u32, seats: &[Seat]) -> usize {
 }
 
 impl<'p, 'k> Opening<'p, 'k> {
-    fn new(here: &'p PerfEvents<'k>, asked: &'p [Asked]) -> Self {
+    pub fn new(here: &'p PerfEvents<'k>, asked: &'p [Asked]) -> Self {
         Self {
             here,
             asked,
@@ -265,7 +265,6 @@ impl<'p, 'k> Opening<'p, 'k> {
         }
     }
 
-    /// Opens one event, in user mode alone if that is all we may.
     fn one(
         &mut self,
         seat: &Seat,
@@ -273,6 +272,17 @@ impl<'p, 'k> Opening<'p, 'k> {
         leader: Option<&OpenCounter<'k>>,
         whole: bool,
     ) -> Result<OpenCounter<'k>, Errno> {
+        self.one_as(seat, form, leader, whole).map(|(counter, _)| counter)
+    }
+
+    /// Opens one event, in user mode alone if that is all we may; gives also what was opened.
+    pub fn one_as(
+        &mut self,
+        seat: &Seat,
+        form: &ReadForm,
+        leader: Option<&OpenCounter<'k>>,
+        whole: bool,
+    ) -> Result<(OpenCounter<'k>, KernelEvent), Errno> {
         let event = KernelEvent {
             // A group counts when its leader does.
             disabled: leader.is_none(),
@@ -285,15 +295,15 @@ impl<'p, 'k> Opening<'p, 'k> {
         let user_is_left = form.encoded.may_fall_back_to_user && !seat.is_wide() && level >= 2;
         match seat.open(self.here.kernel, &event, leader) {
             Err(errno) if errno.is_permission() && user_is_left => {
-                let counter =
-                    seat.open(self.here.kernel, &KernelEvent { modes: Modes::User, ..event }, leader)?;
+                let event = KernelEvent { modes: Modes::User, ..event };
+                let counter = seat.open(self.here.kernel, &event, leader)?;
                 self.notes.insert(format!(
                     "{} counts in user mode only: kernel.perf_event_paranoid is {level}, the kernel's share needs 1",
                     self.asked[form.event].name
                 ));
-                Ok(counter)
+                Ok((counter, event))
             }
-            answer => answer,
+            answer => answer.map(|counter| (counter, event)),
         }
     }
 

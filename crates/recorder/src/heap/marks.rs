@@ -35,6 +35,8 @@ pub(super) fn take(note: &Note, pid: i32, around: &mut HeapContext<'_>) -> bool 
         NoteKind::WaitBegan => around.regions.wait_began(at),
         NoteKind::WaitEnded => around.regions.wait_ended(at, note.size_bytes),
         NoteKind::EventDone => around.regions.event_done(at.time_ns),
+        NoteKind::RegionEvent(count) => around.regions.event_counted(at, note.size_bytes, *count),
+        NoteKind::EventRefused { errno } => around.regions.event_refused(note.size_bytes, *errno),
         NoteKind::Nothing => {}
         NoteKind::Allocated | NoteKind::Sampled { .. } | NoteKind::Mapped | NoteKind::Unmapped => {
             return false;

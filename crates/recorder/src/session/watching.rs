@@ -54,6 +54,7 @@ impl RecordSession<'_> {
             no_loads: self.no_loads,
             trouble: self.trouble,
             left_behind,
+            marked: self.recorder.regions.take_marked(),
         })
     }
 

@@ -56,6 +56,13 @@ pub enum CellValue {
     Number(f64),
     /// A text.
     Text(String),
+    /// A text that leads to another place of the page.
+    Link {
+        /// What is shown.
+        text: String,
+        /// Where it leads: `#region-3`.
+        to: String,
+    },
     /// Not there.
     Absent(()),
 }

@@ -36,7 +36,7 @@ pub fn text(counts: &Counts, sum: CountSum, columns: usize) -> String {
     parts.extend(counts.metrics.iter().map(|group| metrics(group, columns)));
     parts.push(pictures::hierarchy(counts, columns));
     parts.push(pictures::over_time(counts, columns));
-    parts.push(regions::text(counts, columns));
+    parts.push(regions::text(counts, sum, columns));
     if let Some(basis) = &counts.validation {
         let events = counts.events.iter().map(|event| (event.name.as_str(), event.trust.as_ref()));
         parts.push(trust::notes(events, basis, columns));

@@ -84,6 +84,40 @@ fn sort_filter_and_follow_links() {
 }
 
 #[test]
+fn regions_lead_to_their_symbols_and_those_to_instructions() {
+    let Some(mut browser) = Browser::start() else { return };
+    let file = saved("join-regions", &pages::join(|_, _, _| ()));
+    let mut tab = browser.open(&file, 1280, 900, false);
+    let settle = |tab: &mut Tab<'_>| drop(tab.evaluate("new Promise((done) => setTimeout(done, 100))"));
+    assert_eq!(first_cells(&mut tab, "regions-table"), ["probe", "build", "open"]);
+    // By name, by imbalance, and thread by thread.
+    tab.click("#regions-table thead th:first-child button");
+    assert_eq!(first_cells(&mut tab, "regions-table"), ["build", "open", "probe"]);
+    tab.click("#regions-table thead th:nth-child(12) button");
+    assert_eq!(first_cells(&mut tab, "regions-table"), ["build", "open", "probe"], "most uneven first");
+    tab.click("#regions-table thead th:nth-child(10) button");
+    assert_eq!(first_cells(&mut tab, "regions-table"), ["probe", "build", "open"], "longest first");
+    tab.click("#region-threads-table thead th:nth-child(4) button");
+    let slowest = tab.text("document.querySelector('#region-threads-table tbody tr').textContent");
+    assert!(slowest.starts_with("probe4100"), "{slowest}");
+    // Of a region without samples there is nothing more to see.
+    assert_eq!(tab.number("document.querySelectorAll('#regions-table tbody a').length"), 2.0);
+    tab.click("#region-threads-table a[href=\"#region-1\"]");
+    settle(&mut tab);
+    assert_eq!(tab.text("document.querySelector('#detail h2').textContent"), "Region build");
+    tab.click("#detail .back");
+    settle(&mut tab);
+    tab.click("#regions-table a[href=\"#region-0\"]");
+    settle(&mut tab);
+    assert_eq!(tab.text("document.querySelector('#detail h2').textContent"), "Region probe");
+    tab.click("#detail a[href=\"#symbol-0\"]");
+    settle(&mut tab);
+    let annotated = tab.text("document.querySelector('.annotated').textContent");
+    assert!(annotated.contains("mov rax,[r8+rdx*8+10h]"), "{annotated}");
+    quiet(tab.close());
+}
+
+#[test]
 fn events_are_sorted_and_lead_to_regions_symbols_and_back() {
     let Some(mut browser) = Browser::start() else { return };
     let file = saved("join-events", &pages::join(|_, _, _| ()));

@@ -11,6 +11,7 @@ use analysis::{
     hybrid::{HybridFindings, HybridInterval, HybridPart},
     listing::{AnnotatedFunction, AnnotatedLine},
     reading::SamplePart,
+    regions::{RegionFinding, RegionThread},
     views::{
         EventLine, EventRow, EventTable, EventViews, EventsOverTime, RegionView, StalledShare, ViewedEvent,
         ViewedKind, ViewedSymbol,
@@ -428,10 +429,43 @@ pub fn join(change: impl FnOnce(&mut Findings, &mut Objects, &mut Vec<AnnotatedF
         import: None,
         aggregate: Some(&aggregate),
         calls: Some(&calls()),
-        regions: &[],
+        regions: &regions(),
         scaling: None,
         patterns: &[],
     })
+}
+
+/// Two regions with samples, and one that was too short for any.
+fn regions() -> Vec<RegionFinding> {
+    let region = |name: &str, user_share: f64, wall_ns: [u64; 2]| {
+        let thread = |(index, wall_ns): (usize, u64)| RegionThread {
+            id: ThreadId(index as u32),
+            tid: 4100 + index as u32,
+            visits: 10,
+            wall_ns,
+            waits_ns: None,
+            counts: None,
+        };
+        RegionFinding {
+            name: name.to_owned(),
+            is_parallel: false,
+            visits: 20,
+            unended: 0,
+            wall_ns: wall_ns.iter().sum(),
+            threads: wall_ns.into_iter().enumerate().map(thread).collect(),
+            waits_ns: None,
+            counts: None,
+            imbalance: Some(1.0 - wall_ns[1] as f64 / wall_ns[0] as f64),
+            samples: (user_share * 6000.0) as u64,
+            user_share,
+            waiting: None,
+        }
+    };
+    vec![
+        region("probe", 0.7, [2_000_000_000, 1_900_000_000]),
+        region("build", 0.25, [900_000_000, 300_000_000]),
+        region("open", 0.0, [20_000, 10_000]),
+    ]
 }
 
 /// Who called whom; the first function of the example has samples of its own, the last is too narrow to be drawn.

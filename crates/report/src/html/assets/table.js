@@ -139,9 +139,11 @@ function makeTable({ place, caption, noun, columns, count: rowCount, sort, note 
   return { refresh };
 }
 
-// A table that came whole from the data.
+// A table that came whole from the data. A value may lead to another place of the page.
 function makeDataTable(data) {
   if (!byId(data.id)) return;
+  const text = (value) => value?.text ?? value;
+  const link = (value) => (value?.to ? el("a", { href: value.to }, bdi(value.text)) : null);
   makeTable({
     place: data.id,
     caption: data.caption,
@@ -151,7 +153,8 @@ function makeDataTable(data) {
       title: column.title,
       kind: column.kind === "trust" ? "text" : column.kind,
       form: column.kind === "trust" ? "trust" : null,
-      value: (row) => data.rows[row][index],
+      value: (row) => text(data.rows[row][index]),
+      node: (row) => link(data.rows[row][index]),
     })),
   });
 }

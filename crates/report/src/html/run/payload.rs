@@ -148,7 +148,8 @@ fn tables(page: &RunPage<'_>) -> Vec<DataTable> {
     let patterns = super::patterns::table(page.patterns);
     let scaling = super::scaling::table(page.scaling);
     let hybrid = super::hybrid::tables(page.hybrid);
-    let regions = super::regions::tables(page.regions);
+    let regions =
+        super::regions::tables(page.regions, page.views.filter(|_| super::views::is_shown(page.views)));
     levels.chain(patterns).chain(scaling).chain(regions).chain(hybrid).collect()
 }
 

@@ -1,6 +1,9 @@
 //! Regions that the program marked.
 
-use analysis::regions::RegionFinding;
+use analysis::{
+    regions::RegionFinding,
+    views::{EventViews, RegionView},
+};
 use record::regions::RegionCounts;
 
 use crate::html::{
@@ -22,12 +25,24 @@ pub(super) fn html(regions: &[RegionFinding]) -> Html {
     )
 }
 
-/// One row for each region, and one for each thread in it.
-pub(super) fn tables(regions: &[RegionFinding]) -> Vec<DataTable> {
+/// One row for each region, and one for each thread in it. Names lead to the symbols within the region, and those to their
+/// instructions.
+pub(super) fn tables(regions: &[RegionFinding], views: Option<&EventViews>) -> Vec<DataTable> {
     if regions.is_empty() {
         return Vec::new();
     }
-    vec![overview(regions), by_thread(regions)]
+    vec![overview(regions, views), by_thread(regions, views)]
+}
+
+fn named(region: &RegionFinding, views: Option<&EventViews>) -> CellValue {
+    let same = |view: &RegionView| {
+        view.name.as_deref() == Some(&region.name) && view.is_parallel == region.is_parallel
+    };
+    match views.and_then(|views| views.by_region.iter().position(same)) {
+        Some(index) => CellValue::Link { text: shown(&region.name), to: format!("#region-{index}") },
+        // No samples lie in it.
+        None => text(Some(region.name.clone())),
+    }
 }
 
 fn text(value: Option<String>) -> CellValue {
@@ -45,7 +60,7 @@ fn of_kernel(waits_ns: Option<u64>, counts: Option<&RegionCounts>) -> [CellValue
     ]
 }
 
-fn overview(regions: &[RegionFinding]) -> DataTable {
+fn overview(regions: &[RegionFinding], views: Option<&EventViews>) -> DataTable {
     let columns = [
         ("region", ColumnKind::Text),
         ("user time, %", ColumnKind::Share),
@@ -70,7 +85,7 @@ fn overview(regions: &[RegionFinding]) -> DataTable {
         let waiting = region.waiting.as_ref();
         let memory = waiting.and_then(|found| found.memory);
         vec![
-            text(Some(region.name.clone())),
+            named(region, views),
             has_samples.then_some(region.user_share).into(),
             memory.map(|share| share.value).into(),
             memory.map(|share| share.low).into(),
@@ -95,7 +110,7 @@ fn overview(regions: &[RegionFinding]) -> DataTable {
     }
 }
 
-fn by_thread(regions: &[RegionFinding]) -> DataTable {
+fn by_thread(regions: &[RegionFinding], views: Option<&EventViews>) -> DataTable {
     let columns = [
         ("region", ColumnKind::Text),
         ("thread", ColumnKind::Text),
@@ -107,9 +122,9 @@ fn by_thread(regions: &[RegionFinding]) -> DataTable {
         ("context switches", ColumnKind::Count),
     ];
     let rows = regions.iter().flat_map(|region| {
-        region.threads.iter().map(|thread| -> Vec<CellValue> {
+        region.threads.iter().map(move |thread| -> Vec<CellValue> {
             vec![
-                text(Some(region.name.clone())),
+                named(region, views),
                 thread.tid.to_string().into(),
                 (thread.visits as f64).into(),
                 (thread.wall_ns as f64).into(),

@@ -148,7 +148,8 @@ fn package_of(counts: &Counts, place: &CountedPlace) -> Option<u32> {
     }
 }
 
-fn place_name(place: &CountedPlace) -> String {
+/// In words, of one width for a kind.
+pub fn place_name(place: &CountedPlace) -> String {
     match place {
         CountedPlace::Target => "all".to_owned(),
         CountedPlace::Thread(tid) => format!("thread {tid:>7}"),
@@ -197,6 +198,12 @@ fn value_cells(event: &CountedEvent, totals: &[Total], reasons: &mut Reasons) ->
         spread(&values).map_or_else(|| "".into(), |share| percent_of(share).into()),
         least.map_or_else(|| "".into(), |share| percent_of(share).into()),
     ]
+}
+
+/// A count alone.
+pub fn count_cell(event: &CountedEvent, totals: &[Total], reasons: &mut Reasons) -> Cell {
+    let [count, ..] = value_cells(event, totals, reasons);
+    count
 }
 
 /// Why there is no value, in words.
