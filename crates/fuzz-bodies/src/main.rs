@@ -1,10 +1,17 @@
+//! Runs the bodies for as long as one likes, and keeps account of how long that was.
+//!
 //! `memwall-fuzz run SECONDS [TARGET...]` tries damaged inputs on each target for so much processor time and keeps those that make
-//! it panic or take more than a second of it; `memwall-fuzz corpus FOLDER [TARGET...]` writes inputs for cargo-fuzz to begin with.
+//! it panic or take more than a second of it; `memwall-fuzz guided SECONDS [TARGET...]` does so with libFuzzer, which looks for
+//! inputs that reach new code; `memwall-fuzz corpus FOLDER [TARGET...]` writes inputs to begin with, `memwall-fuzz spent` says what each
+//! target has had in all.
+
+mod guided;
+mod spent;
 
 use std::{
     env, fs, io,
     panic::{AssertUnwindSafe, catch_unwind},
-    path::Path,
+    path::{Path, PathBuf},
     process::ExitCode,
     time::Duration,
 };
@@ -15,7 +22,10 @@ use fuzz_bodies::{
 };
 use rustix::time::{ClockId, clock_gettime};
 
-const USAGE: &str = "memwall-fuzz run SECONDS [TARGET...]\nmemwall-fuzz corpus FOLDER [TARGET...]";
+use self::spent::{Engine, Spent};
+
+const USAGE: &str = "memwall-fuzz run SECONDS [TARGET...]\nmemwall-fuzz guided SECONDS [TARGET...]\n\
+                     memwall-fuzz corpus FOLDER [TARGET...]\nmemwall-fuzz spent";
 
 /// Inputs of a corpus beside its seeds.
 const CORPUS: u64 = 100;
@@ -25,22 +35,50 @@ const SLOW: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
-    let [what, argument, chosen @ ..] = words.as_slice() else { return usage() };
-    let is_chosen = |target: &&Target| chosen.is_empty() || chosen.iter().any(|name| name == target.name);
-    let targets = TARGETS.iter().filter(is_chosen);
-    let all_well = match (what.as_str(), argument.parse()) {
-        ("run", Ok(seconds)) => {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match command(&words) {
+        Ok(Some(true)) => ExitCode::SUCCESS,
+        Ok(Some(false)) => ExitCode::FAILURE,
+        Ok(None) => usage(),
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether all went well; none if the words make no command.
+fn command(words: &[&str]) -> io::Result<Option<bool>> {
+    if let ["spent"] = words {
+        print!("{}", Spent::read()?.table());
+        return Ok(Some(true));
+    }
+    let [what, argument, chosen @ ..] = words else { return Ok(None) };
+    let is_chosen = |target: &&Target| chosen.is_empty() || chosen.contains(&target.name);
+    let targets: Vec<&Target> = TARGETS.iter().filter(is_chosen).collect();
+    if targets.is_empty() {
+        return Ok(None);
+    }
+    match (*what, argument.parse().map(Duration::from_secs)) {
+        ("run", Ok(time)) => {
             println!("{:<18} {:>10} {:>9} {:>8} {:>8}", "target", "inputs", "CPU s", "slow", "panics");
-            targets.map(|target| run(target, Duration::from_secs(seconds))).collect::<Vec<_>>()
+            targets.iter().map(|target| run(target, time)).collect::<io::Result<Vec<_>>>().map(all)
+        }
+        ("guided", Ok(time)) => {
+            let engine = guided::build()?;
+            let each = targets.iter().map(|target| guided::run(&engine, target, time));
+            each.collect::<io::Result<Vec<_>>>().map(all)
         }
         ("corpus", _) => {
-            targets.map(|target| corpus(target, &Path::new(argument).join(target.name))).collect()
+            let folder = |target: &Target| Path::new(argument).join(target.name);
+            targets.iter().try_for_each(|target| corpus(target, &folder(target))).map(|()| Some(true))
         }
-        _ => return usage(),
-    };
-    let failed = all_well.iter().filter(|result| !matches!(result, Ok(true))).count();
-    all_well.iter().filter_map(|result| result.as_ref().err()).for_each(|error| eprintln!("{error}"));
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        _ => Ok(None),
+    }
+}
+
+fn all(well: Vec<bool>) -> Option<bool> {
+    Some(well.iter().all(|is_well| *is_well))
 }
 
 fn usage() -> ExitCode {
@@ -48,7 +86,19 @@ fn usage() -> ExitCode {
     ExitCode::from(2)
 }
 
-fn corpus(target: &Target, folder: &Path) -> io::Result<bool> {
+/// The root of the source tree.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Where inputs are kept that show a fault.
+fn found() -> io::Result<PathBuf> {
+    let folder = root().join("target/fuzz-found");
+    fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
+fn corpus(target: &Target, folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let seeds = (target.seeds)();
     let mut draw = Draw::new(1);
@@ -56,7 +106,7 @@ fn corpus(target: &Target, folder: &Path) -> io::Result<bool> {
     for (index, input) in seeds.iter().chain(&damaged).enumerate() {
         fs::write(folder.join(format!("{index:04}")), input)?;
     }
-    Ok(true)
+    Ok(())
 }
 
 fn run(target: &Target, time: Duration) -> io::Result<bool> {
@@ -74,14 +124,13 @@ fn run(target: &Target, time: Duration) -> io::Result<bool> {
         panics += u64::from(is_panic);
         slow += u64::from(is_slow);
         if is_panic || is_slow {
-            let folder = Path::new("target/fuzz-found");
-            fs::create_dir_all(folder)?;
             let kind = if is_panic { "panic" } else { "slow" };
-            fs::write(folder.join(format!("{}-{kind}-{}", target.name, panics + slow)), &input)?;
+            fs::write(found()?.join(format!("{}-{kind}-{}", target.name, panics + slow)), &input)?;
         }
     }
-    let used = (processor_time() - begin).as_secs_f64();
-    println!("{:<18} {inputs:>10} {used:>9.1} {slow:>8} {panics:>8}", target.name);
+    let used = processor_time() - begin;
+    println!("{:<18} {inputs:>10} {:>9.1} {slow:>8} {panics:>8}", target.name, used.as_secs_f64());
+    Spent::add(target.name, Engine::Damaged, used)?;
     Ok(panics == 0 && slow == 0)
 }
 

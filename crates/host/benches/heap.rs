@@ -4,11 +4,14 @@
 //! `cargo bench -p memwall-host --bench heap` runs all examples, `-- NAME ROUNDS` those whose names hold NAME. Runs are
 //! interleaved, forwards and backwards in turn, and each is compared with the others of the same round. Fails where the
 //! whole 95 % interval of the median lies above what the library may cost. `-- --instructions` counts instructions of
-//! `allocator` under callgrind instead, which no neighbour disturbs.
+//! `allocator` under callgrind instead, which no neighbour disturbs. `-- --processes ROUNDS [MEMWALL]` takes programs that mostly
+//! start others; with the path of a memwall, it records them too, with and without `--no-heap`.
 #![allow(clippy::unwrap_used)]
 
 #[path = "built/mod.rs"]
 mod built;
+#[path = "heap/processes.rs"]
+mod processes;
 #[allow(dead_code)]
 #[path = "record/timed.rs"]
 mod timed;
@@ -18,6 +21,9 @@ use std::{
     ffi::OsString,
     path::{Path, PathBuf},
     process::{Command, ExitCode},
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+    thread,
+    time::Duration,
 };
 
 use heap::NoteFile;
@@ -57,6 +63,10 @@ fn main() -> ExitCode {
     if words.first().is_some_and(|first| first == "--instructions") {
         return bench.instructions();
     }
+    if words.first().is_some_and(|first| first == "--processes") {
+        bench.processes(rounds, words.get(2).map(Path::new));
+        return ExitCode::SUCCESS;
+    }
     println!(
         "{rounds} interleaved rounds; what a library adds to the program's processor time: median, 95 % interval"
     );
@@ -85,6 +95,25 @@ fn words_of(cost: &Estimate) -> String {
     format!("{value:+.2} % ({low:+.2} to {high:+.2})")
 }
 
+/// Does something while notes are read, as memwall does: one that finds no room costs less.
+fn read_meanwhile<T>(file: Option<&NoteFile>, work: impl FnOnce() -> T) -> T {
+    let Some(file) = file else { return work() };
+    let (is_over, mut rings) = (AtomicBool::new(false), Vec::new());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Relaxed) {
+                let known = rings.len() as u64;
+                rings.extend((known..file.claimed()).map(|region| file.ring(region).unwrap()));
+                rings.iter_mut().for_each(|ring| ring.take(false, |_| {}).unwrap());
+                thread::sleep(Duration::from_millis(5));
+            }
+        });
+        let result = work();
+        is_over.store(true, Relaxed);
+        result
+    })
+}
+
 /// What is loaded the program.
 #[derive(Clone, Copy)]
 enum Preloaded {
@@ -104,16 +133,22 @@ impl HeapCost {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let noting = heap::install(folder.path()).unwrap();
-        let passing = folder.path().join("pass.so");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/heap/pass.c");
+        let examples = built::examples().unwrap();
+        let mut bench = Self { folder, noting, passing: PathBuf::new(), examples };
+        bench.passing = bench.compiled("pass");
+        bench
+    }
+
+    /// Compiles a file beside this one: `pass` is a library.
+    fn compiled(&self, name: &str) -> PathBuf {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("benches/heap/{name}.c"));
+        let built = self.folder.path().join(name);
+        let library: &[&str] = if name == "pass" { &["-shared", "-fPIC"] } else { &[] };
         let mut compiler = Command::new("cc");
-        let built = compiler
-            .args(["-O2", "-shared", "-fPIC", "-fno-builtin", "-o"])
-            .arg(&passing)
-            .arg(source)
-            .status();
-        assert!(built.unwrap().success());
-        Self { folder, noting, passing, examples: built::examples().unwrap() }
+        let status =
+            compiler.args(["-O2", "-fno-builtin", "-o"]).arg(&built).arg(source).args(library).status();
+        assert!(status.unwrap().success());
+        built
     }
 
     /// `env` with what the program needs, and the file it writes to.
@@ -160,9 +195,9 @@ impl HeapCost {
         const MOST: f64 = 0.01;
         let program = [self.examples.join("allocator").into_os_string(), "--rounds".into(), "40".into()];
         let counts = [Preloaded::Nothing, Preloaded::Passing, Preloaded::Noting].map(|loaded| {
-            let (mut command, _file) = self.environment(loaded);
+            let (mut command, file) = self.environment(loaded);
             command.args(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]).args(&program);
-            let output = command.output().unwrap();
+            let output = read_meanwhile(file.as_ref(), || command.output().unwrap());
             let text = String::from_utf8_lossy(&output.stderr).into_owned();
             let count =
                 text.lines().find_map(|line| line.split("Collected : ").nth(1)?.trim().parse::<f64>().ok());
