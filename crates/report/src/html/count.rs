@@ -11,10 +11,13 @@ use super::{
     tables::{CellValue, ColumnKind, DataTable, column, place},
     utilisation,
 };
-use crate::layout::{
-    figures::{number, percent_text, time},
-    prose::counted,
-    series::{TimeLines, used_levels},
+use crate::{
+    layout::{
+        figures::{number, percent_text, time},
+        prose::counted,
+        series::{TimeLines, used_levels},
+    },
+    terminal::count::cut_off,
 };
 
 /// Size of a bar, in the units of its drawing.
@@ -74,6 +77,8 @@ fn notes(counts: &Counts) -> Html {
         notes.extend(group.source.iter().map(|source| format!("{}: after {source}.", group.group)));
         notes.extend(group.remarks.iter().cloned());
         notes.extend(printed(group));
+        let cut = |metric: &CountedMetric| Some(format!("{}: {}.", metric.name, cut_off(metric)?));
+        notes.extend(group.metrics.iter().filter_map(cut));
         notes.extend(group.uncounted.iter().map(|what| format!("Not counted: {what}.")));
         let advice = |metric: &CountedMetric| Some(format!("{}: {}", metric.name, metric.advice.as_ref()?));
         notes.extend(group.metrics.iter().filter_map(advice));
@@ -221,6 +226,21 @@ mod tests {
     use record::count::{BarPart, MetricLevel};
 
     use super::*;
+
+    #[test]
+    fn what_was_cut_off_is_among_the_notes_above_two_points() {
+        let metric = |name: &str, cut_off: f64| CountedMetric {
+            name: name.to_owned(),
+            values: vec![40.0],
+            cut_off: vec![cut_off],
+            ..CountedMetric::default()
+        };
+        let metrics = vec![metric("productive", 1.9), metric("latency bound", -2.6)];
+        let group = GroupMetrics { group: "STALLS".to_owned(), metrics, ..GroupMetrics::default() };
+        let said = notes(&Counts { metrics: vec![group], ..Counts::default() });
+        assert!(said.as_str().contains("latency bound: its events say 3 points less"), "{}", said.as_str());
+        assert!(!said.as_str().contains("productive"), "{}", said.as_str());
+    }
 
     #[test]
     fn bars_and_references_are_drawn_to_scale() {

@@ -141,3 +141,105 @@ pub fn matrix(matrix: &MutationMatrix) -> String {
 fn mark(holds: bool) -> &'static str {
     if holds { "·" } else { "x" }
 }
+
+#[cfg(test)]
+mod tests {
+    use record::reproduce::{ClaimOutcome, MATRIX_SCHEMA, MutantOutcome, ReproducedPaper, SCHEMA};
+
+    use super::*;
+
+    fn row(label: &str, published: Option<f64>, ours: f64, same: bool, why: Option<&str>) -> ReproducedRow {
+        ReproducedRow {
+            claim: format!("paper/table/{label}"),
+            label: label.to_owned(),
+            unit: "GB/s".to_owned(),
+            published,
+            ours: Some(ours),
+            missing: None,
+            deviation: published.map(|published| ours / published - 1.0),
+            concludes: "as fast as that".to_owned(),
+            holds_if: "within 10 % of the published".to_owned(),
+            same: Some(same),
+            why: why.map(str::to_owned),
+            not_independent: None,
+        }
+    }
+
+    #[test]
+    fn what_is_off_by_more_than_a_tenth_has_a_reason_or_is_not_explained() {
+        let rows = vec![
+            row("near", Some(100.0), 109.0, true, None),
+            row("off", Some(100.0), 111.0, true, None),
+            row("low", Some(100.0), 89.0, true, Some("channels turn")),
+            row("near and otherwise", None, 1.0, false, None),
+            row("said before it is off", Some(100.0), 100.0, true, Some("never shown")),
+        ];
+        let item = ReproducedItem {
+            id: "table".to_owned(),
+            title: "Table".to_owned(),
+            method: None,
+            filled_by: None,
+            left_out: false,
+            rows,
+            figures: Vec::new(),
+            slips: Vec::new(),
+        };
+        let text = item_text(&item);
+        let notes: Vec<&str> = text.lines().filter(|line| line.starts_with("- ")).collect();
+        assert_eq!(
+            notes,
+            [
+                "- off: why: not explained",
+                "- low: why: channels turn",
+                "- near and otherwise: the paper: as fast as that; why: not explained",
+            ],
+            "{text}"
+        );
+        let paper = ReproducedPaper {
+            id: "paper".to_owned(),
+            title: "Title".to_owned(),
+            machine: "tiny".to_owned(),
+            items: vec![item],
+        };
+        let (schema, papers) = (SCHEMA.to_owned(), vec![paper]);
+        let all = reproduce(&Reproduction { schema, full: true, here: false, complete: true, papers });
+        assert!(all.contains("reproduce --full --markdown`. 4 of 5 conclusions"), "{all}");
+    }
+
+    #[test]
+    fn a_matrix_shows_what_came_otherwise_what_could_not_be_tried_and_what_never_fell() {
+        let outcome = |claim: &str, expected, holds| ClaimOutcome {
+            claim: claim.to_owned(),
+            expected,
+            holds,
+            ours: None,
+        };
+        let claims = vec![
+            outcome("fell", Some(false), Some(false)),
+            outcome("stood", Some(true), Some(true)),
+            outcome("fell-otherwise", Some(true), Some(false)),
+            outcome("stood-otherwise", Some(false), Some(true)),
+            outcome("not-tried", Some(true), None),
+            outcome("unsaid", None, Some(true)),
+        ];
+        let mutant = MutantOutcome {
+            id: "m".to_owned(),
+            change: "less".to_owned(),
+            mechanism: "Less is less.".to_owned(),
+            claims,
+        };
+        let (schema, never_fell) = (MATRIX_SCHEMA.to_owned(), vec!["unsaid".to_owned()]);
+        let text = matrix(&MutationMatrix { schema, complete: true, mutants: vec![mutant], never_fell });
+        for line in [
+            "| fell | x |",
+            "| stood | · |",
+            "| fell-otherwise | **x** |",
+            "| stood-otherwise | **·** |",
+            "| not-tried | **?** |",
+            "| unsaid | (·) |",
+            "3 came otherwise than was said before. No mutant fells: unsaid.",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line}\n{text}");
+        }
+    }
+}

@@ -6,7 +6,7 @@ pub(crate) mod pictures;
 mod regions;
 mod values;
 
-use record::count::{Counts, GroupMetrics, PackageMetrics};
+use record::count::{CountedMetric, Counts, GroupMetrics, PackageMetrics};
 
 use crate::{
     layout::figures::{number, scaled, scaled_alike, time},
@@ -71,6 +71,14 @@ fn heading(counts: &Counts, columns: usize) -> String {
 /// In points: what is cut off from a share without a word.
 const SHOWN: f64 = 2.0;
 
+/// What was cut off from a share, where that is worth a word.
+pub(crate) fn cut_off(metric: &CountedMetric) -> Option<String> {
+    let cut = metric.cut_off.iter().copied().max_by(|one, other| one.abs().total_cmp(&other.abs()))?;
+    let which = if cut > 0.0 { "more" } else { "less" };
+    (cut.abs() > SHOWN)
+        .then(|| format!("its events say {:.0} points {which}, which cannot be and was cut off", cut.abs()))
+}
+
 fn metrics(group: &GroupMetrics, columns: usize) -> String {
     let mut table = Table::new(vec![
         Column::new(group.group.clone()).left(),
@@ -90,13 +98,7 @@ fn metrics(group: &GroupMetrics, columns: usize) -> String {
             trust::cell(metric.trust.as_ref()),
             metric.about.clone().into(),
         ]);
-        if let Some(cut) =
-            metric.cut_off.iter().copied().max_by(|one, other| one.abs().total_cmp(&other.abs()))
-            && cut.abs() > SHOWN
-        {
-            let which = if cut > 0.0 { "more" } else { "less" };
-            let words =
-                format!("its events say {:.0} points {which}, which cannot be and was cut off", cut.abs());
+        if let Some(words) = cut_off(metric) {
             lacking.add(&metric.name, &words);
         }
         if metric.values.is_empty() {
@@ -131,8 +133,6 @@ fn packages(group: &GroupMetrics, columns: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use record::count::CountedMetric;
-
     use super::*;
 
     /// Events that contradict each other are cut to what can be; from 2 points on that is said.

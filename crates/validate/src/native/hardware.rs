@@ -1,9 +1,6 @@
 //! Experiments on this machine: known work on pinned threads under perf_event.
 
-use std::{
-    path::Path,
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use events::{
     Catalogue, CountRefusal, CountRequest as Open, CountShare, Counting, Event, Instrument as _, Scope,
@@ -73,7 +70,7 @@ impl<'k> NativeBench<'k> {
         // Of other makers, and of cores that nobody describes, it may be another register.
         let intel =
             topology.cpu.vendor.as_deref() == Some(INTEL) && Catalogue::for_cpu(&topology.cpu).is_some();
-        let prefetchers = intel.then(|| PrefetchControl::find(Path::new("/"), &beside)).flatten();
+        let prefetchers = intel.then(|| PrefetchControl::find(source.root(), &beside)).flatten();
         let isa = Isa::native();
         let machine = Machine {
             l1,

@@ -1,6 +1,11 @@
 //! Known work of this machine under a scripted kernel that samples its loads.
 
-use std::{fs, os::unix::fs::symlink, path::Path, sync::atomic::AtomicBool};
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    path::Path,
+    sync::{Arc, Mutex, atomic::AtomicBool},
+};
 
 use kernels::KernelCatalogue;
 use machine::{Bytes, Source, Topology};
@@ -9,10 +14,11 @@ use pmu::{
     record::encode,
     scripted::{Behaviour, Scripted},
 };
+use record::validate::Experiment;
 use trust::KernelPlace;
 
 use crate::{
-    bench::{Bench as _, SampledLoads},
+    bench::{Bench as _, ObserveError, SampledLoads},
     native::NativeBench,
     simulated::experiment,
     unseen::CacheSizes,
@@ -96,4 +102,66 @@ fn where_loads_cannot_be_sampled_that_is_said_and_the_rest_goes_on() {
     assert!(without.contains("no PMU of its cores"), "{without}");
     let refused = sampled(INTEL, Err(Errno(rustix::io::Errno::ACCESS.raw_os_error()))).unwrap_err();
     assert!(refused.contains("sample"), "{refused}");
+}
+
+/// The register in which prefetchers are switched, and where it lies in a file.
+const SWITCHES: usize = 0x1a4;
+
+/// Bytes of a file with the switches of one CPU.
+fn registers(value: u8) -> Vec<u8> {
+    let mut all = vec![0; 0x200];
+    all[SWITCHES] = value;
+    all
+}
+
+/// This machine as one of a maker, with switches for each of its CPUs; how they stand whenever something is counted.
+fn switched(vendor: &str, wanted: &[bool]) -> (bool, Vec<Result<u8, String>>) {
+    let (root, source) = machine(&[]);
+    let mut topology = Topology::read(&Source::live());
+    (topology.cpu.vendor, topology.cpu.family, topology.cpu.model) =
+        (Some(vendor.to_owned()), Some(6), Some(0x3f));
+    let cpus: Vec<u32> = topology.usable_cores().iter().collect();
+    let file = |cpu: u32| root.path().join(format!("dev/cpu/{cpu}/msr"));
+    for &cpu in &cpus {
+        fs::create_dir_all(file(cpu).parent().unwrap()).unwrap();
+        fs::write(file(cpu), registers(0x20)).unwrap();
+    }
+    let first = file(cpus[0]);
+    let (seen, path) = (Arc::new(Mutex::new(0)), first.clone());
+    let seen_there = Arc::clone(&seen);
+    let kernel = Scripted::new(move |_| {
+        *seen_there.lock().unwrap() = fs::read(&path).unwrap()[SWITCHES];
+        Ok(Behaviour::counts(7))
+    });
+    let caches = |_: u32| Some(CacheSizes { bytes: [16, 64, 128].map(Bytes::kib) });
+    let kernels = KernelCatalogue::builtin().unwrap();
+    let mut bench = NativeBench::new(&kernel, source, &topology, kernels, &caches, None).unwrap();
+    let one = experiment(bench.machine(), "load", KernelPlace::L1, 1).unwrap();
+    let mut observe = |&prefetch: &bool| {
+        let made = bench.observe(
+            &Experiment { prefetch, ..one.clone() },
+            &["task-clock".to_owned()],
+            &AtomicBool::new(false),
+        );
+        assert_eq!(fs::read(&first).unwrap(), registers(0x20), "left as they were");
+        match made {
+            Ok(_) => Ok(*seen.lock().unwrap()),
+            Err(ObserveError::Failed { reason, .. }) => Err(reason),
+            Err(other) => panic!("{other}"),
+        }
+    };
+    let stood = wanted.iter().map(&mut observe).collect();
+    (bench.machine().prefetch_switch, stood)
+}
+
+#[test]
+fn prefetchers_are_off_just_while_an_experiment_that_wants_them_off_is_counted() {
+    let (switch, stood) = switched("GenuineIntel", &[true, false, true]);
+    assert!(switch);
+    assert_eq!(stood, [Ok(0x20), Ok(0x2f), Ok(0x20)]);
+    // Of another maker that register may be anything.
+    let (switch, stood) = switched("AuthenticAMD", &[true, false]);
+    assert!(!switch);
+    assert_eq!(stood[0], Ok(0x20));
+    assert!(stood[1].as_ref().is_err_and(|why| why.contains("cannot be switched")), "{stood:?}");
 }
