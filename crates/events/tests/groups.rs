@@ -142,7 +142,8 @@ fn what_memory_costs_lies_between_bounds_or_is_undecided() {
     // Stalls of 25 cycles: 80 % of the slots are the back end's, 500 / 600 of that.
     assert_eq!(found(20.0, 900.0, 0.0), (Ok(67.0), 42.0, 80.0));
     // No more than the divider leaves, than a miss is pending, than is not retired.
-    assert_eq!(found(20.0, 900.0, 30.0), (Ok(52.0), 42.0, 61.0));
+    assert_eq!(found(20.0, 900.0, 1.0), (Ok(67.0), 31.6, 80.0), "stalls may be those of a division");
+    assert_eq!(found(20.0, 900.0, 30.0), (Ok(61.0), 0.0, 61.0));
     assert_eq!(found(20.0, 600.0, 0.0), (Ok(52.0), 42.0, 60.0));
     // Stalls of four cycles may be a chain of additions.
     let (value, least, most) = found(125.0, 900.0, 0.0);

@@ -411,3 +411,35 @@ fn regions_of_a_program_are_counted_apart() {
         assert!(table.contains(words), "{words}: {table}");
     }
 }
+
+/// Raised by the kernel where a process would handle SIGTERM itself: bit 14 of the caught signals.
+fn catches_termination(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    caught
+        .and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok())
+        .is_some_and(|bits| bits & (1 << 14) != 0)
+}
+
+/// A minute of simulation at least, and twice that by region: it ends at the first signal, and what was counted is kept.
+#[test]
+fn a_long_count_ends_when_it_is_asked_to() {
+    let mut command = memwall();
+    let line = "--on sim:haswell-ep-e5-2680v3 count -e cycles --per-region --scenario bandwidth-compute --set rounds=5000 \
+                --cpus 0-11 --json";
+    command.args(line.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().expect("memwall starts");
+    while !catches_termination(child.id()) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let kill = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+    assert!(kill.expect("kill").success());
+    let output = child.wait_with_output().expect("an end");
+    let said: serde_json::Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", text(&output.stderr)));
+    assert_eq!(said["interrupted"], true);
+    assert_eq!(said["runs"].as_array().map(Vec::len), Some(1), "{said}");
+    assert_eq!(said["regions"].as_array().map_or(0, Vec::len), 0);
+    let remarks = said["remarks"].to_string();
+    assert!(remarks.contains("stopped before its regions were counted"), "{remarks}");
+}

@@ -20,12 +20,8 @@ const COMMANDS: [(&str, &str); 22] = [
         "memwall.count/1",
         "--on sim:haswell-ep-e5-2695v3 count --patterns --scenario pattern-false-sharing --set passes=2 --json",
     ),
-    // Undecided between bounds, and by region.
+    // Between bounds.
     ("memwall.count/1", "--on sim:haswell-ep-e5-2680v3/16 count -g TOPDOWN --kernel update --size 4M --json"),
-    (
-        "memwall.count/1",
-        "--on sim:tiny count -g CLOCK --per-region --per-socket --scenario load-store-phases --scale 64 --json",
-    ),
     ("memwall.patterns/1", "--on sim:tiny patterns --json"),
     ("memwall.methods/1", "--on sim:nehalem-ep-x5570 methods --json"),
     ("memwall.events/1", "--on sim:tiny events --json"),
@@ -38,6 +34,11 @@ const COMMANDS: [(&str, &str); 22] = [
     ("memwall.doctor/1", "--on sim:tiny doctor --json"),
     ("memwall.profile/1", "--on sim:tiny calibrate --quick --json"),
     ("memwall.profile/1", "--on sim:tiny profile --json"),
+    // With a profile, by region.
+    (
+        "memwall.count/1",
+        "--on sim:tiny count -g CLOCK --per-region --per-socket --scenario load-store-phases --scale 64 --json",
+    ),
     ("memwall.validate/1", "--on sim:tiny validate --quick --json"),
     ("memwall.reproduce/1", "reproduce molka2017 section4.3 --json"),
     ("memwall.reproduce/1", "reproduce molka2017 figure7 --json"),

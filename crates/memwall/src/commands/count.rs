@@ -178,6 +178,9 @@ pub fn run(args: &CountArgs, machine: &Target) -> Result<ExitCode, Failure> {
                 false => None,
             };
             counts.interrupted |= interrupt.load(Ordering::Relaxed);
+            if args.per_region && counts.regions.is_empty() {
+                counts.remarks.push("It was stopped before its regions were counted.".to_owned());
+            }
             print(args, &counts, shared.as_ref())?;
             Ok(ending(&counts))
         }
