@@ -133,9 +133,10 @@ static __attribute__((noinline, cold)) void write_note(uint64_t what, const void
 /* Why a region holds less than it could. */
 enum closing { LOCKED = 1, FORBIDDEN = 2 };
 
-/* This thread is about to forbid itself the clock: it writes nothing down any more, and reads no counter. */
+/* This thread is about to forbid itself the clock: it writes nothing down any more, and reads no counter. Nor does any other:
+ * threads that it starts inherit the ban. */
 static void fall_silent(void) {
-    struct region *region = atomic_load(&ring);
+    struct region *region = atomic_exchange(&ring, NULL);
     inside = true;
     if (region == NULL) return;
     sign(region);

@@ -300,22 +300,29 @@ fn programs_that_forbid_themselves_the_clock_go_on() {
     let trial = Trial::new();
     let source = r"
         #include <linux/seccomp.h>
+        #include <pthread.h>
         #include <stdlib.h>
         #include <string.h>
         #include <sys/prctl.h>
         #include <sys/syscall.h>
         #include <unistd.h>
+        static void *work(void *unused) {
+            for (int i = 0; i < 5000; i++) free(malloc(100)), free(malloc(20000));
+            return unused;
+        }
         int main(int count, char **words) {
             memset(malloc(200000), 1, 200000);
             if (strcmp(words[1], `strict`) == 0) prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
             else prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
-            for (int i = 0; i < 5000; i++) free(malloc(100)), free(malloc(20000));
+            pthread_t thread; /* threads inherit what is forbidden */
+            if (strcmp(words[1], `thread`) == 0) pthread_create(&thread, NULL, work, NULL), pthread_join(thread, NULL);
+            work(NULL);
             if (write(1, `fine`, 4) != 4) syscall(SYS_exit, 1);
             syscall(SYS_exit, 6);
         }"
     .replace('`', "\"");
-    let program = trial.build("forbids", &source, &["-fno-builtin"]);
-    for how in ["strict", "clock"] {
+    let program = trial.build("forbids", &source, &["-fno-builtin", "-pthread"]);
+    for how in ["strict", "clock", "thread"] {
         let (output, logs) = trial.run(&program, &[how]);
         assert_eq!(
             (output.stdout.as_slice(), output.status.code()),
