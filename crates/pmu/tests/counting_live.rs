@@ -247,7 +247,7 @@ fn threads_forks_and_an_exec_add_up() {
         Some(raw(&counting.read().unwrap(), 0))
     };
     // Enough to drown the few faults by which one fork differs from the next.
-    let pages = 1500;
+    let pages = 4000;
     let (Some(without), Some(with)) = (faults(0), faults(pages)) else {
         return;
     };

@@ -119,8 +119,11 @@ static void on_fault(int signal, siginfo_t *about, void *given) {
     if (code[0] != 0x0f || code[1] != 0x33 || behaviour < ON_COUNTER || behaviour > HALF) _exit(99);
     /* It stands below zero, as counters do that are to overflow. */
     uint64_t value = counter - 300;
-    for (int event = 0; event < opened; event++)
-        if (behaviour == INTERRUPTED && behaviours[event] == INTERRUPTED && interruptions++ % 2 == 0) pages[event]->lock++, value += 7777;
+    if (behaviour == INTERRUPTED && interruptions++ % 2 == 0) {
+        value += 7777;
+        for (int event = 0; event < opened; event++)
+            if (behaviours[event] == INTERRUPTED) pages[event]->lock++;
+    }
     registers[REG_RAX] = (greg_t)(value & 0xffffffff);
     registers[REG_RDX] = (greg_t)(value >> 32 & 0xffff);
     registers[REG_RIP] += 2;

@@ -65,7 +65,7 @@ fn validated(indicators: Vec<Judged>) -> tempfile::TempDir {
 
 /// A program that computes for a while, under `memwall run`.
 fn recorded(home: &Path) -> Value {
-    let busy = "i=0; while [ $i -lt 40000 ]; do i=$((i+1)); done";
+    let busy = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done";
     json(home, &["run", "--json", "--", "sh", "-c", busy])
 }
 

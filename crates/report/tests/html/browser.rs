@@ -110,8 +110,10 @@ fn regions_lead_to_their_symbols_and_those_to_instructions() {
     tab.click("#regions-table a[href=\"#region-0\"]");
     settle(&mut tab);
     assert_eq!(tab.text("document.querySelector('#detail h2').textContent"), "Region probe");
-    tab.click("#detail a[href=\"#symbol-0\"]");
+    tab.evaluate("document.querySelector('#detail a[href=\"#symbol-0\"]').focus()");
+    tab.press("Enter");
     settle(&mut tab);
+    assert!(tab.text("document.querySelector('#detail h2').textContent").starts_with("join::probe"));
     let annotated = tab.text("document.querySelector('.annotated').textContent");
     assert!(annotated.contains("mov rax,[r8+rdx*8+10h]"), "{annotated}");
     quiet(tab.close());
