@@ -76,6 +76,21 @@ fn a_run() {
 }
 
 #[test]
+fn regions_lead_to_the_symbols_within_them() {
+    let data = data(&pages::join(|_, _, _| ()));
+    let tables = data["tables"].as_array().unwrap();
+    let first = |id: &str, row: usize| {
+        let table = tables.iter().find(|table| table["id"] == id).unwrap();
+        table["rows"][row][0].clone()
+    };
+    assert_eq!(first("regions-table", 0), serde_json::json!({"text": "probe", "to": "#region-0"}));
+    assert_eq!(first("region-threads-table", 3), serde_json::json!({"text": "build", "to": "#region-1"}));
+    assert_eq!(data["views"]["regions"][1]["name"], "build");
+    // No sample lies in it.
+    assert_eq!(first("regions-table", 2), "open");
+}
+
+#[test]
 fn threads_with_one_number_stay_two() {
     let page = pages::join(|findings, objects, _| {
         findings.threads.iter_mut().for_each(|thread| thread.tid = 4101);
