@@ -246,7 +246,6 @@ fn split_table(seeds: Range<u64>) -> SplitTally {
 
 /// Developed on: a loop that the divider holds back behind its misses, and one that a chain of additions does.
 #[test]
-#[ignore = "minutes on a busy machine: large data"]
 fn what_hides_behind_misses_is_bounded_or_undecided() {
     let model = Model::builtin(HASWELL).unwrap();
     for (seed, is_decided) in [(102, true), (103, false)] {
