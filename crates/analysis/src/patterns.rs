@@ -36,8 +36,10 @@ pub struct PatternFinding {
     pub confidence: Option<Confidence>,
     /// The signs that were looked at.
     pub evidence: Vec<PatternEvidence>,
-    /// What would be won at most if it were gone, as a share of the time; none unless it was found.
+    /// What would be won at most if it were gone, as a share of the time; none unless it was found and that is known.
     pub win_at_most: Option<f64>,
+    /// About how much would be won, where no bound is known.
+    pub win_about: Option<f64>,
     /// Where most of it is, if that is known.
     pub place: Option<String>,
     /// What to do about it, in a sentence.
@@ -85,7 +87,7 @@ pub fn judge(indicators: &Indicators) -> Vec<PatternFinding> {
         PatternState::Unknown => 1,
         PatternState::Absent => 2,
     };
-    let win = |finding: &PatternFinding| finding.win_at_most.unwrap_or(0.0);
+    let win = |finding: &PatternFinding| finding.win_at_most.or(finding.win_about).unwrap_or(0.0);
     found.sort_by(|a, b| rank(a).cmp(&rank(b)).then(win(b).total_cmp(&win(a))));
     found
 }
@@ -98,6 +100,7 @@ struct Judged {
     evidence: Vec<PatternEvidence>,
     needs: Vec<String>,
     win: Option<f64>,
+    win_about: Option<f64>,
     place: Option<String>,
 }
 
@@ -129,6 +132,7 @@ fn finding(pattern: &KnownPattern, indicators: &Indicators) -> PatternFinding {
         confidence: best.map(|best| best.confidence),
         evidence: best.map(|best| best.evidence.clone()).unwrap_or_default(),
         win_at_most: found.and_then(|found| found.win),
+        win_about: found.and_then(|found| found.win_about),
         place: found.and_then(|found| found.place.clone()),
         advice: pattern.advice.clone(),
         needs,
@@ -157,7 +161,9 @@ fn signature_of(signature: &PatternSignature, indicators: &Indicators) -> Judged
     // What decides against is as sure as the surest sign against it, what speaks for it as the weakest.
     let confidences = evidence.iter().filter(|one| !is_against || !one.holds).map(|one| one.confidence);
     let confidence = if is_against { confidences.max() } else { confidences.min() };
-    let win = signature.win.as_ref().and_then(|win| indicators.get(win).ok());
+    let known = |name: &Option<String>| name.as_ref().and_then(|name| indicators.get(name).ok());
+    let (win, about) = (known(&signature.win), known(&signature.win_about));
+    let share = |win: &IndicatorValue| win.value.clamp(0.0, 1.0);
     let main = signature.signs.first().and_then(|sign| indicators.get(&sign.indicator).ok());
     Judged {
         from: signature.from,
@@ -165,8 +171,9 @@ fn signature_of(signature: &PatternSignature, indicators: &Indicators) -> Judged
         confidence: confidence.unwrap_or(Confidence::Low),
         evidence,
         needs,
-        win: win.map(|win| win.value.clamp(0.0, 1.0)),
-        place: win.or(main).and_then(|indicator| indicator.place.clone()),
+        win: win.map(share),
+        win_about: about.map(share),
+        place: win.or(about).or(main).and_then(|indicator| indicator.place.clone()),
     }
 }
 

@@ -50,11 +50,19 @@ const DRAWS: [(&str, &[Drawn]); 20] = [
     ("pattern-branches-not", &[("size", &["32K", "64K", "128K"]), ("passes", &["2", "4", "8"])]),
 ];
 
+/// What takes a pattern away and leaves the work as it is: a scenario and other values of it. `mean` is the mean of two others.
+const REMEDIES: [(&str, &[(&str, &str)]); 4] = [
+    ("pattern-false-sharing", &[("shift", "128")]),
+    ("pattern-true-sharing", &[("shift", "128")]),
+    ("pattern-numa", &[("far", "local")]),
+    ("pattern-imbalance", &[("much", "mean"), ("little", "mean")]),
+];
+
 const STREAMS: &[&str] = &["load", "copy", "sum", "store", "triad", "daxpy"];
 const SMALL: &[&str] = &["8K", "16K", "24K"];
 const LENGTHS: &[&str] = &["10", "20", "30", "50"];
 const FEW: &[&str] = &["2", "3", "4", "6"];
-const PACES: &[&str] = &["50", "100", "200", "400"];
+const PACES: &[&str] = &["10", "25", "50", "100"];
 const WALKS: &[&str] = &["chase", "load", "sum"];
 const IN_CORE: &[&str] = &["sum", "load", "integer-sum"];
 
@@ -82,6 +90,28 @@ fn found(document: &Value) -> Vec<String> {
     is_found.filter_map(|pattern| Some(pattern["name"].as_str()?.to_owned())).collect()
 }
 
+/// The share of a scenario's time that is won where a pattern is taken away; none where nobody knows how.
+fn won(home: &Path, scenario: &str, values: &BTreeMap<&str, String>) -> Option<f64> {
+    let (_, remedy) = REMEDIES.iter().find(|(name, _)| *name == scenario)?;
+    let time = |values: &BTreeMap<&str, String>| {
+        let mut command = memwall(home);
+        command.args(["--on", MODEL, "count", "-e", "cycles", "--json", "--scenario", scenario]);
+        values.iter().for_each(|(name, value)| {
+            command.args(["--set", &format!("{name}={value}")]);
+        });
+        let document: Value =
+            serde_json::from_slice(&command.output().expect("memwall starts").stdout).ok()?;
+        document["runs"][0]["elapsed_ns"].as_f64()
+    };
+    let mut better = values.clone();
+    let numbers = remedy.iter().filter_map(|(name, _)| values.get(name)?.parse::<u64>().ok());
+    let mean = numbers.sum::<u64>() / remedy.len() as u64;
+    for (name, value) in *remedy {
+        better.insert(name, if *value == "mean" { mean.to_string() } else { (*value).to_owned() });
+    }
+    Some(1.0 - time(&better)? / time(values)?)
+}
+
 /// The next number of a sequence (splitmix64).
 fn next(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -96,14 +126,18 @@ fn simulated(first: u64, last: u64) {
     assert!(calibrated.expect("memwall starts").status.success(), "calibration failed");
     // By scenario and pattern: how often it was found.
     let mut sums: BTreeMap<(&str, String), u64> = BTreeMap::new();
+    // By scenario: what was said to be won at most, and what taking the pattern away won.
+    let mut wins: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
     for seed in first..=last {
         for (index, (scenario, draws)) in DRAWS.iter().enumerate() {
             let mut state = seed.wrapping_mul(1000).wrapping_add(index as u64);
             let mut command = memwall(home.path());
             command.args(["--on", MODEL, "count", "--patterns", "--json", "--scenario", scenario]);
-            for (name, values) in *draws {
-                let value = values[(next(&mut state) % values.len() as u64) as usize];
+            let mut values = BTreeMap::new();
+            for (name, choices) in *draws {
+                let value = choices[(next(&mut state) % choices.len() as u64) as usize];
                 command.args(["--set", &format!("{name}={value}")]);
+                values.insert(*name, value.to_owned());
             }
             let output = command.output().expect("memwall starts");
             let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| {
@@ -113,6 +147,14 @@ fn simulated(first: u64, last: u64) {
                 *sums.entry((scenario, name)).or_default() += 1;
             }
             eprintln!("{seed} {scenario}: {}", found(&document).join(" "));
+            let own = known().iter().find(|pattern| pattern.has == *scenario);
+            let patterns = document["patterns"].as_array().into_iter().flatten();
+            let said = patterns
+                .filter(|one| own.is_some_and(|own| one["name"] == *own.name))
+                .find_map(|one| one["win_at_most"].as_f64());
+            if let (Some(said), Some(won)) = (said, won(home.path(), scenario, &values)) {
+                wins.entry(scenario).or_default().push((said, won));
+            }
         }
     }
     let draws = last - first + 1;
@@ -136,6 +178,18 @@ fn simulated(first: u64, last: u64) {
             share(right, draws),
             share(right, right + wrong)
         );
+    }
+    println!(
+        "\nWhat was said to be won at most, and what was won by taking the pattern away, of the time:\n"
+    );
+    println!("| scenario | draws | said, mean | won, mean | least won | more than was said |");
+    println!("|---|---|---|---|---|---|");
+    for (scenario, wins) in &wins {
+        let mean = |of: fn(&(f64, f64)) -> f64| 100.0 * wins.iter().map(of).sum::<f64>() / wins.len() as f64;
+        let least = wins.iter().map(|win| 100.0 * win.1).fold(f64::INFINITY, f64::min);
+        let more = wins.iter().filter(|(said, won)| won > said).count();
+        let (said, won) = (mean(|win| win.0), mean(|win| win.1));
+        println!("| {scenario} | {} | {said:.0} % | {won:.0} % | {least:.0} % | {more} |", wins.len());
     }
     println!("\nAll that was found, by scenario:\n");
     for (scenario, _) in DRAWS {

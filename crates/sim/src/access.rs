@@ -27,6 +27,8 @@ pub struct MemoryRequest {
 pub enum RequestKind {
     /// A load.
     Load,
+    /// The load of an atomic operation, which will write: the line must be owned.
+    LoadToOwn,
     /// A store that leaves the store buffer: the line must be owned.
     Store,
     /// A store that has asked before and lost the line to another core before it could write.

@@ -349,14 +349,13 @@ impl<M: MemoryPort> Engine<M> {
             }
         }
         let now = thread.now(hardware);
-        job.due = Some(now);
+        job.due = Some(thread.due(hardware));
         if now >= job.next_interrupt
             && let Some(interrupts) = self.interrupts
         {
             thread.interrupt(interrupts.lasts, hardware);
-            let now = thread.now(hardware);
-            job.due = Some(now);
-            job.next_interrupt = now + self.interrupt_distance(&mut job.random);
+            job.due = Some(thread.due(hardware));
+            job.next_interrupt = thread.now(hardware) + self.interrupt_distance(&mut job.random);
         }
         false
     }

@@ -9,6 +9,7 @@ use kernels::{Job as KernelJob, KernelCatalogue};
 use machine::{Bytes, Width};
 use machine_support::{HASWELL, Rig, Work, huge, model};
 use sim::{
+    access::Supplier,
     engine::{Engine, EngineJob},
     memory::MemorySystem,
     plan_source::{AddressOrder, PlacedPlan, PlanSource},
@@ -88,6 +89,8 @@ struct Writers {
     writes: u64,
     /// Stores the memory system has seen, repeated requests left out.
     committed: u64,
+    /// Loads that found their line modified by another core.
+    met: u64,
 }
 
 fn write_together(name: &str, kernel: &str, threads: usize, apart: u64) -> Writers {
@@ -122,6 +125,11 @@ fn write_together(name: &str, kernel: &str, threads: usize, apart: u64) -> Write
         cycles_per_write: outcome.jobs[0].statistics.cycles as f64 / writes as f64,
         transfers: engine.memory().shared_stats(0).modified_transfers,
         writes: writes * threads as u64,
+        met: outcome
+            .jobs
+            .iter()
+            .map(|job| job.statistics.loads_by_supplier[Supplier::OtherCoreModified as usize])
+            .sum(),
         committed: (0..threads).map(|core| engine.memory().core_stats(core).stores).sum(),
     }
 }
@@ -163,5 +171,16 @@ fn asking_again_for_a_line_is_no_other_store() {
     for (threads, apart) in [(2, 8), (2, 64), (4, 0)] {
         let found = write_together(HASWELL, "counter", threads, apart);
         assert_eq!(found.committed, found.writes, "{threads} threads, {apart} bytes apart");
+    }
+}
+
+#[test]
+fn atomic_additions_to_one_line_wait_for_each_other() {
+    for name in ["tiny", HASWELL, "emerald-rapids", "core2-e5430"] {
+        let [own, same] = [128, 8].map(|apart| write_together(name, "atomic-counter", 2, apart));
+        let slower = same.cycles_per_write / own.cycles_per_write;
+        assert!(own.transfers == 0 && slower > 2.0, "{name}: {slower} times as long in one line");
+        // Its load asks to own the line: no store has to ask again.
+        assert_eq!(same.met, same.transfers, "{name}");
     }
 }

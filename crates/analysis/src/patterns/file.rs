@@ -96,8 +96,10 @@ pub struct PatternSignature {
     /// Groups of events that have to be counted.
     #[serde(default)]
     pub groups: Vec<String>,
-    /// The indicator that says what could be won; none where nobody can say.
+    /// The indicator that says what could be won at most; none where nobody can say.
     pub win: Option<String>,
+    /// The indicator that says about how much could be won, where more may hang on it than is counted.
+    pub win_about: Option<String>,
     /// The signs.
     #[serde(rename = "sign")]
     pub signs: Vec<PatternSign>,

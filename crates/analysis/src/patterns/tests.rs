@@ -25,7 +25,13 @@ fn every_file_is_a_pattern_of_its_name_whose_groups_and_metrics_there_are() {
         let sources: Vec<SignSource> = pattern.signatures.iter().map(|one| one.from).collect();
         assert!(sources.contains(&SignSource::Samples) && sources.contains(&SignSource::Events), "{name}");
         for signature in &pattern.signatures {
-            for indicator in signature.signs.iter().map(|sign| &sign.indicator).chain(&signature.win) {
+            for indicator in signature
+                .signs
+                .iter()
+                .map(|sign| &sign.indicator)
+                .chain(&signature.win)
+                .chain(&signature.win_about)
+            {
                 let Some((group, metric)) = indicator.split_once(": ") else { continue };
                 let group = MetricGroup::named(group).unwrap_or_else(|| panic!("{name}: {group}"));
                 assert!(group.metrics.iter().any(|one| one.name == metric), "{name}: {indicator}");
@@ -83,13 +89,18 @@ fn an_interval_over_the_limit_leaves_it_nearly_open() {
 
 #[test]
 fn events_alone_do_not_tell_false_from_true_sharing() {
-    let events = [("SHARING: waiting for others' lines", 0.8)];
+    let events = [("SHARING: waiting for others' lines", 0.8), ("STALLS: memory bound", 0.5)];
     let alone = judge(&with(&events));
     assert_eq!(of(&alone, "false-sharing").state, PatternState::Unknown);
     assert_eq!(of(&alone, "true-sharing").state, PatternState::Unknown);
-    let addressed = judge(&with(&[events[0], ("falsely_shared_loads", 0.9), ("truly_shared_loads", 0.1)]));
-    assert_eq!(of(&addressed, "false-sharing").state, PatternState::Found);
+    let loads = [("falsely_shared_loads", 0.9), ("truly_shared_loads", 0.1)];
+    let addressed = judge(&with(&[events[0], events[1], loads[0], loads[1]]));
+    let found = of(&addressed, "false-sharing");
+    assert_eq!((found.state, found.win_at_most), (PatternState::Found, Some(0.8)));
     assert_eq!(of(&addressed, "true-sharing").state, PatternState::Absent);
+    // Lines change hands, and nothing waits for them.
+    let hidden = judge(&with(&[events[0], ("STALLS: memory bound", 0.02), loads[0], loads[1]]));
+    assert_eq!(of(&hidden, "false-sharing").state, PatternState::Absent);
 }
 
 #[test]

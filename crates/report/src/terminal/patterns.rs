@@ -49,7 +49,9 @@ fn headline(found: &PatternFinding) -> String {
         Some(Confidence::Medium) => "fairly sure",
         _ => "not sure",
     };
-    let win = found.win_at_most.map(|win| format!(", {} % to win at most", percent_text(win)));
+    let at_most = found.win_at_most.map(|win| format!(", {} % to win at most", percent_text(win)));
+    let about = || found.win_about.map(|win| format!(", about {} % to win", percent_text(win)));
+    let win = at_most.or_else(about);
     format!("{} ({}){place}: {sure}{}", found.title, found.class.label(), win.unwrap_or_default())
 }
 

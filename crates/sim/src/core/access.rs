@@ -159,7 +159,8 @@ impl<P: CoreObserver> CoreThread<P> {
         hardware: &mut Hardware,
         port: &mut StorePort<'_, M>,
     ) -> AccessAnswer {
-        let (cycles, response) = port.ask(RequestKind::Load, place.address, at, place.instruction);
+        let kind = if op.locked { RequestKind::LoadToOwn } else { RequestKind::Load };
+        let (cycles, response) = port.ask(kind, place.address, at, place.instruction);
         let mut answer = AccessAnswer {
             complete: at + cycles,
             supplier: response.supplier,
@@ -169,7 +170,7 @@ impl<P: CoreObserver> CoreThread<P> {
             self.statistics.loads_split += 1;
             let second = port.second_line(place.address);
             let again = hardware.timeline.reserve(op.ports, at + 1);
-            let (cycles, response) = port.ask(RequestKind::Load, second, again, place.instruction);
+            let (cycles, response) = port.ask(kind, second, again, place.instruction);
             if again + cycles > answer.complete {
                 (answer.complete, answer.supplier) = (again + cycles, response.supplier);
             }

@@ -105,6 +105,16 @@ impl<P: CoreObserver> CoreThread<P> {
         hardware.clock.time(self.dispatch.cycle)
     }
 
+    /// Up to when it has asked memory for all it wants: what follows a fence or an atomic operation waits for that.
+    fn due_cycle(&self) -> u64 {
+        self.dispatch.cycle.max(self.barrier)
+    }
+
+    /// The moment up to which other cores go on before it does, as they may want the same lines.
+    pub fn due(&self, hardware: &Hardware) -> Time {
+        hardware.clock.time(self.due_cycle())
+    }
+
     /// Does nothing until `cycle`; gives the cycles that passed.
     fn idle_until(&mut self, cycle: u64, hardware: &mut Hardware) -> u64 {
         let cycle = cycle.max(hardware.timeline.accounted());
@@ -202,7 +212,7 @@ impl<P: CoreObserver> CoreThread<P> {
         }
         let clock = hardware.clock;
         let mut port = self.port(&clock, hardware.number, memory);
-        self.stores.follow_lines(self.dispatch.cycle, &mut port);
+        self.stores.follow_lines(self.due_cycle(), &mut port);
         self.check_target(block.address, table, hardware);
         let (start, decoded) = self.fetch(execution.block, table, hardware, &mut port);
         let (mut dispatched, mut done) = (0, 0);

@@ -54,6 +54,24 @@ impl Departing {
         self.last = self.last.max(until);
     }
 
+    /// Whether a line is here at `at`, and no longer than for so long.
+    pub fn goes_within(&self, line: u64, at: u64, time: u64) -> bool {
+        at < self.last
+            && self
+                .kept
+                .iter()
+                .filter(|departure| departure.line == line)
+                .any(|departure| departure.from(at).is_some_and(|from| from + time >= departure.until))
+    }
+
+    /// A line counts as gone.
+    pub fn forget(&mut self, line: u64) {
+        self.kept
+            .iter_mut()
+            .filter(|departure| departure.line == line)
+            .for_each(|departure| departure.until = 0);
+    }
+
     #[inline]
     fn find(&self, line: u64, at: u64) -> Option<u64> {
         if at >= self.last {

@@ -19,6 +19,9 @@ pub(super) struct Below {
     pub missed: bool,
 }
 
+/// Cycles from an atomic operation's reading of a line to its writing: the operation, its retirement and the store.
+const READ_TO_WRITE: u64 = 4;
+
 impl MemorySystem {
     /// A load, store, walk or prefetch of a translated line.
     #[inline]
@@ -62,6 +65,18 @@ impl MemorySystem {
         }
         let supplier = if arrives > start { Supplier::FillBuffer } else { Supplier::L1 };
         Served { ready: arrives.max(start + cycles * cycle), accepted: start, supplier }
+    }
+
+    /// What an atomic operation reads. It asks to own the line at once, and keeps it until it has written: one that another core has
+    /// been granted must stay long enough for both, or it is asked for again.
+    pub(super) fn data_to_own(&mut self, core: usize, line: u64, at: u64) -> Served {
+        let side = &mut self.cores[core];
+        let latency = u64::from(self.l1.latency) * side.cycle_fs;
+        if side.departing.goes_within(line, at, latency + READ_TO_WRITE * side.cycle_fs) {
+            side.departing.forget(line);
+        }
+        let served = self.data(core, line, at, LineOrigin::Store);
+        Served { ready: served.ready.max(at + latency), ..served }
     }
 
     /// Takes a fill buffer and goes to the L2, for the line or (`upgrade`) only for the right to write it.

@@ -311,7 +311,10 @@ impl MemorySystem {
         let core = request.core;
         self.cores[core].stats.loads += 1;
         let translated = self.translate(core, request.address, request.at.0, LineOrigin::Load);
-        let served = self.data(core, translated.line, translated.at, LineOrigin::Load);
+        let served = match request.kind {
+            RequestKind::LoadToOwn => self.data_to_own(core, translated.line, translated.at),
+            _ => self.data(core, translated.line, translated.at, LineOrigin::Load),
+        };
         self.train_level_one(core, translated.line, request, &served);
         Self::response(request, &translated, &served)
     }
@@ -371,7 +374,7 @@ impl MemoryPort for MemorySystem {
     #[inline]
     fn access(&mut self, request: &MemoryRequest) -> Response {
         match request.kind {
-            RequestKind::Load => self.load(request),
+            RequestKind::Load | RequestKind::LoadToOwn => self.load(request),
             RequestKind::Store | RequestKind::StoreAgain | RequestKind::StoreNonTemporal => {
                 self.store(request)
             }
