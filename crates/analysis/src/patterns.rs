@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{findings::Confidence, scaling};
 
-pub use counts::{SharedLoads, SharedLoadsTally, from_counts};
+pub use counts::{RegionPatterns, SharedLoads, SharedLoadsTally, from_counts, in_regions};
 pub use file::{KnownPattern, PatternClass, PatternSign, PatternSignature, SignLimit, SignSource, known};
 pub use indicators::{IndicatorValue, Indicators};
 pub use listing::{ListedPattern, ListedSignature, PATTERNS_SCHEMA, PatternsAnswer, patterns_here};
@@ -164,7 +164,10 @@ fn signature_of(signature: &PatternSignature, indicators: &Indicators) -> Judged
     let known = |name: &Option<String>| name.as_ref().and_then(|name| indicators.get(name).ok());
     let (win, about) = (known(&signature.win), known(&signature.win_about));
     let share = |win: &IndicatorValue| win.value.clamp(0.0, 1.0);
-    let main = signature.signs.first().and_then(|sign| indicators.get(&sign.indicator).ok());
+    // What must be little is nowhere.
+    let signs = signature.signs.iter().filter(|sign| matches!(sign.limit, SignLimit::AtLeast(_)));
+    let signs = signs.filter_map(|sign| indicators.get(&sign.indicator).ok());
+    let mut places = win.into_iter().chain(about).chain(signs).filter_map(|known| known.place.clone());
     Judged {
         from: signature.from,
         state,
@@ -173,7 +176,7 @@ fn signature_of(signature: &PatternSignature, indicators: &Indicators) -> Judged
         needs,
         win: win.map(share),
         win_about: about.map(share),
-        place: win.or(about).or(main).and_then(|indicator| indicator.place.clone()),
+        place: places.next(),
     }
 }
 

@@ -240,6 +240,11 @@ pub trait PreparedPlan {
 
     /// Pages behind one of the plan's instances, if the system says.
     fn pages(&self, instance: usize) -> Option<BackingPages>;
+
+    /// Where one of them begins, if it is the same in every run.
+    fn address(&self, _instance: usize) -> Option<u64> {
+        None
+    }
 }
 
 /// A plan that ran.

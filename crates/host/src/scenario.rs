@@ -272,6 +272,7 @@ fn buffers(prepared: &dyn PreparedPlan, nodes: &[Option<u32>]) -> Vec<BufferUse>
             name: plan.scenario().buffers[instance.buffer].name.clone(),
             thread: instance.thread,
             size: plan.size(instance.buffer),
+            address: prepared.address(index),
             node: nodes[index],
             pages: prepared.pages(index),
         })

@@ -2,7 +2,8 @@
 //!
 //! `cargo bench -p memwall --bench patterns` draws scenarios at random on a simulated machine: each pattern's own and the one
 //! that looks like it, with sizes, kernels and lengths by seed. Limits were set on seeds 1 to 3 (`-- 1 3`); what is
-//! reported are seeds from 1001 on. `-- live` builds the programs beside this file and says what is found in them here.
+//! reported are seeds from 1001 on. `-- regions FIRST LAST` makes both of a pair regions of one scenario, with data of their own, and
+//! asks where the pattern is. `-- live` builds the programs beside this file and says what is found in them here.
 
 use std::{collections::BTreeMap, env, fs, path::Path, process::Command};
 
@@ -70,6 +71,10 @@ fn main() {
     let words: Vec<String> = env::args().skip(1).filter(|word| word != "--bench").collect();
     match words.first().map(String::as_str) {
         Some("live") => live(),
+        Some("regions") => {
+            let number = |index: usize| words.get(index).and_then(|word| word.parse().ok());
+            by_region(number(1).unwrap_or(REPORTED.0), number(2).unwrap_or(REPORTED.1));
+        }
         _ => {
             let number = |index: usize| words.get(index).and_then(|word| word.parse().ok());
             simulated(number(0).unwrap_or(REPORTED.0), number(1).unwrap_or(REPORTED.1));
@@ -120,10 +125,121 @@ fn next(state: &mut u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-fn simulated(first: u64, last: u64) {
+fn drawn(draws: &[Drawn], state: &mut u64) -> BTreeMap<&'static str, String> {
+    let choose =
+        |(name, choices): &Drawn| (*name, choices[(next(state) % choices.len() as u64) as usize].to_owned());
+    draws.iter().map(choose).collect()
+}
+
+fn calibrated() -> tempfile::TempDir {
     let home = tempfile::tempdir().expect("a folder");
     let calibrated = memwall(home.path()).args(["--on", MODEL, "calibrate", "--quick", "--json"]).output();
     assert!(calibrated.expect("memwall starts").status.success(), "calibration failed");
+    home
+}
+
+/// Names of a scenario's values, data and regions, told apart by a word.
+fn renamed(value: toml::Value, word: &str) -> toml::Value {
+    match value {
+        toml::Value::String(text) if text.starts_with('$') => toml::Value::String(format!("{text}-{word}")),
+        toml::Value::Array(all) => all.into_iter().map(|one| renamed(one, word)).collect::<Vec<_>>().into(),
+        toml::Value::Table(table) => {
+            let rename = |(key, value): (String, toml::Value)| match (key.as_str(), value) {
+                ("buffer" | "name", toml::Value::String(text)) => {
+                    (key, toml::Value::String(format!("{text}-{word}")))
+                }
+                (_, value) => (key, renamed(value, word)),
+            };
+            toml::Value::Table(table.into_iter().map(rename).collect())
+        }
+        other => other,
+    }
+}
+
+/// Two scenarios one after the other, as regions `work-first` and `work-second` with data `data-first` and `data-second`.
+fn together(parts: [(&str, BTreeMap<&str, String>); 2]) -> String {
+    let mut whole = toml::Table::new();
+    for (word, (name, values)) in ["first", "second"].into_iter().zip(parts) {
+        let text = kernels::scenario::shipped::find(name).expect("a scenario").text;
+        let part: toml::Table = toml::from_str(text).expect("a table");
+        let mut set = toml::Table::new();
+        for (key, value) in part["set"].as_table().expect("values") {
+            let value = match values.get(key.as_str()) {
+                Some(drawn) => drawn.parse().map_or_else(|_| drawn.clone().into(), toml::Value::Integer),
+                None => value.clone(),
+            };
+            set.insert(format!("{key}-{word}"), value);
+        }
+        let all = whole.entry("set").or_insert_with(|| toml::Table::new().into());
+        all.as_table_mut().expect("values").extend(set);
+        for list in ["buffer", "region"] {
+            let more = renamed(part[list].clone(), word);
+            let all = whole.entry(list).or_insert_with(|| Vec::<toml::Value>::new().into());
+            all.as_array_mut().expect("a list").extend(more.as_array().expect("a list").iter().cloned());
+        }
+        for key in ["about", "source", "threads"] {
+            whole.insert(key.to_owned(), part[key].clone());
+        }
+    }
+    whole.insert("name".to_owned(), "pair".into());
+    toml::to_string(&whole).expect("a scenario")
+}
+
+/// Of pairs of regions, one of which has a pattern and the other looks like it: in which it is found, and on which data.
+fn by_region(first: u64, last: u64) {
+    let home = calibrated();
+    println!("Seeds {first} to {last} on {MODEL}: pairs of regions in one scenario.\n");
+    println!("| pattern | found in the region that has it | found in the other | names the data |");
+    println!("|---|---|---|---|");
+    for pattern in known() {
+        let draws = |scenario: &str| {
+            DRAWS.iter().position(|(name, _)| *name == scenario).map(|index| (index, DRAWS[index].1))
+        };
+        let (Some(has), Some(looks_like)) = (draws(&pattern.has), draws(&pattern.looks_like)) else {
+            continue;
+        };
+        let threads = |name: &str| {
+            let text = kernels::scenario::shipped::find(name).expect("a scenario").text;
+            text.lines().find(|line| line.starts_with("threads")).map(str::to_owned)
+        };
+        if threads(&pattern.has) != threads(&pattern.looks_like) {
+            println!("| {} | – | – | – |", pattern.title);
+            continue;
+        }
+        let (mut right, mut wrong, mut data) = (0, 0, 0);
+        for seed in first..=last {
+            let mut state = seed.wrapping_mul(1_000_000).wrapping_add(has.0 as u64);
+            let own = (pattern.has.as_str(), drawn(has.1, &mut state));
+            let other = (pattern.looks_like.as_str(), drawn(looks_like.1, &mut state));
+            let is_first = next(&mut state) % 2 == 0;
+            let word = if is_first { "first" } else { "second" };
+            let file = home.path().join("pair.toml");
+            fs::write(&file, together(if is_first { [own, other] } else { [other, own] })).expect("a file");
+            let output = memwall(home.path())
+                .args(["--on", MODEL, "count", "--patterns", "--per-region", "--json", "--scenario"])
+                .arg(&file)
+                .output()
+                .expect("memwall starts");
+            let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| {
+                panic!("{}, seed {seed}: {}", pattern.name, String::from_utf8_lossy(&output.stderr))
+            });
+            for region in document["region_patterns"].as_array().into_iter().flatten() {
+                let is_own = region["region"] == format!("work-{word}");
+                let found = region["patterns"].as_array().into_iter().flatten();
+                for one in found.filter(|one| one["name"] == *pattern.name && one["state"] == "found") {
+                    *(if is_own { &mut right } else { &mut wrong }) += 1;
+                    data += u64::from(is_own && one["place"] == format!("data-{word}"));
+                }
+            }
+            eprintln!("{seed} {}: {right} {wrong} {data}", pattern.name);
+        }
+        let all = last - first + 1;
+        println!("| {} | {right} of {all} | {wrong} of {all} | {data} of {all} |", pattern.title);
+    }
+}
+
+fn simulated(first: u64, last: u64) {
+    let home = calibrated();
     // By scenario and pattern: how often it was found.
     let mut sums: BTreeMap<(&str, String), u64> = BTreeMap::new();
     // By scenario: what was said to be won at most, and what taking the pattern away won.
@@ -133,11 +249,9 @@ fn simulated(first: u64, last: u64) {
             let mut state = seed.wrapping_mul(1000).wrapping_add(index as u64);
             let mut command = memwall(home.path());
             command.args(["--on", MODEL, "count", "--patterns", "--json", "--scenario", scenario]);
-            let mut values = BTreeMap::new();
-            for (name, choices) in *draws {
-                let value = choices[(next(&mut state) % choices.len() as u64) as usize];
+            let values = drawn(draws, &mut state);
+            for (name, value) in &values {
                 command.args(["--set", &format!("{name}={value}")]);
-                values.insert(*name, value.to_owned());
             }
             let output = command.output().expect("memwall starts");
             let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| {

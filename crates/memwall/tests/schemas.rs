@@ -12,13 +12,17 @@ use schema_files::{file_of, folder, hold_outline, is_writing, whole};
 use serde_json::Value;
 
 /// Commands and the schema of what they print, in this order.
-const COMMANDS: [(&str, &str); 22] = [
+const COMMANDS: [(&str, &str); 23] = [
     ("memwall.count/1", "--on sim:tiny count -g L2 --kernel load --size 64K --json"),
     ("memwall.count/1", "--on sim:tiny count -e INST_RETIRED.ANY --kernel load --size 64K --json"),
     ("memwall.count/1", "--on sim:core2-e5430 count -g ACCOUNTING --kernel load --size 64K --json"),
     (
         "memwall.count/1",
         "--on sim:haswell-ep-e5-2695v3 count --patterns --scenario pattern-false-sharing --set passes=2 --json",
+    ),
+    (
+        "memwall.count/1",
+        "--on sim:haswell-ep-e5-2695v3 count --patterns --per-region --scenario pattern-true-sharing --set passes=2 --json",
     ),
     // Between bounds.
     ("memwall.count/1", "--on sim:haswell-ep-e5-2680v3/16 count -g TOPDOWN --kernel update --size 4M --json"),

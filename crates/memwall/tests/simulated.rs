@@ -267,3 +267,61 @@ fn patterns_are_found_in_their_scenarios_and_not_in_what_looks_like_them() {
     // Without a profile nobody knows how much memory can move.
     assert_eq!(pattern(&home, "pattern-bandwidth", "bandwidth-saturation"), "unknown");
 }
+
+/// Two regions with data of their own: one waits for loads, the other counts in one line.
+const TWO_REGIONS: &str = r#"
+name = "two-regions"
+about = "a chase, then counters"
+source = "a test"
+threads = 2
+
+[[buffer]]
+name = "list"
+size = "1M"
+
+[[buffer]]
+name = "counters"
+size = "4K"
+sharing = "shared"
+pages = "small"
+
+[[region]]
+name = "follow"
+
+[[region.step]]
+kernel = "chase"
+buffer = "list"
+
+[[region]]
+name = "add"
+
+[[region.step]]
+kernel = "paced-atomic-counter"
+parameters = { nops = 50 }
+buffer = "counters"
+span = "whole"
+shift = 8
+passes = 3
+"#;
+
+#[test]
+fn patterns_name_their_region_and_its_data() {
+    let home = home();
+    let file = home.path().join("two-regions.toml");
+    std::fs::write(&file, TWO_REGIONS).expect("a file");
+    let arguments = ["--on", "sim:haswell-ep-e5-2695v3", "count", "--patterns", "--per-region", "--scenario"];
+    let counted = memwall(&home).args(arguments).arg(&file).arg("--json").assert().success();
+    let found = json(&String::from_utf8(counted.get_output().stdout.clone()).expect("text"));
+    let place = |region: &str, name: &str| -> Option<String> {
+        let regions = found["region_patterns"].as_array().expect("regions");
+        let region = regions.iter().find(|one| one["region"] == region).expect("a region");
+        let mut patterns = region["patterns"].as_array().expect("patterns").iter();
+        let one = patterns.find(|one| one["name"] == name && one["state"] == "found")?;
+        Some(one["place"].as_str().unwrap_or("nowhere").to_owned())
+    };
+    assert_eq!(place("follow", "latency-bound").as_deref(), Some("list"));
+    assert_eq!(place("follow", "false-sharing"), None);
+    assert_eq!(place("add", "false-sharing").as_deref(), Some("counters"));
+    let text = memwall(&home).args(arguments).arg(&file).assert().success();
+    text.stdout(contains("Patterns in add")).stdout(contains("false sharing (hazard) in counters"));
+}

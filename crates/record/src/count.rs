@@ -52,6 +52,27 @@ pub struct Counts {
     pub interrupted: bool,
 }
 
+impl Counts {
+    /// What a region's counts would be if it were all.
+    pub fn of_region(&self, region: &CountedRegion) -> Self {
+        let run = CountedRun {
+            elapsed_ns: region.elapsed_ns,
+            ending: None,
+            usage: None,
+            counts: region.counts.clone(),
+            intervals: Vec::new(),
+        };
+        Self {
+            runs: vec![run],
+            metrics: region.metrics.clone(),
+            lower_clock: region.lower_clock.clone(),
+            remarks: region.remarks.clone(),
+            regions: Vec::new(),
+            ..self.clone()
+        }
+    }
+}
+
 /// What was counted in one region, all its entries together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CountedRegion {

@@ -49,6 +49,9 @@ pub struct BufferUse {
     pub thread: Option<usize>,
     /// At this scale.
     pub size: Bytes,
+    /// Where it begins, on a machine that says so.
+    #[serde(skip)]
+    pub address: Option<u64>,
     /// The node it was bound to; `None`: where its owner touched it first.
     pub node: Option<u32>,
     /// Pages it got, if the system says.

@@ -129,20 +129,44 @@ fn a_paper_of_which_nothing_is_quick_is_made_whole_when_it_is_named() {
 /// Claims of the quick set that do not hold, with the reasons in docs/papers.md.
 const DIFFERS: &str = include_str!("differs.txt");
 
+/// Rows of the quick set that are off by more than can pass without a word, and of which nobody knows why.
+const UNEXPLAINED: &str = include_str!("unexplained.txt");
+
+/// What is soonest made of what a mutant speaks of: the quick items of one paper, or else one item.
+fn briefly(mutant: &Mutant) -> Vec<ItemChoice> {
+    let papers = PublishedPaper::all().iter().filter(|paper| mutant.tries(&paper.id));
+    let items = papers.flat_map(|paper| paper.items.iter().map(move |item| (paper, item)));
+    let spoken_of: Vec<_> = items
+        .filter(|(paper, item)| {
+            let prefix = format!("{}/{}/", paper.id, item.id);
+            mutant.falls.iter().chain(&mutant.stands).any(|claim| claim.starts_with(&prefix))
+        })
+        .collect();
+    let (first, _) = *spoken_of.iter().find(|(_, item)| item.quick).unwrap_or(&spoken_of[0]);
+    let chosen = |quick: bool| {
+        let items = spoken_of.iter().filter(move |(paper, item)| paper.id == first.id && item.quick == quick);
+        items.map(|(paper, item)| choice(&paper.id, Some(&item.id)))
+    };
+    let quick: Vec<ItemChoice> = chosen(true).collect();
+    if quick.is_empty() { chosen(false).take(1).collect() } else { quick }
+}
+
 /// What continuous integration runs: the quick set, and two mutants whose turn it is (`MEMWALL_TURN`, by commit).
 #[test]
 fn the_quick_set_concludes_as_written_and_two_mutants_do_as_was_said() {
     let all = ItemChoice::default();
     let (quick, kept) = made(&all, &Unchanged);
     let rows = quick.papers.iter().flat_map(|paper| &paper.items).flat_map(|item| &item.rows);
-    let (mut differs, mut untried) = (Vec::new(), Vec::new());
+    let (mut differs, mut untried, mut unexplained) = (Vec::new(), Vec::new(), Vec::new());
     for row in rows {
         match row.same {
             Some(true) => {}
             Some(false) => differs.push(row.claim.as_str()),
             None => untried.push(row.claim.as_str()),
         }
-        assert!(!row.is_off() || row.reason().is_some(), "{} has no reason", row.claim);
+        if row.is_off() && row.why.is_none() {
+            unexplained.push(row.claim.as_str());
+        }
     }
     assert_eq!(
         differs,
@@ -150,19 +174,27 @@ fn the_quick_set_concludes_as_written_and_two_mutants_do_as_was_said() {
         "read the difference, then tests/differs.txt and docs/papers.md"
     );
     assert!(untried.is_empty(), "{untried:?}");
+    assert_eq!(
+        unexplained,
+        UNEXPLAINED.lines().collect::<Vec<_>>(),
+        "find out why, or say that it is not known"
+    );
     let turn = std::env::var("MEMWALL_TURN").ok().and_then(|turn| turn.parse().ok()).unwrap_or(0);
     for mutant in Mutant::of_turn(2, turn) {
-        // The papers that most claims are of; all of a mutant's take longer.
-        let Some(paper) = ["molka2017", "kruse2011"].into_iter().find(|paper| mutant.tries(paper)) else {
-            continue;
-        };
-        let some = choice(paper, None);
-        let mut session = Session::new(&some, &Unchanged, kept.0.clone());
-        assert!(session.run(&mut Kept::default(), &AtomicBool::new(false)));
-        let base = session.reproduction(true);
-        let outcome = mutant.outcome(&base, &made(&some, mutant).0);
-        let misses: Vec<&str> = outcome.misses().map(|miss| miss.claim.as_str()).collect();
-        assert!(misses.is_empty(), "{}: {misses:?}", mutant.id);
+        let mut known = kept.0.clone();
+        let mut mutated = Kept::default();
+        for some in briefly(mutant) {
+            let mut base = Session::new(&some, &Unchanged, known.clone());
+            let mut more = Kept::default();
+            assert!(base.run(&mut more, &AtomicBool::new(false)));
+            known.extend(more.0);
+            let mut session = Session::new(&some, mutant, mutated.0.clone());
+            assert!(session.run(&mut mutated, &AtomicBool::new(false)));
+            let outcome = mutant.outcome(&base.reproduction(true), &session.reproduction(true));
+            let misses: Vec<&str> = outcome.misses().map(|miss| miss.claim.as_str()).collect();
+            assert!(misses.is_empty(), "{}: {misses:?}", mutant.id);
+            assert!(!outcome.claims.is_empty(), "{} was tried on nothing", mutant.id);
+        }
     }
 }
 

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use events::{CountedPlace, MetricGroup};
-use record::count::{CountedRun, Counts};
+use record::count::{CountedRegion, CountedRun, Counts};
+use serde::Serialize;
 use trust::{Standing, Trust};
 
-use super::{IndicatorValue, Indicators};
+use super::{IndicatorValue, Indicators, PatternFinding, judge};
 use crate::findings::Confidence;
 
 const OTHERWISE: &str = "an event that this CPU does not have, or that was not asked for";
@@ -16,6 +17,28 @@ const ADDRESSES: &str = "addresses of loads, by 'memwall run' or by sampling loa
 
 /// Fewer operations, divisions or lines than one in this many instructions are no measure of work.
 const RARE: f64 = 1000.0;
+
+/// Metrics of loads that wait: where they wait is the data whose loads take longest.
+const WAITS_FOR_DATA: [&str; 4] =
+    ["STALLS: memory bound", "STALLS: latency bound", "STALLS: bandwidth bound", "TLB: cycles in load walks"];
+
+/// The patterns of a region.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RegionPatterns {
+    /// Names of it and the regions around it.
+    pub region: String,
+    /// Those found first.
+    pub patterns: Vec<PatternFinding>,
+}
+
+/// Judges each region by its own counts, and by those loads that were sampled in it.
+pub fn in_regions(counts: &Counts, shared: &BTreeMap<String, SharedLoads>) -> Vec<RegionPatterns> {
+    let judged = |region: &CountedRegion| RegionPatterns {
+        region: region.path.clone(),
+        patterns: judge(&from_counts(&counts.of_region(region), shared.get(&region.path))),
+    };
+    counts.regions.iter().map(judged).collect()
+}
 
 /// What events say, by name: `GROUP: metric`, shares between 0 and 1. `shared` has loads that found their line modified by
 /// another core, if loads were sampled.
@@ -41,7 +64,10 @@ pub fn from_counts(counts: &Counts, shared: Option<&SharedLoads>) -> Indicators 
             };
             let ends = metric.values.iter().map(|value| value * scale);
             let (low, high) = (ends.clone().fold(mean, f64::min), ends.fold(mean, f64::max));
-            let value = IndicatorValue::new(about, mean, confidence(metric.trust.as_ref()));
+            let mut value = IndicatorValue::new(about, mean, confidence(metric.trust.as_ref()));
+            if WAITS_FOR_DATA.contains(&name.as_str()) {
+                value.place = shared.and_then(|shared| shared.slowest.clone());
+            }
             found.put(&name, value.between(low, high));
         }
     }
@@ -56,7 +82,9 @@ pub fn from_counts(counts: &Counts, shared: Option<&SharedLoads>) -> Indicators 
                 let about = format!(
                     "of the loads that found their line modified elsewhere, those of lines of which threads use {words}"
                 );
-                found.put(name, IndicatorValue::new(about, share, Confidence::Medium));
+                let mut value = IndicatorValue::new(about, share, Confidence::Medium);
+                value.place = shared.and_then(|shared| shared.object.clone());
+                found.put(name, value);
             }
         }
         None => {
@@ -162,6 +190,8 @@ fn by_place(
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SharedLoadsTally {
     lines: BTreeMap<u64, BTreeMap<u32, BTreeMap<u64, u64>>>,
+    objects: BTreeMap<String, u64>,
+    cycles: BTreeMap<String, u64>,
 }
 
 /// Bytes of a line, and of the words that are told apart in it.
@@ -172,8 +202,16 @@ const WORD: u64 = 8;
 const MANY_WORDS: usize = 4;
 
 impl SharedLoadsTally {
-    /// A load of a CPU.
-    pub fn add(&mut self, cpu: u32, address: u64) {
+    /// A load, shared or not, of some data, and how long it took.
+    pub fn took(&mut self, object: &str, cycles: u64) {
+        *self.cycles.entry(object.to_owned()).or_default() += cycles;
+    }
+
+    /// A load of a CPU, and the data it was of, if that is known.
+    pub fn add(&mut self, cpu: u32, address: u64, object: Option<&str>) {
+        if let Some(object) = object {
+            *self.objects.entry(object.to_owned()).or_default() += 1;
+        }
         let words = self.lines.entry(address / LINE).or_default().entry(cpu).or_default();
         *words.entry(address % LINE / WORD).or_default() += 1;
     }
@@ -192,12 +230,16 @@ impl SharedLoadsTally {
                 (_, false) => found.falsely += loads,
             }
         }
+        let most =
+            |of: &BTreeMap<String, u64>| of.iter().max_by_key(|(_, sum)| **sum).map(|one| one.0.clone());
+        found.object = most(&self.objects);
+        found.slowest = most(&self.cycles);
         found
     }
 }
 
 /// Loads that found their line modified by another core.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SharedLoads {
     /// Of lines of which each CPU loads words of its own.
     pub falsely: u64,
@@ -205,6 +247,10 @@ pub struct SharedLoads {
     pub truly: u64,
     /// Of lines of which only one CPU was seen to load a few words.
     pub undecided: u64,
+    /// The data that most of them were of.
+    pub object: Option<String>,
+    /// The data whose loads took longest in all, shared or not.
+    pub slowest: Option<String>,
 }
 
 impl SharedLoads {

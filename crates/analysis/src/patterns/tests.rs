@@ -117,7 +117,7 @@ fn waiting_for_shared_lines_that_looks_like_executing_is_no_lack_of_throughput()
 fn words_of_a_line_tell_how_it_is_shared() {
     let tally = |loads: &[(u32, u64)]| {
         let mut tally = SharedLoadsTally::default();
-        loads.iter().for_each(|&(cpu, address)| tally.add(cpu, address));
+        loads.iter().for_each(|&(cpu, address)| tally.add(cpu, address, None));
         tally.finish()
     };
     assert_eq!(tally(&[(0, 0), (1, 8), (0, 4)]), SharedLoads { falsely: 3, ..SharedLoads::default() });
@@ -125,6 +125,16 @@ fn words_of_a_line_tell_how_it_is_shared() {
     let whole: Vec<(u32, u64)> = (0..8).map(|word| (1, word * 8)).collect();
     assert_eq!(tally(&whole), SharedLoads { truly: 8, ..SharedLoads::default() });
     assert_eq!(tally(&[(1, 0), (1, 0)]), SharedLoads { undecided: 2, ..SharedLoads::default() });
+}
+
+#[test]
+fn the_data_whose_loads_take_longest_is_named() {
+    let mut tally = SharedLoadsTally::default();
+    (0..5).for_each(|_| tally.took("near", 40));
+    tally.took("far", 300);
+    tally.add(0, 64, Some("counters"));
+    let found = tally.finish();
+    assert_eq!((found.slowest.as_deref(), found.object.as_deref()), (Some("far"), Some("counters")));
 }
 
 #[test]

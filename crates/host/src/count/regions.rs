@@ -86,6 +86,14 @@ pub fn count_regions(
     Ok(regions.iter().enumerate().map(counted).collect())
 }
 
+/// The innermost region that a moment of a run belongs to; what lies between two belongs to the later one.
+pub fn region_at(run: &ScenarioRun, at_ns: f64) -> Option<&str> {
+    let regions = innermost(run);
+    let stretches = stretches(&regions, run.wall_ns);
+    let found = stretches.get(stretches.partition_point(|stretch| stretch.end_ns < at_ns))?;
+    regions.get(found.region).map(|region| region.path.as_str())
+}
+
 /// Regions without regions inside.
 fn innermost(run: &ScenarioRun) -> Vec<&RegionRun> {
     let inside = |region: &RegionRun, next: Option<&RegionRun>| {

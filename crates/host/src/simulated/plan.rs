@@ -160,6 +160,11 @@ impl PreparedPlan for SimulatedPlan<'_> {
         self.run_all(interrupt).map_err(self.failed())
     }
 
+    fn address(&self, instance: usize) -> Option<u64> {
+        let placed = PlacedPlan::new(self.plan.clone(), AddressOrder::DataFirst).ok()?;
+        placed.data().into_iter().find(|range| range.instance == Some(instance)).map(|range| range.address)
+    }
+
     fn pages(&self, instance: usize) -> Option<BackingPages> {
         let instance = self.plan.instances().get(instance)?;
         Some(pages(instance.allocate.0, self.plan.scenario().buffers[instance.buffer].pages))

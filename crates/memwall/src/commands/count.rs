@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, ffi::OsString, process::ExitCode, sync::atomic:
 use analysis::{
     lower_clock,
     marking::{Broken, mark, reason, withhold},
-    patterns::{SharedLoads, from_counts, judge},
+    patterns::{from_counts, in_regions, judge},
 };
 use events::{CountRefusal, CountShare, Event, Instrument, Missing, Value, catalogue::Catalogue};
 use host::count::{
@@ -21,6 +21,7 @@ use recorder::ProgramOutput;
 use report::{json::CountDocument, terminal::count::CountSum};
 
 use super::{
+    count_simulated::SampledSharing,
     methods::{PurposeChoice, TopicChoice, group_for},
     recording::{passing, profile_of, seconds},
 };
@@ -175,13 +176,13 @@ pub fn run(args: &CountArgs, machine: &Target) -> Result<ExitCode, Failure> {
             }
             let shared = match args.patterns && !interrupt.load(Ordering::Relaxed) {
                 true => super::count_simulated::shared_loads(&args.simulated, &asked, model)?,
-                false => None,
+                false => SampledSharing::default(),
             };
             counts.interrupted |= interrupt.load(Ordering::Relaxed);
             if args.per_region && counts.regions.is_empty() {
                 counts.remarks.push("It was stopped before its regions were counted.".to_owned());
             }
-            print(args, &counts, shared.as_ref())?;
+            print(args, &counts, &shared)?;
             Ok(ending(&counts))
         }
     }
@@ -235,7 +236,7 @@ fn native(args: &CountArgs, groups: &[String], choice: Option<String>) -> Result
         let mut counts = marked(args, &request, &instrument, printing)?;
         counts.remarks.extend(choice);
         judged(&mut counts, args, &topology);
-        print(args, &counts, None)?;
+        print(args, &counts, &SampledSharing::default())?;
         return Ok(ending(&counts));
     }
     let bar = progress::counting(args.runs);
@@ -272,7 +273,7 @@ fn native(args: &CountArgs, groups: &[String], choice: Option<String>) -> Result
     drop(target);
     counts.remarks.extend(choice);
     judged(&mut counts, args, &topology);
-    print(args, &counts, None)?;
+    print(args, &counts, &SampledSharing::default())?;
     Ok(ending(&counts))
 }
 
@@ -410,8 +411,9 @@ fn whom(args: &CountArgs, topology: &Topology) -> Result<Whom, Failure> {
     Ok(Whom::Program(args.program.clone()))
 }
 
-fn print(args: &CountArgs, counts: &Counts, shared: Option<&SharedLoads>) -> Result<(), Failure> {
-    let patterns = args.patterns.then(|| judge(&from_counts(counts, shared)));
+fn print(args: &CountArgs, counts: &Counts, shared: &SampledSharing) -> Result<(), Failure> {
+    let patterns = args.patterns.then(|| judge(&from_counts(counts, shared.all.as_ref())));
+    let by_region = if args.patterns { in_regions(counts, &shared.by_region) } else { Vec::new() };
     let sum = match (args.per_place, args.per_socket) {
         (true, _) => CountSum::PerPlace,
         (_, true) => CountSum::PerPackage,
@@ -427,10 +429,11 @@ fn print(args: &CountArgs, counts: &Counts, shared: Option<&SharedLoads>) -> Res
         // Beside a program's own output, as everybody expects of a counter.
         (false, false) => Screen::BesideProgram,
     };
-    let document = CountDocument::new(counts, patterns.as_deref());
+    let document = CountDocument::new(counts, patterns.as_deref(), &by_region);
     args.forms.give(screen, &document, |columns| {
         let found = patterns.as_deref().unwrap_or_default();
         report::terminal::count::text(counts, sum, columns)
             + &report::terminal::patterns::text(found, args.patterns, columns)
+            + &report::terminal::patterns::by_region(&by_region, columns)
     })
 }

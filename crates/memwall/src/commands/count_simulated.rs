@@ -1,6 +1,6 @@
 //! `memwall count --on sim:NAME`: events of a kernel or a scenario on a simulated machine.
 
-use std::sync::atomic::AtomicBool;
+use std::{collections::BTreeMap, sync::atomic::AtomicBool};
 
 use analysis::patterns::{SharedLoads, SharedLoadsTally};
 use events::{CountShare, Instrument};
@@ -13,7 +13,10 @@ use host::{
 };
 use kernels::Job;
 use machine::{Bytes, CpuSet, Width, model::Model, profile::Fingerprint};
-use record::count::Counts;
+use record::{
+    count::Counts,
+    scenario::{BufferUse, ScenarioRun},
+};
 use sim::{
     access::Supplier,
     pmu::{Flaws, SampleRequest, SimulatedPmu, SimulatedSample},
@@ -226,10 +229,11 @@ pub fn shared_loads(
     options: &SimulatedCount,
     asked: &SimulatedEvents<'_>,
     model: &Model,
-) -> Result<Option<SharedLoads>, Failure> {
-    let Some(name) = &options.scenario else { return Ok(None) };
+) -> Result<SampledSharing, Failure> {
+    let none = SampledSharing::default;
+    let Some(name) = &options.scenario else { return Ok(none()) };
     let pmu = SimulatedPmu::new(model, Flaws::Off).map_err(Failure::usage)?;
-    let Some(event) = long_loads(&pmu) else { return Ok(None) };
+    let Some(event) = long_loads(&pmu) else { return Ok(none()) };
     let catalogue = super::catalogue(None)?;
     let scenario = super::scenario::read(name, &catalogue, &super::scenario::settings(&options.set)?)?;
     let mut host = Simulated::with_kernels(model, catalogue, 1).counted_by(&pmu);
@@ -238,18 +242,38 @@ pub fn shared_loads(
     let request = host::scenario::ScenarioJob { scenario: &scenario, cpus: &cpus, scale: options.scale };
     let samples = SampleRequest { event, period: EVERY, cpus: cpus.iter().copied().collect() };
     let _watched = progress::Watched::new(host.progress(), "shared lines");
-    let (_, samples) = host::scenario::sample_scenario(&request, &mut host, &pmu, &samples, asked.interrupt)
-        .map_err(Failure::measurement)?;
-    Ok(Some(shared(&samples)))
+    let (run, samples) =
+        host::scenario::sample_scenario(&request, &mut host, &pmu, &samples, asked.interrupt)
+            .map_err(Failure::measurement)?;
+    Ok(shared(&run, &samples))
 }
 
-/// Of sampled loads, those of lines that another core had modified.
-fn shared(samples: &[(u32, SimulatedSample)]) -> SharedLoads {
-    let mut tally = SharedLoadsTally::default();
-    for (cpu, load) in samples.iter().filter_map(|(cpu, sample)| Some((*cpu, sample.load?))) {
-        if matches!(load.supplier, Supplier::OtherCoreModified | Supplier::RemoteCacheModified) {
-            tally.add(cpu, load.address);
+/// Sampled loads, of all and by region.
+#[derive(Default)]
+pub struct SampledSharing {
+    pub all: Option<SharedLoads>,
+    pub by_region: BTreeMap<String, SharedLoads>,
+}
+
+/// Sampled loads by data; of those of lines that another core had modified how they are shared.
+fn shared(run: &ScenarioRun, samples: &[(u32, SimulatedSample)]) -> SampledSharing {
+    let (mut all, mut by_region) = (SharedLoadsTally::default(), BTreeMap::<_, SharedLoadsTally>::new());
+    for (cpu, sample) in samples {
+        let Some(load) = sample.load else { continue };
+        let is_of = |buffer: &&BufferUse| {
+            buffer.address.is_some_and(|start| (start..start + buffer.size.0).contains(&load.address))
+        };
+        let object = run.buffers.iter().find(is_of).map(|buffer| buffer.name.as_str());
+        let is_shared = matches!(load.supplier, Supplier::OtherCoreModified | Supplier::RemoteCacheModified);
+        let region = host::count::region_at(run, sample.time_ns);
+        let in_region = region.map(|region| by_region.entry(region.to_owned()).or_default());
+        for tally in in_region.into_iter().chain([&mut all]) {
+            object.into_iter().for_each(|object| tally.took(object, load.latency_cycles));
+            if is_shared {
+                tally.add(*cpu, load.address, object);
+            }
         }
     }
-    tally.finish()
+    let by_region = by_region.into_iter().map(|(region, tally)| (region, tally.finish())).collect();
+    SampledSharing { all: Some(all.finish()), by_region }
 }

@@ -4,7 +4,7 @@ use analysis::{
     findings::{Findings, KnownLimits, Objects},
     hybrid::HybridFindings,
     import::ImportFindings,
-    patterns::PatternFinding,
+    patterns::{PatternFinding, RegionPatterns},
     phase_check::{self, PhaseCheck},
     reading::Reading,
     regions::RegionFinding,
@@ -64,12 +64,18 @@ pub struct CountDocument<'a> {
     counts: &'a Counts,
     #[serde(skip_serializing_if = "Option::is_none")]
     patterns: Option<&'a [PatternFinding]>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    region_patterns: &'a [RegionPatterns],
 }
 
 impl<'a> CountDocument<'a> {
-    /// Of counts, with patterns if they were asked for.
-    pub fn new(counts: &'a Counts, patterns: Option<&'a [PatternFinding]>) -> Self {
-        Self { counts, patterns }
+    /// Of counts, with patterns if they were asked for, and those of regions.
+    pub fn new(
+        counts: &'a Counts,
+        patterns: Option<&'a [PatternFinding]>,
+        region_patterns: &'a [RegionPatterns],
+    ) -> Self {
+        Self { counts, patterns, region_patterns }
     }
 }
 

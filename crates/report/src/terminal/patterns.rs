@@ -3,7 +3,8 @@
 use analysis::{
     findings::Confidence,
     patterns::{
-        ListedPattern, PatternEvidence, PatternFinding, PatternState, PatternsAnswer, SignLimit, SignSource,
+        ListedPattern, PatternEvidence, PatternFinding, PatternState, PatternsAnswer, RegionPatterns,
+        SignLimit, SignSource,
     },
 };
 use record::methods::MethodState;
@@ -37,6 +38,25 @@ pub fn text(patterns: &[PatternFinding], verbose: bool, columns: usize) -> Strin
         let needs = open.needs.join("; or ");
         let sentence = format!("{} cannot be judged; it would take: {}", open.title, visible(&needs));
         out += &wrap_in(QUIET, "  ", &sentence, columns);
+    }
+    out
+}
+
+/// Those found in each region.
+pub fn by_region(regions: &[RegionPatterns], columns: usize) -> String {
+    let mut out = String::new();
+    for region in regions {
+        let title = format!("Patterns in {}", visible(&region.region));
+        out += &format!("\n{}", wrap_in(HEADING, "", &title, columns));
+        let found = region.patterns.iter().filter(|found| found.state == PatternState::Found);
+        let before = out.len();
+        for found in found {
+            out += &wrap("  • ", &headline(found), columns);
+            out += &wrap_in(QUIET, "    ", &evidence(found), columns);
+        }
+        if out.len() == before {
+            out += &wrap_in(QUIET, "  ", "none found", columns);
+        }
     }
     out
 }
