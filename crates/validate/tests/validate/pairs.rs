@@ -63,3 +63,16 @@ fn reads_for_ownership_and_write_backs_are_told_apart_in_every_state() {
         }
     }
 }
+
+#[test]
+fn what_is_seen_of_local_memory_is_not_seen_of_remote() {
+    const LOCAL: &str = "OFFCORE_RESPONSE.DEMAND_RFO.LLC_MISS.LOCAL_DRAM";
+    let observations = observed(&[LOCAL.to_owned()]);
+    let judged =
+        volume::judge(&Candidate::event(LOCAL, Purpose::Volume(Quantity::L1In)), &observations, &known());
+    for seen in judged.sees.iter().filter(|seen| !seen.prefetch) {
+        let expected = if seen.remote { 0.0 } else { 1.0 };
+        assert!((seen.owned - expected).abs() < 0.1, "{seen:?}");
+    }
+    assert_eq!(judged.sees.iter().filter(|seen| !seen.prefetch).count(), 2);
+}
