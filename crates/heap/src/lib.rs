@@ -12,9 +12,9 @@ mod ring;
 mod shared;
 
 use std::{
-    fs::OpenOptions,
+    fs::{OpenOptions, Permissions},
     io::{self, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
 };
 
@@ -31,11 +31,16 @@ pub const LIBRARY_NAME: &str = "memwall-heap.so";
 /// The variable that tells the library which descriptor to write to.
 pub const VARIABLE: &str = "MEMWALL_HEAP";
 
+/// It is read and executed, by its owner.
+const LIBRARY_MODE: u32 = 0o500;
+
 /// Puts the library into a folder of ours and gives its path, for `LD_PRELOAD`. Nobody may write to it, whatever the umask:
 /// it runs inside programs of this user.
 pub fn install(folder: &Path) -> io::Result<PathBuf> {
     let path = folder.join(LIBRARY_NAME);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o500).open(&path)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(LIBRARY_MODE).open(&path)?;
+    // Whatever a umask took away: the program must be able to load it.
+    file.set_permissions(Permissions::from_mode(LIBRARY_MODE))?;
     file.write_all(LIBRARY)?;
     Ok(path)
 }

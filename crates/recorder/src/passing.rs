@@ -70,6 +70,8 @@ impl PassingFolder {
                 .prefix(purpose.prefix())
                 .permissions(private::folder_permissions())
                 .tempdir_in(place)?;
+            // A umask may have taken rights away.
+            fs::set_permissions(folder.path(), private::folder_permissions())?;
             let path = folder.path().join(MARK);
             let mut mark = private::create_new_file(&path)?;
             match hold::take(&mark) {

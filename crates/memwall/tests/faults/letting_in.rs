@@ -12,7 +12,12 @@ pub const FAULTS: &[Fault] = &[
     Fault {
         name: "umask 0",
         must_hold: "library, its folder, recordings, reports, profiles: ours alone",
-        held: open_umask,
+        held: || whatever_the_umask("0000"),
+    },
+    Fault {
+        name: "umask 0777",
+        must_hold: "the same, and ours to read",
+        held: || whatever_the_umask("0777"),
     },
     Fault {
         name: "TMPDIR is a folder in which others may swap files",
@@ -21,21 +26,21 @@ pub const FAULTS: &[Fault] = &[
     },
 ];
 
-fn open_umask() -> Tried {
+fn whatever_the_umask(umask: &str) -> Tried {
     let place = Place::new();
     // By descriptor, at last: the recording takes its name while the program begins.
-    let script = "umask 0; $memwall run -o a.sqlite --to a.txt --html a.html -- bash -c '\
+    let script = "$memwall run -o a.sqlite --to a.txt --html a.html -- bash -c '\
                   stat -c \"%a\" $LD_PRELOAD $(dirname $LD_PRELOAD); umask' && \
                   $memwall --on sim:tiny calibrate --quick > /dev/null && \
                   $memwall --on sim:tiny validate --quick > /dev/null && \
                   $memwall run -- sh -c 'for file in /proc/$PPID/fd/*; do \
                   case $(readlink $file) in */memwall-*) stat -L -c %a $file;; esac; done; true'";
-    let output = place.shell(script);
+    let output = place.shell(&format!("umask {umask}; {script}"));
     assert!(output.status.success(), "{output:?}");
     let shown = said(&output.stdout);
     let mut modes = shown.lines();
     assert_eq!((modes.next(), modes.next()), (Some("500"), Some("700")), "{shown}");
-    assert!(shown.contains("\n0000\n"), "the program keeps its own umask: {shown}");
+    assert!(shown.contains(&format!("\n{umask}\n")), "the program keeps its own umask: {shown}");
     let last = shown.lines().last().expect("the passing recording");
     assert_eq!(last, "600", "{shown}");
     for name in ["a.sqlite", "a.txt", "a.html"] {
