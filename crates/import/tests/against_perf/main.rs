@@ -56,9 +56,14 @@ fn recorded(file: &Path, folder: &Path, has_time: bool) -> Vec<Row> {
 
 /// Field by field, in the order of perf.
 fn compare(name: &str, file: &Path, folder: &Path) -> usize {
-    let told = told_by_perf(file).unwrap_or_else(|why| panic!("{name}: {why}")).rows;
-    let (read, outcome) = read(file).unwrap();
-    assert_eq!((outcome.cut_short, outcome.malformed, outcome.late), (None, 0, 0), "{}", file.display());
+    let mut told = told_by_perf(file).unwrap_or_else(|why| panic!("{name}: {why}")).rows;
+    let (mut read, outcome) = read(file).unwrap();
+    assert_eq!((outcome.cut_short, outcome.malformed), (None, 0), "{}", file.display());
+    // Where all CPUs are busy perf may write a sample down after its round: each reader then has it where it found it.
+    if outcome.late > 0 {
+        read.sort();
+        told.sort();
+    }
     assert_eq!(read.len(), told.len(), "{name}: samples");
     for (at, (read, told)) in read.iter().zip(&told).enumerate() {
         assert_eq!(read, told, "{name}: sample {at}");
