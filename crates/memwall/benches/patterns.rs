@@ -211,7 +211,7 @@ fn by_region(first: u64, last: u64) {
             let mut state = seed.wrapping_mul(1_000_000).wrapping_add(has.0 as u64);
             let own = (pattern.has.as_str(), drawn(has.1, &mut state));
             let other = (pattern.looks_like.as_str(), drawn(looks_like.1, &mut state));
-            let is_first = next(&mut state) % 2 == 0;
+            let is_first = next(&mut state).is_multiple_of(2);
             let word = if is_first { "first" } else { "second" };
             let file = home.path().join("pair.toml");
             fs::write(&file, together(if is_first { [own, other] } else { [other, own] })).expect("a file");
