@@ -23,7 +23,7 @@ use crate::{host::HostError, scenario::RunError};
 pub use known_work::{CountedKernel, CountedScenario};
 pub use marked::{MarkedProgram, count_marked};
 pub use native::{Hear, NativeTarget};
-pub use regions::{RegionRequest, count_regions, region_at};
+pub use regions::{RegionRequest, RegionTimes, count_regions};
 pub use selection::Selection;
 
 use repeats::CountedSoFar;

@@ -1,6 +1,6 @@
 //! What experiments ask of a machine: this one, a simulated one, or one that a test scripts and that needs no time.
 
-use std::{error::Error, sync::atomic::AtomicBool};
+use std::{collections::BTreeMap, error::Error, sync::atomic::AtomicBool};
 
 use events::Scope;
 use kernels::{
@@ -240,11 +240,6 @@ pub trait PreparedPlan {
 
     /// Pages behind one of the plan's instances, if the system says.
     fn pages(&self, instance: usize) -> Option<BackingPages>;
-
-    /// Where one of them begins, if it is the same in every run.
-    fn address(&self, _instance: usize) -> Option<u64> {
-        None
-    }
 }
 
 /// A plan that ran.
@@ -258,6 +253,8 @@ pub struct PlanRun {
     pub wall_ns: f64,
     /// Times any thread was pushed off its CPU, if the system counts them.
     pub involuntary_switches: Option<u64>,
+    /// Where the plan's instances begin, by their number, on a machine that says so.
+    pub addresses: BTreeMap<usize, u64>,
 }
 
 /// One finished entry of a region by one thread.

@@ -5,6 +5,7 @@ mod placement;
 mod recorded;
 
 use std::{
+    collections::BTreeMap,
     error::Error,
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -209,7 +210,7 @@ fn run_prepared(
         involuntary_switches: ran.involuntary_switches,
         spread: None,
     };
-    let buffers = buffers(&*prepared, &nodes);
+    let buffers = buffers(&*prepared, &nodes, &ran.addresses);
     let recorded = Recorded { simulated, request, paces, buffers, noise };
     recorded.finish(prepared.plan(), &ran, interrupt.load(Ordering::Relaxed))
 }
@@ -264,7 +265,11 @@ fn one_each(request: &ScenarioJob<'_>) -> Result<(), RunError> {
     Ok(())
 }
 
-fn buffers(prepared: &dyn PreparedPlan, nodes: &[Option<u32>]) -> Vec<BufferUse> {
+fn buffers(
+    prepared: &dyn PreparedPlan,
+    nodes: &[Option<u32>],
+    addresses: &BTreeMap<usize, u64>,
+) -> Vec<BufferUse> {
     let plan = prepared.plan();
     let instances = plan.instances().iter().enumerate();
     instances
@@ -272,7 +277,7 @@ fn buffers(prepared: &dyn PreparedPlan, nodes: &[Option<u32>]) -> Vec<BufferUse>
             name: plan.scenario().buffers[instance.buffer].name.clone(),
             thread: instance.thread,
             size: plan.size(instance.buffer),
-            address: prepared.address(index),
+            address: addresses.get(&index).copied(),
             node: nodes[index],
             pages: prepared.pages(index),
         })

@@ -69,16 +69,12 @@ const IN_CORE: &[&str] = &["sum", "load", "integer-sum"];
 
 fn main() {
     let words: Vec<String> = env::args().skip(1).filter(|word| word != "--bench").collect();
+    let mut numbers = words.iter().filter_map(|word| word.parse().ok());
+    let (first, last) = (numbers.next().unwrap_or(REPORTED.0), numbers.next().unwrap_or(REPORTED.1));
     match words.first().map(String::as_str) {
         Some("live") => live(),
-        Some("regions") => {
-            let number = |index: usize| words.get(index).and_then(|word| word.parse().ok());
-            by_region(number(1).unwrap_or(REPORTED.0), number(2).unwrap_or(REPORTED.1));
-        }
-        _ => {
-            let number = |index: usize| words.get(index).and_then(|word| word.parse().ok());
-            simulated(number(0).unwrap_or(REPORTED.0), number(1).unwrap_or(REPORTED.1));
-        }
+        Some("regions") => by_region(first, last),
+        _ => simulated(first, last),
     }
 }
 

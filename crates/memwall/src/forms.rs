@@ -2,8 +2,7 @@
 
 use std::{
     ffi::OsString,
-    fs::{self, OpenOptions},
-    os::unix::fs::OpenOptionsExt as _,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -229,9 +228,7 @@ fn try_out(path: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let is_new = fs::symlink_metadata(path).is_err();
-    let mut options = OpenOptions::new();
-    options.append(true).create(true).mode(private::FILE_MODE);
-    options.open(path).map_err(|error| {
+    private::append_to_file(path).map_err(|error| {
         Failure::Usage(format!("cannot write {}: {error}; nothing was measured yet", path.display()))
     })?;
     if is_new {

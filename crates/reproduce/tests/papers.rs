@@ -10,7 +10,7 @@ use record::reproduce::{ReproducedRow, Reproduction};
 use reproduce::{
     measure::SetupReading,
     mutants::Mutant,
-    paper::PublishedPaper,
+    paper::{PaperItem, PublishedPaper},
     session::{ItemChoice, MachineChange, ReproduceObserver, Session, Unchanged},
 };
 
@@ -142,13 +142,13 @@ fn briefly(mutant: &Mutant) -> Vec<ItemChoice> {
             mutant.falls.iter().chain(&mutant.stands).any(|claim| claim.starts_with(&prefix))
         })
         .collect();
-    let (first, _) = *spoken_of.iter().find(|(_, item)| item.quick).unwrap_or(&spoken_of[0]);
-    let chosen = |quick: bool| {
-        let items = spoken_of.iter().filter(move |(paper, item)| paper.id == first.id && item.quick == quick);
-        items.map(|(paper, item)| choice(&paper.id, Some(&item.id)))
+    let first = spoken_of.iter().find(|(_, item)| item.quick).map(|(paper, _)| &paper.id);
+    let is_chosen = |at: usize, paper: &PublishedPaper, item: &PaperItem| match first {
+        Some(first) => paper.id == *first && item.quick,
+        None => at == 0,
     };
-    let quick: Vec<ItemChoice> = chosen(true).collect();
-    if quick.is_empty() { chosen(false).take(1).collect() } else { quick }
+    let chosen = spoken_of.iter().enumerate().filter(|(at, (paper, item))| is_chosen(*at, paper, item));
+    chosen.map(|(_, (paper, item))| choice(&paper.id, Some(&item.id))).collect()
 }
 
 /// What continuous integration runs: the quick set, and two mutants whose turn it is (`MEMWALL_TURN`, by commit).

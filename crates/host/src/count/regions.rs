@@ -52,8 +52,7 @@ pub fn count_regions(
     if ran.interrupted {
         return Ok(Vec::new());
     }
-    let regions = innermost(&ran);
-    let stretches = stretches(&regions, ran.wall_ns);
+    let RegionTimes { regions, stretches } = RegionTimes::of(&ran);
     let parts: Vec<CountedPart> = stretches
         .iter()
         .map(|stretch| CountedPart { until: Time::from_ns(stretch.end_ns), part: stretch.region })
@@ -86,12 +85,25 @@ pub fn count_regions(
     Ok(regions.iter().enumerate().map(counted).collect())
 }
 
-/// The innermost region that a moment of a run belongs to; what lies between two belongs to the later one.
-pub fn region_at(run: &ScenarioRun, at_ns: f64) -> Option<&str> {
-    let regions = innermost(run);
-    let stretches = stretches(&regions, run.wall_ns);
-    let found = stretches.get(stretches.partition_point(|stretch| stretch.end_ns < at_ns))?;
-    regions.get(found.region).map(|region| region.path.as_str())
+/// Which innermost region of a run had each moment; what lies between two belongs to the later one.
+pub struct RegionTimes<'a> {
+    regions: Vec<&'a RegionRun>,
+    stretches: Vec<Stretch>,
+}
+
+impl<'a> RegionTimes<'a> {
+    /// Of a run.
+    pub fn of(run: &'a ScenarioRun) -> Self {
+        let regions = innermost(run);
+        let stretches = stretches(&regions, run.wall_ns);
+        Self { regions, stretches }
+    }
+
+    /// The path of the region that had a moment.
+    pub fn region_at(&self, at_ns: f64) -> Option<&'a str> {
+        let found = self.stretches.partition_point(|stretch| stretch.end_ns < at_ns);
+        self.regions.get(self.stretches.get(found)?.region).map(|region| region.path.as_str())
+    }
 }
 
 /// Regions without regions inside.

@@ -1,6 +1,9 @@
 //! A plan on this machine: its threads go through their schedules, timed by one clock.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use kernels::{
     Workload,
@@ -85,6 +88,7 @@ impl PreparedPlan for NativePlan {
             wall_ns: end_ns.saturating_sub(start_ns) as f64,
             involuntary_switches: threads.iter().map(|thread| thread.involuntary_switches).sum(),
             entries: threads.into_iter().map(|thread| thread.value).collect(),
+            addresses: BTreeMap::new(),
         })
     }
 

@@ -131,6 +131,7 @@ impl SimulatedPlan<'_> {
             start_ns: outcome.start.ns(),
             wall_ns: outcome.elapsed().ns(),
             involuntary_switches: None,
+            addresses: placed.data().filter_map(|range| Some((range.instance?, range.address))).collect(),
         })
     }
 }
@@ -158,11 +159,6 @@ impl PreparedPlan for SimulatedPlan<'_> {
 
     fn run(&mut self, interrupt: &AtomicBool) -> Result<PlanRun, HostError> {
         self.run_all(interrupt).map_err(self.failed())
-    }
-
-    fn address(&self, instance: usize) -> Option<u64> {
-        let placed = PlacedPlan::new(self.plan.clone(), AddressOrder::DataFirst).ok()?;
-        placed.data().into_iter().find(|range| range.instance == Some(instance)).map(|range| range.address)
     }
 
     fn pages(&self, instance: usize) -> Option<BackingPages> {

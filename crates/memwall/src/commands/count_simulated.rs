@@ -6,8 +6,8 @@ use analysis::patterns::{SharedLoads, SharedLoadsTally};
 use events::{CountShare, Instrument};
 use host::{
     count::{
-        CountError, CountRequest, CountedKernel, CountedScenario, Fit, RegionRequest, Selection, Target,
-        count_regions,
+        CountError, CountRequest, CountedKernel, CountedScenario, Fit, RegionRequest, RegionTimes, Selection,
+        Target, count_regions,
     },
     simulated::Simulated,
 };
@@ -258,6 +258,7 @@ pub struct SampledSharing {
 /// Sampled loads by data; of those of lines that another core had modified how they are shared.
 fn shared(run: &ScenarioRun, samples: &[(u32, SimulatedSample)]) -> SampledSharing {
     let (mut all, mut by_region) = (SharedLoadsTally::default(), BTreeMap::<_, SharedLoadsTally>::new());
+    let times = RegionTimes::of(run);
     for (cpu, sample) in samples {
         let Some(load) = sample.load else { continue };
         let is_of = |buffer: &&BufferUse| {
@@ -265,8 +266,8 @@ fn shared(run: &ScenarioRun, samples: &[(u32, SimulatedSample)]) -> SampledShari
         };
         let object = run.buffers.iter().find(is_of).map(|buffer| buffer.name.as_str());
         let is_shared = matches!(load.supplier, Supplier::OtherCoreModified | Supplier::RemoteCacheModified);
-        let region = host::count::region_at(run, sample.time_ns);
-        let in_region = region.map(|region| by_region.entry(region.to_owned()).or_default());
+        let in_region =
+            times.region_at(sample.time_ns).map(|region| by_region.entry(region.to_owned()).or_default());
         for tally in in_region.into_iter().chain([&mut all]) {
             object.into_iter().for_each(|object| tally.took(object, load.latency_cycles));
             if is_shared {
