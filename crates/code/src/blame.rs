@@ -9,8 +9,9 @@
 //! - A conditional jump fused with an instruction that loads retires with it: the load is what was waited for.
 //! - Blocks that lead to the same place may end differently: if some would wait for memory or a division and others
 //!   not, the sample stays undecided.
-//! - Where nothing is known to lead (a function's entry, the target of an indirect jump) the first instruction of the
-//!   block stands for the way there.
+//! - A block that nothing is known to lead to is a case of a `switch` if its function jumps indirectly: any of those
+//!   jumps leads there. What fills the space between cases is no part of them.
+//! - Where nothing leads at all (a function's entry) the first instruction of the block stands for the way there.
 //!
 //! **Whose operand.** Of the blamed instruction's memory operands the first that is read, else the first. Its address is
 //! worked out from the registers of the sample, which are those *behind* the instruction; [`AddressBehind`] says what
@@ -33,6 +34,8 @@ pub struct Routine {
     decoded: Decoded,
     /// Blocks that lead to a block, by its address.
     leads: HashMap<u64, Vec<usize>>,
+    /// Blocks that only an indirect jump can lead to.
+    cases: Vec<usize>,
 }
 
 /// One instruction of a [`Routine`].
@@ -72,9 +75,13 @@ pub enum Hold {
 
 impl Hold {
     /// What an instruction of a block can hold a core up with; none if it only computes, jumps, or uses the top of the
-    /// stack, which is always near.
+    /// stack or a table of jumps, which are always near.
     pub fn of(block: &Block, instruction: &Instruction) -> Option<Self> {
-        let operands = || block.memory_of(instruction).iter().filter(|operand| !is_stack(operand));
+        // The table of a `switch` lies at a fixed place and is small.
+        let is_table =
+            |operand: &MemoryOperand| instruction.flow() == Flow::IndirectJump && operand.base().is_none();
+        let is_near = |operand: &MemoryOperand| is_stack(operand) || is_table(operand);
+        let operands = || block.memory_of(instruction).iter().filter(|operand| !is_near(operand));
         match instruction.class() {
             Class::AtomicOrFence | Class::Pause => Some(Self::Atomics),
             Class::DivideOrSqrt => Some(Self::Divides),
@@ -165,16 +172,39 @@ impl WatchedOperand {
 impl Routine {
     /// Decodes the code that begins at `address`.
     pub fn new(bytes: &[u8], address: u64) -> Self {
-        let decoded = decode_range(bytes, address, &[]);
-        let mut leads: HashMap<u64, Vec<usize>> = HashMap::new();
-        for (index, block) in decoded.blocks.iter().enumerate() {
-            let is_call = matches!(block.flow(), Flow::Call | Flow::IndirectCall);
-            let targets = [block.target().filter(|_| !is_call), block.fall_through()];
-            for target in targets.into_iter().flatten() {
-                leads.entry(target).or_default().push(index);
-            }
+        let mut decoded = decode_range(bytes, address, &[]);
+        let mut leads = known_leads(&decoded.blocks, &[]);
+        let filled = filled(&decoded.blocks, &leads);
+        if !filled.is_empty() {
+            decoded = decode_range(bytes, address, &filled);
+            leads = known_leads(&decoded.blocks, &filled);
         }
-        Self { decoded, leads }
+        let mut routine = Self { decoded, leads, cases: Vec::new() };
+        routine.find_cases();
+        routine
+    }
+
+    /// Lets indirect jumps lead to what nothing else leads to.
+    fn find_cases(&mut self) {
+        let blocks = &self.decoded.blocks;
+        let jumps: Vec<usize> =
+            (0..blocks.len()).filter(|&index| blocks[index].flow() == Flow::IndirectJump).collect();
+        if jumps.is_empty() {
+            return;
+        }
+        let is_case = |&index: &usize| {
+            !self.leads.contains_key(&blocks[index].address())
+                && blocks[index].instructions().iter().any(|one| one.class() != Class::Nop)
+        };
+        self.cases = (1..blocks.len()).filter(is_case).collect();
+        for &case in &self.cases {
+            self.leads.insert(self.decoded.blocks[case].address(), jumps.clone());
+        }
+    }
+
+    /// Blocks that only its indirect jumps can lead to: cases of a `switch`.
+    pub fn cases(&self) -> &[usize] {
+        &self.cases
     }
 
     /// Its blocks, by address.
@@ -260,4 +290,29 @@ fn behind_fusion(block: &Block, index: usize) -> usize {
         Some(before) if before.fuses_with_next() && before.has_load() => index - 1,
         _ => index,
     }
+}
+
+/// Which blocks lead to which addresses by what their last instructions say, calls left out. What fills the space before
+/// `filled` addresses leads nowhere.
+fn known_leads(blocks: &[Block], filled: &[u64]) -> HashMap<u64, Vec<usize>> {
+    let mut leads: HashMap<u64, Vec<usize>> = HashMap::new();
+    for (index, block) in blocks.iter().enumerate() {
+        let is_call = matches!(block.flow(), Flow::Call | Flow::IndirectCall);
+        let is_filling = block.instructions().iter().all(|one| one.class() == Class::Nop);
+        let next = block.fall_through().filter(|next| !(is_filling && filled.contains(next)));
+        for target in [block.target().filter(|_| !is_call), next].into_iter().flatten() {
+            leads.entry(target).or_default().push(index);
+        }
+    }
+    leads
+}
+
+/// Where code begins behind instructions that only fill space: those that nothing leads to do nothing, and are nobody's
+/// first.
+fn filled(blocks: &[Block], leads: &HashMap<u64, Vec<usize>>) -> Vec<u64> {
+    let behind = |block: &Block| {
+        let code = block.instructions().iter().position(|one| one.class() != Class::Nop)?;
+        (code > 0 && !leads.contains_key(&block.address())).then(|| block.instructions()[code].address())
+    };
+    blocks.iter().skip(1).filter_map(behind).collect()
 }

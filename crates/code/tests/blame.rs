@@ -202,3 +202,58 @@ fn what_holds_a_core_up() {
         assert_eq!(near, None);
     }
 }
+
+/// top: movzx eax,[rdi]; inc rdi; jmp rax or [table+rax*8]; nop; one: add rbx,[rsi]; jmp top; nop; two: sub rbx,rcx; jmp top
+fn switch(jump: impl FnOnce(&mut CodeAssembler) -> Result<(), IcedError>) -> Routine {
+    routine(|a| {
+        let mut top = a.create_label();
+        a.set_label(&mut top)?;
+        a.movzx(eax, byte_ptr(rdi))?;
+        a.inc(rdi)?;
+        jump(a)?;
+        a.nop()?;
+        a.add(rbx, qword_ptr(rsi))?;
+        a.jmp(top)?;
+        a.nop()?;
+        a.sub(rbx, rcx)?;
+        a.jmp(top)
+    })
+}
+
+#[test]
+fn cases_of_a_switch_begin_behind_what_fills_space_and_are_blamed_on_its_jump() {
+    for switch in [switch(|a| a.jmp(rax)), switch(|a| a.jmp(qword_ptr(rax * 8 + 0x40_2000)))] {
+        let jump = 2;
+        for first in [4, 7] {
+            assert_eq!(blamed(&switch, first, 1), Some(vec![jump]), "{first}");
+            let spot = switch.spot(addresses(&switch)[first]).unwrap();
+            assert_eq!(spot.index, 0, "what fills the space before it is no part of it");
+            assert!(switch.cases().contains(&spot.block));
+        }
+        assert_eq!(switch.cases().len(), 2);
+        let block = &switch.blocks()[0];
+        assert_eq!(Hold::of(block, &block.instructions()[jump]), None, "a table of jumps is near");
+    }
+}
+
+#[test]
+fn a_jump_through_a_pointer_in_data_can_wait_for_it() {
+    let threaded = switch(|a| a.jmp(qword_ptr(rdi + rax * 8)));
+    let block = &threaded.blocks()[0];
+    assert_eq!(Hold::of(block, &block.instructions()[2]), Some(Hold::Loads));
+}
+
+#[test]
+fn without_an_indirect_jump_nothing_is_a_case() {
+    let code = routine(|a| {
+        let mut end = a.create_label();
+        a.jmp(end)?;
+        a.nop()?;
+        a.sub(rbx, rcx)?;
+        a.set_label(&mut end)?;
+        a.ret()
+    });
+    assert_eq!(code.cases(), [] as [usize; 0]);
+    let unreached = addresses(&code)[2];
+    assert_eq!(code.blame(unreached, 1), Blame::Entry(code.spot(unreached).unwrap()));
+}

@@ -273,7 +273,7 @@ fn stall_split_of_seeds_developed_on() {
 #[test]
 #[ignore = "minutes: prints the table of docs/events.md"]
 fn stall_split_of_seeds_nobody_tuned_to() {
-    let tally = split_table(5101..5141);
+    let tally = split_table(5310..5350);
     assert!(10 * tally.within >= 9 * tally.said, "{tally:?}");
     assert!(10 * tally.held >= 9 * tally.bounded, "{tally:?}");
 }

@@ -327,7 +327,8 @@ impl<'a> Judge<'a> {
                 ThreadActivity::Executing => site.index > 0,
                 ThreadActivity::Chains => block.is_loop(),
                 ThreadActivity::Loads | ThreadActivity::Stores => {
-                    self.is_hit(site) && !facts::feeds_itself(block, instruction)
+                    let is_jumped_to = site.index == 0 && self.program.is_case(site.block);
+                    self.is_hit(site) && !facts::feeds_itself(block, instruction) && !is_jumped_to
                 }
                 _ => false,
             };
@@ -378,6 +379,8 @@ impl<'a> Judge<'a> {
             ThreadActivity::Loads | ThreadActivity::Stores if self.is_hit(site) => {
                 if facts::feeds_itself(self.block, instruction) {
                     ThreadActivity::Loads
+                } else if site.index == 0 && self.program.is_case(site.block) {
+                    ThreadActivity::Branches
                 } else {
                     ThreadActivity::Executing
                 }

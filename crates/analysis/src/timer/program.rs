@@ -143,27 +143,45 @@ impl DecodedProgram {
         self.sites_of(block).iter().map(|site| site.samples).sum()
     }
 
-    /// Blocks with sites that lead to this one or that it leads to.
+    /// Blocks with sites that run about as often as this one: those that lead to it or that it leads to; of a case of a
+    /// `switch` the other cases, since what leads to them runs for each of them.
     pub(crate) fn neighbours(&self, block: usize) -> Vec<usize> {
         let Some((at, decoded)) = self.blocks.get(block).zip(self.block(block)) else { return Vec::new() };
-        let Some(Some(function)) = self.functions.get(at.function) else { return Vec::new() };
-        let before = function.leads_to(decoded.address()).iter();
-        let mut found: Vec<usize> =
-            before.filter_map(|&index| self.by_block.get(&(at.function, index)).copied()).collect();
-        found.extend(self.next_blocks(block));
+        let Some(function) = self.routine_of(block) else { return Vec::new() };
+        let mut found: Vec<usize> = if self.is_case(block) {
+            self.entered(at.function, function.cases())
+        } else {
+            let before = self.entered(at.function, function.leads_to(decoded.address()));
+            before.into_iter().chain(self.next_blocks(block)).collect()
+        };
         found.sort_unstable();
         found.dedup();
         found.retain(|&other| other != block);
         found
     }
 
-    /// Blocks with sites that this one leads to.
+    /// Blocks with sites that this one is known to lead to.
     pub(crate) fn next_blocks(&self, block: usize) -> Vec<usize> {
         let Some((at, decoded)) = self.blocks.get(block).zip(self.block(block)) else { return Vec::new() };
-        let Some(Some(function)) = self.functions.get(at.function) else { return Vec::new() };
+        let Some(function) = self.routine_of(block) else { return Vec::new() };
         let next = [decoded.target(), decoded.fall_through()].into_iter().flatten();
         let spots = next.filter_map(|address| function.spot(address)).filter(|spot| spot.index == 0);
-        spots.filter_map(|spot| self.by_block.get(&(at.function, spot.block)).copied()).collect()
+        self.entered(at.function, &spots.map(|spot| spot.block).collect::<Vec<_>>())
+    }
+
+    fn routine_of(&self, block: usize) -> Option<&Routine> {
+        self.functions.get(self.blocks.get(block)?.function)?.as_ref()
+    }
+
+    /// Those of a function's blocks that have sites.
+    fn entered(&self, function: usize, blocks: &[usize]) -> Vec<usize> {
+        blocks.iter().filter_map(|&index| self.by_block.get(&(function, index)).copied()).collect()
+    }
+
+    /// Whether the block is reached by an indirect jump alone.
+    pub(crate) fn is_case(&self, block: usize) -> bool {
+        let index = self.blocks.get(block).map(|at| at.block);
+        self.routine_of(block).zip(index).is_some_and(|(routine, index)| routine.cases().contains(&index))
     }
 
     /// Whether control enters the block by a conditional or indirect jump, a call or a return, so that the core may

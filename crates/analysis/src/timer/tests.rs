@@ -251,6 +251,28 @@ fn divisions_multiplications_and_jumps_are_named() {
     assert!(split(&run(&atomic, &behind(7))).atomics > 0.9);
 }
 
+/// top: movzx eax,[rdi]; inc rdi; jmp rax; nop; lea rbx,[rbx+rbx*4]; xor rbx,rcx; jmp top; nop; mov rcx,[rsi]; sub rbx,rcx;
+/// jmp top
+const SWITCH: [u8; 31] = [
+    0x0f, 0xb6, 0x07, 0x48, 0xff, 0xc7, 0xff, 0xe0, 0x0f, 0x1f, 0x00, 0x48, 0x8d, 0x1c, 0x9b, 0x48, 0x31,
+    0xcb, 0xeb, 0xec, 0x0f, 0x1f, 0x00, 0x48, 0x8b, 0x0e, 0x48, 0x29, 0xcb, 0xeb, 0xe1,
+];
+
+#[test]
+fn wrong_guesses_of_a_switch_show_behind_the_first_instructions_of_its_cases() {
+    let split_of = |counts: &[(u64, usize)]| {
+        let at = |&(offset, count): &(u64, usize)| {
+            // One word is read again and again, and the codes one after the other.
+            (0..count as u64).map(move |i| (offset, Some(if offset == 3 { 0x7000 + i } else { 0x9000 })))
+        };
+        split(&run(&SWITCH, &counts.iter().flat_map(at).collect::<Vec<_>>()))
+    };
+    let random = split_of(&[(3, 60), (6, 200), (15, 300), (18, 20), (26, 300), (29, 20)]);
+    assert!(random.branches > 0.5 && random.loads < 0.05, "{random:?}");
+    let foreseen = split_of(&[(3, 200), (6, 200), (15, 100), (18, 100), (26, 100), (29, 100)]);
+    assert!(foreseen.branches < 0.05 && foreseen.loads < 0.05, "{foreseen:?}");
+}
+
 #[test]
 fn predecessors_that_disagree_are_undecided() {
     // 0: test rax,rax; 3: jne 8; 5: mov rbx,[r8]; 8: nop; 9: ret
