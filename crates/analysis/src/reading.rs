@@ -92,7 +92,8 @@ impl Reading {
         let import = ImportFindings::of(run);
         let regions = regions::regions(run, profile, options);
         let work = work::work(run, &findings, &objects, &parts);
-        let mut indicators = patterns::from_run(&findings, &objects, &work, profile, RunOrigin::of(run));
+        let mut indicators =
+            patterns::from_run(&findings, &tally, &objects, &work, profile, RunOrigin::of(run));
         let scaling = run.scaling.as_ref().map(scaling::scaling);
         if let Some(scaling) = &scaling {
             scaling::indicators(scaling, &mut indicators);

@@ -273,7 +273,7 @@ impl Routine {
         Some(WatchedOperand { behind: if is_certain { first.behind } else { AddressBehind::Lost }, ..first })
     }
 
-    fn operand(&self, spot: CodeSpot, sampled: u64) -> Option<WatchedOperand> {
+    pub(crate) fn operand(&self, spot: CodeSpot, sampled: u64) -> Option<WatchedOperand> {
         let block = self.blocks().get(spot.block)?;
         let instruction = block.instructions().get(spot.index)?;
         let operand = *WatchedOperand::choose(block, instruction)?;

@@ -1,7 +1,8 @@
-//! Which operand of a loop tells in which turn it is, wherever in the loop a sample lands.
+//! Which operand of a loop tells in which turn it is, wherever in the loop a sample lands. A repeated string instruction is a
+//! loop of its own, byte by byte.
 
 use crate::{
-    Block, MemoryOperand, Reg, UopClass,
+    Block, Instruction, MemoryOperand, Reg, UopClass,
     blame::{AddressBehind, CodeSpot, Routine, WatchedOperand},
 };
 
@@ -9,6 +10,11 @@ impl Block {
     /// Whether it jumps back to itself.
     pub fn is_loop(&self) -> bool {
         self.target() == Some(self.address())
+    }
+
+    /// The repeated string instruction that an execution spends its time in; none in a loop, whose turns are something else.
+    pub fn string(&self) -> Option<&Instruction> {
+        self.instructions().iter().find(|instruction| instruction.is_repeated() && !self.is_loop())
     }
 
     /// Whether an execution changes a register of the operand's address.
@@ -41,10 +47,18 @@ impl Block {
 
 impl Routine {
     /// The operand whose address, by the registers of a sample at `address`, tells in which turn of its loop it was taken,
-    /// give or take one; none if that is no loop, or no operand moves by the same distance with every turn.
+    /// give or take one; none if that is no loop, or no operand moves by the same distance with every turn. A repeated string
+    /// instruction that was sampled tells which byte it is at.
     pub fn pacing(&self, address: u64) -> Option<(CodeSpot, WatchedOperand)> {
         let sampled = self.spot(address)?;
-        let block = self.blocks().get(sampled.block).filter(|block| block.is_loop())?;
+        let block = self.blocks().get(sampled.block)?;
+        if let Some(string) = block.string() {
+            let is_sampled = string.address() == address;
+            return is_sampled.then(|| Some((sampled, self.operand(sampled, address)?))).flatten();
+        }
+        if !block.is_loop() {
+            return None;
+        }
         block.instructions().iter().enumerate().find_map(|(index, instruction)| {
             // Registers of a repeated instruction move within a turn.
             let operand =
@@ -74,6 +88,19 @@ mod tests {
             assert_eq!(watched.address(|reg| (reg == Reg::RSI).then_some(0x7000)), Some(0x7000));
         }
         assert_eq!(routine.pacing(0x1013), None, "no loop");
+    }
+
+    #[test]
+    fn a_repeated_string_instruction_paces_itself_and_nothing_else_does() {
+        // mov rcx,rdx; rep movsb; ret
+        let routine = Routine::new(&[0x48, 0x89, 0xd1, 0xf3, 0xa4, 0xc3], 0x1000);
+        let (spot, watched) = routine.pacing(0x1003).expect("a string");
+        assert_eq!(spot, CodeSpot { block: 0, index: 1 });
+        assert_eq!(watched.address(|reg| (reg == Reg::RSI).then_some(0x7000)), Some(0x7000));
+        assert_eq!(routine.pacing(0x1005), None, "its registers are those of the next one");
+        // rep stosb; dec rdx; jne 0
+        let in_a_loop = Routine::new(&[0xf3, 0xaa, 0x48, 0xff, 0xca, 0x75, 0xf9], 0x1000);
+        assert_eq!(in_a_loop.pacing(0x1000), None, "turns are not bytes");
     }
 
     #[test]

@@ -31,11 +31,13 @@ pub enum AccessClass {
     Chases,
     /// Branches on data.
     Branches,
+    /// Repeated string instructions, which no kernel has: nothing that they take most of the time of is called sure.
+    Strings,
 }
 
 impl AccessClass {
     /// All of them, in the order reports show them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Loads,
         Self::Stores,
         Self::Updates,
@@ -45,7 +47,13 @@ impl AccessClass {
         Self::Gathers,
         Self::Chases,
         Self::Branches,
+        Self::Strings,
     ];
+
+    /// Whether kernels that are drawn at random may do so.
+    pub const fn is_drawn(self) -> bool {
+        !matches!(self, Self::Strings)
+    }
 
     /// As people call it.
     pub const fn name(self) -> &'static str {
@@ -59,6 +67,7 @@ impl AccessClass {
             Self::Gathers => "gathers",
             Self::Chases => "chases",
             Self::Branches => "branches",
+            Self::Strings => "string instructions",
         }
     }
 }
@@ -199,7 +208,12 @@ impl TrustPart {
         }
     }
 
-    /// All that trust is earned for.
+    /// All that kernels drawn at random may earn trust for.
+    pub fn drawn() -> impl Iterator<Item = Self> {
+        Self::all().filter(|part| !matches!(part, Self::Class(class) if !class.is_drawn()))
+    }
+
+    /// All that trust is asked for.
     pub fn all() -> impl Iterator<Item = Self> {
         AccessClass::ALL.into_iter().map(Self::Class).chain(LEVELS.into_iter().map(Self::Level))
     }

@@ -247,7 +247,7 @@ fn draw(seed: u64, request: &UnseenRequest, tried: &[UnseenCase], isa: &Isa) -> 
         before.iter().filter(|case| case.rules == request.rules && case.with_relief == request.with_relief);
     let own: Vec<&UnseenCase> = own.chain(tried).filter(|case| case.is_steady()).collect();
     let number = |part: TrustPart| own.iter().filter(|case| case.is_in(part)).count();
-    let mut wanted: Vec<(usize, TrustPart)> = TrustPart::all().map(|part| (number(part), part)).collect();
+    let mut wanted: Vec<(usize, TrustPart)> = TrustPart::drawn().map(|part| (number(part), part)).collect();
     wanted.retain(|(number, _)| *number < WANTED_EACH);
     wanted.sort_unstable();
     let ahead =

@@ -31,6 +31,13 @@ impl IndicatorValue {
         Self { interval: Some((low, high)), ..self }
     }
 
+    /// With an interval that reaches at least so far.
+    #[must_use]
+    pub fn reaching(self, low: f64, high: f64) -> Self {
+        let (own_low, own_high) = self.interval.unwrap_or((self.value, self.value));
+        self.between(own_low.min(low), own_high.max(high))
+    }
+
     /// With where most of it is.
     #[must_use]
     pub fn at(self, place: Option<String>) -> Self {

@@ -9,13 +9,14 @@ use crate::{
         ThreadActivity, TimeShare, WaitLevel,
     },
     statistics,
-    timer::origin::RunOrigin,
+    timer::{Tally, origin::RunOrigin},
     work::WorkFindings,
 };
 
 /// What a run says, by name.
 pub(crate) fn from_run(
     findings: &Findings,
+    tally: &Tally,
     objects: &Objects,
     work: &WorkFindings,
     profile: Option<&Profile>,
@@ -28,7 +29,7 @@ pub(crate) fn from_run(
         }
         return found;
     };
-    let facts = RunFacts { findings, split, confidence: findings.verdict.confidence, origin };
+    let facts = RunFacts { findings, tally, split, confidence: findings.verdict.confidence, origin };
     facts.waits(&mut found);
     facts.bandwidth(&mut found);
     facts.translation(profile, &mut found);
@@ -60,6 +61,7 @@ const ALL: [&str; 13] = [
 
 struct RunFacts<'a> {
     findings: &'a Findings,
+    tally: &'a Tally,
     split: Split,
     confidence: Confidence,
     origin: RunOrigin,
@@ -104,37 +106,45 @@ impl RunFacts<'_> {
                     && found.access.is_some_and(|access| wanted.contains(&access.pattern))
             }
         };
-        let mut put = |name: &str, about: &str, (share, place): (f64, Option<String>)| {
-            into.put(name, self.share(about, share).at(place));
+        let samples = self.split.samples.max(1) as f64;
+        let mut put = |name: &str, about: &str, wanted: &'static [Pattern]| {
+            let (share, place) = self.waiting(walks(wanted));
+            let (least, most) = self.tally.waiting_between(wanted);
+            let value = self.share(about, share).reaching(least / samples, most / samples);
+            into.put(name, value.at(place));
         };
         put(
             "latency_waiting",
             "waiting for loads and stores at chased or random places, of user time",
-            self.waiting(walks(&[Pattern::PointerChasing, Pattern::Random])),
+            &[Pattern::PointerChasing, Pattern::Random],
         );
-        put(
-            "stream_waiting",
-            "waiting for loads and stores of streams, of user time",
-            self.waiting(walks(&[Pattern::Streaming])),
-        );
+        put("stream_waiting", "waiting for loads and stores of streams, of user time", &[Pattern::Streaming]);
         put(
             "stride_waiting",
             "waiting for loads and stores that use a part of each line, of user time",
-            self.waiting(walks(&[Pattern::Strided])),
+            &[Pattern::Strided],
         );
-        let (_, place) = self.waiting(|found| found.activity == ThreadActivity::Branches);
-        put(
-            "branch_waiting",
-            "waiting behind branches and calls, of user time",
-            (self.split.branches, place),
-        );
+        self.branches(into);
         let core = self.split.executing + self.split.divides + self.split.chains + self.split.first_cache;
         let hottest = self.findings.symbols.first().map(|symbol| symbol.name.clone());
-        put(
-            "core_bound",
-            "executing, or waiting for results of the core itself, of user time",
-            (core, hottest),
-        );
+        let about = "executing, or waiting for results of the core itself, of user time";
+        let mut value = self.share(about, core);
+        if let Some(memory) = self.findings.verdict.memory {
+            // What may wait for memory and was not found to is in here, and the other way round.
+            let (more, less) = (memory.high - memory.value, memory.value - memory.low);
+            value = value.reaching((core - more).max(0.0), (core + less).min(1.0));
+        }
+        into.put("core_bound", value.at(hottest));
+    }
+
+    /// Where a core has to guess, what lies behind branches is what wrong guesses cost. Jumps that are taken one after another,
+    /// and branches that wait for a result, look the same.
+    fn branches(&self, into: &mut Indicators) {
+        let (all, place) = self.waiting(|found| found.activity == ThreadActivity::Branches);
+        let guessed = self.tally.behind_guesses() / self.split.samples.max(1) as f64;
+        let value = self.share("waiting behind branches and calls, of user time", self.split.branches);
+        let confidence = if 2.0 * guessed >= all { value.confidence } else { Confidence::Low };
+        into.put("branch_waiting", IndicatorValue { confidence, ..value }.at(place));
     }
 
     fn bandwidth(&self, into: &mut Indicators) {

@@ -10,6 +10,7 @@ use machine::profile::{LevelName, Profile};
 use super::{
     bounds::{CoreLevel, WaitBounds, of_block},
     bubble,
+    entries::LoopEntries,
     facts::{self, ChainShare, CoreCosts, wait_of},
     pool::{self, SamplePool},
     program::{DecodedProgram, ProgramSite},
@@ -262,7 +263,7 @@ impl<'a> Judge<'a> {
             mean: 0.0,
             baseline: 0.0,
             hit: 0.0,
-            chain: ChainShare::of(block),
+            chain: ChainShare::of(block, &LoopEntries::of(program, id)),
             is_near,
             is_guessed: program.is_entered_by_guess(id),
             pool: pool::is_thin(program, id).then_some(pool),
@@ -321,8 +322,12 @@ impl<'a> Judge<'a> {
 
     /// Samples of those instructions that the core cannot wait for.
     fn idle_counts(&self, sites: &[ProgramSite], block: &Block) -> Vec<f64> {
+        let decides = |site: &ProgramSite| {
+            bubble::compare_index(block) == Some(site.index) && self.program.goes_both_ways(site.block)
+        };
         let idle = |site: &ProgramSite| {
-            let instruction = block.instructions().get(site.index)?;
+            // What decides a guess begins once the guess before is known.
+            let instruction = block.instructions().get(site.index).filter(|_| !decides(site))?;
             let idle = match wait_of(block, instruction) {
                 ThreadActivity::Executing => site.index > 0,
                 ThreadActivity::Chains => block.is_loop(),

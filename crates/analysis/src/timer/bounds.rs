@@ -5,7 +5,7 @@
 //! what its lines cost where they come from, by how far its addresses range, and how long a turn took, where its addresses
 //! tell. Each gives bounds; what the samples say counts within them.
 
-use code::{Block, Instruction};
+use code::{Block, Flow, Instruction};
 use machine::profile::{LevelName, Profile, ProfileLevel};
 use trust::{ErrorSummary, UnseenCase};
 
@@ -13,9 +13,10 @@ use crate::findings::WaitLevel;
 
 use super::{
     blame::BlameCore,
+    entries::LoopEntries,
     facts::{
-        CoreCosts, LINE, TurnCycles, access_cycles, branches_on_load, chase_beside, feeds_itself, slots,
-        writes_memory,
+        CoreCosts, LARGEST_WINDOW_SLOTS, LINE, TurnCycles, WINDOW_SLOTS, access_cycles, branches_on_load,
+        chase_beside, feeds_itself, slots, writes_memory,
     },
     program::DecodedProgram,
     streams::{AddressStream, AddressStreams},
@@ -43,6 +44,10 @@ const MOST_MISSES: f64 = 20.0;
 const NARROW: f64 = 2.0;
 const NARROW_NEAR: f64 = 1.3;
 
+/// Strings that overwrite whole lines need not read them first, and wait for none of them: they were seen at 2.4 times what
+/// other stores to memory get from one core.
+const STRING_STORES: f64 = 3.0;
+
 /// Latency is measured on the largest pages there are; on small ones it is this much more at worst.
 const SMALL_PAGES: f64 = 1.4;
 
@@ -52,10 +57,6 @@ const BESIDE: f64 = 1.25;
 /// Stores to one line after the other are gathered on their way into the first cache. One that goes elsewhere takes a write of
 /// its own, and loads behind it may have to begin again where it turns out to be of the same place.
 const SCATTERED_STORE_CYCLES: f64 = 3.0;
-
-/// Slots that are under way at once: on the smallest cores of today, and on the largest.
-const WINDOW_SLOTS: f64 = 200.0;
-const LARGEST_WINDOW_SLOTS: f64 = 512.0;
 
 /// How far what samples say of code that is no loop, or whose data is not known, may be wrong.
 const BLAME_ERROR: f64 = 0.3;
@@ -247,21 +248,22 @@ pub(crate) fn of_block(
     };
     let is_known = all.iter().any(|stream| stream.footprint_bytes().is_some())
         && all.iter().all(|stream| stream.footprint_bytes().is_some() || is_idle(stream));
-    if !block.is_loop() || !is_known || is_shared {
-        // A check that never fails is guessed right, and leads nowhere else.
-        let goes_both_ways =
-            || program.next_blocks(id).iter().filter(|next| program.samples_of(**next) > 0.0).count() > 1;
-        let may_miss = !block.is_loop() && branches_on_load(block) && goes_both_ways();
+    let repeats = block.is_loop() || block.string().is_some();
+    if !repeats || !is_known || is_shared {
+        let may_miss = !repeats && may_guess_wrong(program, id, block);
         let down = if may_miss { BRANCH_ERROR } else { BLAME_ERROR };
         let (low, high) = ((blamed - down).max(0.0), (blamed + BLAME_ERROR).min(1.0));
         let wide = WaitBounds { value: blamed, low, high, is_counted: true };
         return if is_shared { wide } else { by_chain(block, &core.costs, wide).no_narrower() };
     }
-    let mut code = TurnCycles::of(block, &core.costs).at(core.clock_hz);
+    let entries = LoopEntries::of(program, id);
+    let mut code = TurnCycles::of(block, &core.costs, &entries).at(core.clock_hz);
     code.most += scattered_stores(all, block, program.blocks[id].first_site) * SCATTERED_STORE_CYCLES * 1e9
         / core.clock_hz;
     let memory = memory_ns(streams, id, core, block, program.blocks[id].first_site);
-    let access_ns = access_cycles(block, &core.costs) * 1e9 / core.clock_hz;
+    // What a string moves keeps the first cache no busier than the string itself.
+    let access_cycles = if block.is_loop() { access_cycles(block, &core.costs) } else { 0.0 };
+    let access_ns = access_cycles * 1e9 / core.clock_hz;
     match streams.speed(id) {
         Some(speed) => {
             let turn_ns = speed.turn_ns();
@@ -279,6 +281,22 @@ pub(crate) fn of_block(
         }
         None => by_costs(code, access_ns, memory).no_narrower(),
     }
+}
+
+/// Whether samples that seem to wait for data may lie behind a wrong guess: where a branch or a jump waits for what was loaded,
+/// in the cases that such a jump leads to, and where the first instruction behind a guess touches memory.
+fn may_guess_wrong(program: &DecodedProgram, id: usize, block: &Block) -> bool {
+    let seen = |blocks: Vec<usize>| blocks.into_iter().filter(|next| program.samples_of(*next) > 0.0).count();
+    // A check that never fails is guessed right, and leads nowhere else.
+    let goes_on_in = || match block.flow() {
+        Flow::IndirectJump => seen(program.cases_beside(id)),
+        _ => seen(program.next_blocks(id)),
+    };
+    let touches_first =
+        || block.instructions().first().is_some_and(|first| !block.memory_of(first).is_empty());
+    program.is_case(id)
+        || branches_on_load(block) && goes_on_in() > 1
+        || touches_first() && program.is_guessed(id)
 }
 
 /// A loop that is nothing but one chain through a load spends its time along that chain: samples that do not lie behind the
@@ -349,7 +367,9 @@ fn memory_ns(
     let beyond_hit = |bytes: f64| (core.latency_ns(bytes) - hit_ns).max(0.0);
     let mut sum = CostRange::default();
     let mut scattered = ScatteredMisses::default();
-    for stream in streams {
+    let is_string = block.string().is_some();
+    // Beside a string instruction other operands are touched once, not once for each byte.
+    for stream in streams.iter().filter(|stream| stream.is_linear || !is_string) {
         // What is small beside the first cache keeps its place there.
         if stream.footprint_bytes().is_none_or(|bytes| bytes * 8.0 <= core.first_cache_bytes) {
             continue;
@@ -361,7 +381,8 @@ fn memory_ns(
         let bytes = stream.bytes_per_turn();
         let transfer = |level: &CoreLevel| {
             let per_s = if writes { level.store_bytes_per_s } else { level.load_bytes_per_s };
-            bytes * 1e9 / per_s
+            let copied_s = if stream.is_copied { bytes / level.load_bytes_per_s } else { 0.0 };
+            (bytes / per_s + copied_s) * 1e9
         };
         let own_bytes = stream.least_footprint_bytes().unwrap_or(least_bytes);
         if instructions().any(Instruction::is_locked) {
@@ -379,7 +400,8 @@ fn memory_ns(
             let is_second = far.is_some_and(|far| core.levels.get(1) == Some(far));
             let narrow = if is_second { NARROW_NEAR } else { NARROW };
             let most = far.map_or(0.0, transfer) * narrow;
-            sum.least += near.map_or(0.0, transfer);
+            let whole_lines = if is_string && writes { STRING_STORES } else { 1.0 };
+            sum.least += near.map_or(0.0, transfer) / whole_lines;
             // How far ahead lines are fetched from memory, prefetchers differ.
             let is_memory = far.is_some_and(|far| far.level == WaitLevel::Memory);
             *(if is_memory { &mut sum.unforeseen } else { &mut sum.most }) += most;

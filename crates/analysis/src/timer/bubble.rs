@@ -5,7 +5,7 @@
 //! only once the wrong path of the branch before is gone. That excess is of the same cause where the paths behind show
 //! the bubble, and executing where they do not.
 
-use code::Flow;
+use code::{Block, Flow};
 
 use super::{blame::SampleMeaning, program::DecodedProgram};
 use crate::findings::ThreadActivity;
@@ -38,7 +38,10 @@ pub(crate) fn find(program: &DecodedProgram, baselines: &[f64], meanings: &mut [
 
 /// The instruction before a block's conditional branch: what decides it.
 fn compare_site(program: &DecodedProgram, id: usize) -> Option<usize> {
-    let block = program.block(id).filter(|block| block.flow() == Flow::Conditional)?;
-    let index = block.instructions().len().checked_sub(2)?;
-    Some(program.blocks[id].first_site + index)
+    Some(program.blocks[id].first_site + compare_index(program.block(id)?)?)
+}
+
+/// The same as its index in the block.
+pub(crate) fn compare_index(block: &Block) -> Option<usize> {
+    block.instructions().len().checked_sub(2).filter(|_| block.flow() == Flow::Conditional)
 }

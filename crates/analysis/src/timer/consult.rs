@@ -7,6 +7,7 @@ use trust::{
 
 use super::{
     bounds::MemoryBounds,
+    entries::LoopEntries,
     facts::{ChainShare, feeds_itself},
     origin::RunOrigin,
     pattern,
@@ -220,6 +221,7 @@ fn classes(tally: &Tally, id: usize, block: &Block) -> Vec<AccessClass> {
         let walk = tally.streams.of(first_site + index).and_then(pattern::walk);
         match (walk, instruction.has_load(), instruction.has_store()) {
             _ if instruction.is_locked() => AccessClass::Atomics,
+            _ if instruction.is_repeated() => AccessClass::Strings,
             (_, true, false) if feeds_itself(block, instruction) => AccessClass::Chases,
             (Some(Pattern::Strided), ..) => AccessClass::Strides,
             (Some(Pattern::Random), ..) => AccessClass::Gathers,
@@ -230,7 +232,7 @@ fn classes(tally: &Tally, id: usize, block: &Block) -> Vec<AccessClass> {
     };
     let touching = block.instructions().iter().enumerate().filter(|(_, one)| is_data(block, one));
     let mut found: Vec<AccessClass> = touching.map(class).collect();
-    if ChainShare::of(block).all() > 0.0 {
+    if ChainShare::of(block, &LoopEntries::of(&tally.program, id)).all() > 0.0 {
         found.push(AccessClass::Chains);
     }
     let branches = |site: &usize| tally.meanings[*site].activity == ThreadActivity::Branches;

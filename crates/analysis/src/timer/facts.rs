@@ -4,6 +4,7 @@ use machine::profile::{CoreOperation, LevelName, OperationCost, Profile};
 
 use code::{Block, Class, Flow, Instruction, MemoryAccess, Reg, Uop, UopClass, blame::Hold};
 
+use super::entries::LoopEntries;
 use crate::findings::ThreadActivity;
 
 /// Bytes of a cache line.
@@ -11,6 +12,10 @@ pub(crate) const LINE: u64 = 64;
 
 /// Slots a core fills per cycle. Wide cores do 4 to 8; only the split of a chain's time depends on it.
 const SLOTS_PER_CYCLE: f64 = 6.0;
+
+/// Slots that are under way at once: on the smallest cores of today, and on the largest.
+pub(crate) const WINDOW_SLOTS: f64 = 200.0;
+pub(crate) const LARGEST_WINDOW_SLOTS: f64 = 512.0;
 
 /// A loop is bound by its chain if that takes this much longer than the busiest unit.
 const CHAIN_BOUND: f64 = 1.3;
@@ -39,6 +44,8 @@ pub(crate) struct CoreCosts {
     measured: Vec<OperationCost>,
     /// Cycles of a load that waits for the one before it, in the first cache.
     load_cycles: Option<f64>,
+    /// Bytes that the widest loads and stores move per cycle, in the first cache.
+    widest: Option<(f64, f64)>,
 }
 
 impl CoreCosts {
@@ -47,7 +54,23 @@ impl CoreCosts {
         let first = profile.levels.iter().find(|level| level.name == LevelName::Cache(1));
         let latency_ns = first.and_then(|level| level.latency_ns).map(|latency| latency.value);
         let load_cycles = latency_ns.zip(profile.clock).map(|(ns, clock)| ns * clock.add_hz / 1e9);
-        Self { measured: profile.operations.clone(), load_cycles }
+        let rates = first.and_then(|level| level.one_core.load.zip(level.one_core.store));
+        let widest = rates
+            .zip(profile.clock)
+            .map(|((load, store), clock)| (load.value / clock.add_hz, store.value / clock.add_hz));
+        Self { measured: profile.operations.clone(), load_cycles, widest }
+    }
+
+    /// Cycles that a string instruction takes for a byte in the first cache: least, usual and most.
+    fn string(&self, block: &Block, string: &Instruction) -> [f64; 3] {
+        // As on most cores of today.
+        const WIDEST: (f64, f64) = (64.0, 32.0);
+        // It moves no more at once than the widest loads and stores do. How long it takes to begin and to end depends on how
+        // long it is, which is not known: one of 12 KiB was seen to take 1.7 times as long as its bytes.
+        const ERRORS: [f64; 3] = [0.9, 1.6, 3.0];
+        let (load, store) = self.widest.filter(|(load, store)| *load > 0.0 && *store > 0.0).unwrap_or(WIDEST);
+        let per_byte = if writes_memory(block, string) { 1.0 / store } else { 1.0 / load };
+        ERRORS.map(|error| error * per_byte)
     }
 
     fn measured(&self, class: UopClass) -> Option<&OperationCost> {
@@ -159,15 +182,16 @@ pub(crate) struct ChainShare {
 }
 
 impl ChainShare {
-    pub(crate) fn of(block: &Block) -> Self {
-        let chain = if block.is_loop() { chain_cycles(block, latency) } else { 0.0 };
+    pub(crate) fn of(block: &Block, entries: &LoopEntries) -> Self {
+        let bounding = |of: &dyn Fn(UopClass) -> f64| bounding_chain(block, of, entries, WINDOW_SLOTS);
+        let chain = if block.is_loop() { bounding(&latency) } else { 0.0 };
         if chain <= CHAIN_BOUND * busy_cycles(block, per_cycle) {
             return Self::default();
         }
         let share = 1.0 - slot_cycles(block) / chain;
         let free_loads = |class: UopClass| if class == UopClass::Load { 0.0 } else { latency(class) };
         // Another chain may be the longest without loads.
-        let near = share * (1.0 - chain_cycles(block, free_loads) / chain).clamp(0.0, 1.0);
+        let near = share * (1.0 - bounding(&free_loads) / chain).clamp(0.0, 1.0);
         Self { results: share - near, near }
     }
 
@@ -189,10 +213,15 @@ pub(crate) struct TurnCycles {
 }
 
 impl TurnCycles {
-    /// By what operations cost on the core.
-    pub(crate) fn of(block: &Block, costs: &CoreCosts) -> Self {
-        let chain = chain_cycles(block, |class| costs.latency(class));
+    /// By what operations cost on the core; of a string instruction by the byte.
+    pub(crate) fn of(block: &Block, costs: &CoreCosts, entries: &LoopEntries) -> Self {
+        if let Some(string) = block.string() {
+            let [least, usual, most] = costs.string(block, string);
+            return Self { least, usual, most };
+        }
         let longest_chain = chain_cycles(block, |class| costs.longest_latency(class));
+        let latency = |class| costs.latency(class);
+        let bounding_chain = |window| bounding_chain(block, latency, entries, window);
         let handed_on = loads_of_stored(block) as f64 * HANDED_ON_CYCLES;
         let busy = busy_cycles(block, |uop| costs.per_cycle(uop));
         let [(chain_down, chain_up), (busy_down, busy_up)] = costs.errors();
@@ -200,8 +229,8 @@ impl TurnCycles {
         let atomics = block.instructions().iter().filter(|one| one.class() == Class::AtomicOrFence).count();
         let atomics = costs.atomic().map(|cycles| cycles * atomics as f64);
         Self {
-            least: (chain / chain_down).max(busy / busy_down).max(atomics[0]),
-            usual: chain.max(busy).max(atomics[1]),
+            least: (bounding_chain(LARGEST_WINDOW_SLOTS) / chain_down).max(busy / busy_down).max(atomics[0]),
+            usual: bounding_chain(WINDOW_SLOTS).max(busy).max(atomics[1]),
             most: (longest_chain * chain_up).max(busy * busy_up + JUMP_CYCLES) + atomics[2] + handed_on,
         }
     }
@@ -233,6 +262,23 @@ fn slot_cycles(block: &Block) -> f64 {
 
 /// Cycles that one turn of the loop adds to its longest chain of results.
 fn chain_cycles(block: &Block, latency: impl Fn(UopClass) -> f64) -> f64 {
+    chain_cycles_of(block, latency, |_| true)
+}
+
+/// The same of the chains that bound its time: those that go on through its entries, and the others as far as they are longer
+/// than what is under way at once.
+fn bounding_chain(
+    block: &Block,
+    latency: impl Fn(UopClass) -> f64,
+    entries: &LoopEntries,
+    window_slots: f64,
+) -> f64 {
+    let kept = chain_cycles_of(block, &latency, |reg| entries.keeps(reg));
+    kept.max(chain_cycles(block, &latency) * entries.bound_part(block, window_slots))
+}
+
+/// Cycles that one turn adds to the longest chain of results through registers that are kept from turn to turn.
+fn chain_cycles_of(block: &Block, latency: impl Fn(UopClass) -> f64, keeps: impl Fn(usize) -> bool) -> f64 {
     const WARM: usize = 4;
     const TURNS: usize = 8;
     let mut ready = [0.0f64; Reg::COUNT];
@@ -241,6 +287,8 @@ fn chain_cycles(block: &Block, latency: impl Fn(UopClass) -> f64) -> f64 {
         if turn == WARM {
             warm = ready.iter().copied().fold(0.0, f64::max);
         }
+        let begins_anew = ready.iter_mut().enumerate().filter(|(reg, _)| !keeps(*reg));
+        begins_anew.for_each(|(_, ready)| *ready = 0.0);
         for uop in block.uops() {
             let start = uop.sources().iter().map(|reg| ready[reg.index()]).fold(0.0, f64::max);
             for reg in uop.destinations() {
@@ -299,7 +347,8 @@ pub(crate) fn access_cycles(block: &Block, costs: &CoreCosts) -> f64 {
     of(UopClass::Load).max(of(UopClass::StoreData))
 }
 
-/// Whether what a block branches on needs a load of the block: a wrong guess is then seen where the load is.
+/// Whether what a block branches on, or where it jumps to, needs a load of the block: a wrong guess is then seen where the load
+/// is.
 pub(crate) fn branches_on_load(block: &Block) -> bool {
     let mut tainted = [false; Reg::COUNT];
     let mut found = false;
@@ -310,7 +359,7 @@ pub(crate) fn branches_on_load(block: &Block) -> bool {
             tainted[reg.index()] = from;
         }
     }
-    found && block.flow() == Flow::Conditional
+    found && matches!(block.flow(), Flow::Conditional | Flow::IndirectJump)
 }
 
 /// Whether an instruction writes to memory.

@@ -146,18 +146,28 @@ impl DecodedProgram {
     /// Blocks with sites that run about as often as this one: those that lead to it or that it leads to; of a case of a
     /// `switch` the other cases, since what leads to them runs for each of them.
     pub(crate) fn neighbours(&self, block: usize) -> Vec<usize> {
-        let Some((at, decoded)) = self.blocks.get(block).zip(self.block(block)) else { return Vec::new() };
-        let Some(function) = self.routine_of(block) else { return Vec::new() };
         let mut found: Vec<usize> = if self.is_case(block) {
-            self.entered(at.function, function.cases())
+            self.cases_beside(block)
         } else {
-            let before = self.entered(at.function, function.leads_to(decoded.address()));
-            before.into_iter().chain(self.next_blocks(block)).collect()
+            self.blocks_before(block).into_iter().chain(self.next_blocks(block)).collect()
         };
         found.sort_unstable();
         found.dedup();
         found.retain(|&other| other != block);
         found
+    }
+
+    /// Blocks with sites that only indirect jumps of the same function lead to.
+    pub(crate) fn cases_beside(&self, block: usize) -> Vec<usize> {
+        let cases = self.routine_of(block).map(Routine::cases).unwrap_or_default();
+        self.blocks.get(block).map_or_else(Vec::new, |at| self.entered(at.function, cases))
+    }
+
+    /// Blocks with sites that are known to lead to this one.
+    pub(crate) fn blocks_before(&self, block: usize) -> Vec<usize> {
+        let Some((at, decoded)) = self.blocks.get(block).zip(self.block(block)) else { return Vec::new() };
+        let leads = self.routine_of(block).map(|function| function.leads_to(decoded.address()));
+        self.entered(at.function, leads.unwrap_or_default())
     }
 
     /// Blocks with sites that this one is known to lead to.
@@ -192,6 +202,25 @@ impl DecodedProgram {
         let leads = function.leads_to(decoded.address());
         let guessed = |flow| !matches!(flow, Flow::Sequential | Flow::Jump | Flow::System | Flow::Trap);
         leads.is_empty() || leads.iter().any(|&lead| guessed(function.blocks()[lead].flow()))
+    }
+
+    /// Whether both blocks that a block leads to run often, so that the core has to guess which comes next. How often a loop
+    /// ends is foreseen, or seldom.
+    pub(crate) fn goes_both_ways(&self, block: usize) -> bool {
+        // The rarer of two ways, for each time of the other.
+        const OFTEN: f64 = 0.1;
+        if self.block(block).is_none_or(Block::is_loop) {
+            return false;
+        }
+        let each = |&next: &usize| self.samples_of(next) / self.sites_of(next).len().max(1) as f64;
+        let mut seen: Vec<f64> = self.next_blocks(block).iter().map(each).collect();
+        seen.sort_by(f64::total_cmp);
+        matches!(seen[..], [less, more] if less >= OFTEN * more && less > 0.0)
+    }
+
+    /// Whether a block that goes both ways leads here.
+    pub(crate) fn is_guessed(&self, block: usize) -> bool {
+        self.blocks_before(block).into_iter().any(|before| self.goes_both_ways(before))
     }
 
     /// Registers all instructions of a block, once.

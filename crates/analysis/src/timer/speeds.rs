@@ -9,6 +9,7 @@ use record::{
 
 use super::{
     blame::BlameCore,
+    entries::LoopEntries,
     facts::TurnCycles,
     pace::LoopTurns,
     program::DecodedProgram,
@@ -51,7 +52,8 @@ impl AddressStreams {
         }
         for (id, turns) in turns {
             let Some(block) = program.block(id) else { continue };
-            let fastest_per_s = core.clock_hz / TurnCycles::of(block, &core.costs).least;
+            let entries = LoopEntries::of(program, id);
+            let fastest_per_s = core.clock_hz / TurnCycles::of(block, &core.costs, &entries).least;
             let Some(speed) = turns.per_s(fastest_per_s) else { continue };
             self.speeds.insert(id, speed);
             for stream in self.all[self.of_block[id].clone()].iter_mut().filter(|stream| stream.is_linear) {

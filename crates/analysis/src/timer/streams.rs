@@ -58,8 +58,10 @@ pub(crate) struct AddressStream {
     is_fixed: bool,
     /// Another thread touches the same lines.
     pub(crate) is_shared: bool,
-    /// Each turn of the block, a loop, moves it by the same distance.
+    /// Each turn of the block, a loop, moves it by the same distance; so does each byte of a string instruction.
     pub(crate) is_linear: bool,
+    /// A string instruction copies it, to where it is not watched.
+    pub(crate) is_copied: bool,
     /// Bytes per second at which it advances, by the speed of its loop.
     pub(crate) advance: Option<Rate>,
 }
@@ -134,9 +136,14 @@ impl AddressStream {
         self.footprint_bytes = match (self.is_fixed, self.is_linear) {
             (true, _) => Some(LINE as f64),
             // From end to end, however seldom it is seen to begin again.
-            (false, true) => span.map(|span| self.occupied_bytes(span).max(LINE as f64)),
+            (false, true) => span.map(|span| self.occupied_bytes(span).max(LINE as f64) * self.copies()),
             (false, false) => self.extent_bytes,
         };
+    }
+
+    /// Arrays of its length: what is copied is there twice.
+    fn copies(&self) -> f64 {
+        if self.is_copied { 2.0 } else { 1.0 }
     }
 
     /// Bytes of a cache that a walk over `span` takes up. A large stride touches few lines, but of few sets: where it is
@@ -344,6 +351,11 @@ impl AddressStreams {
                 Some(step.unsigned_abs())
             };
             stream.step_bytes = operand.filter(|_| stream.is_linear).and_then(step);
+            if first.is_some_and(Instruction::is_repeated) && block.string().is_some() {
+                (stream.is_linear, stream.step_bytes) = (true, Some(1));
+                stream.is_copied =
+                    first.is_some_and(|string| block.memory_of(string).len() > 1 && string.has_store());
+            }
             stream.is_fixed = block.is_loop() && operand.is_some_and(|operand| !block.is_moved(operand));
         }
     }

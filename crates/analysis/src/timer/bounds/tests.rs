@@ -16,6 +16,17 @@ fn share(code: &[u8], behind: u64, step: u64, lines: u64) -> TimeShare {
     share_beside(code, behind, step, lines, &[])
 }
 
+/// Places among so many, in an order that no speed explains.
+fn without_order(places: u64) -> impl Iterator<Item = u64> {
+    let mut state = 88_172_645_463_325_252u64;
+    (0..600).map(move |_| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % places
+    })
+}
+
 /// The same with a few samples elsewhere.
 fn share_beside(code: &[u8], behind: u64, step: u64, lines: u64, elsewhere: &[u64]) -> TimeShare {
     let place = |index: u64| DATA + index.wrapping_mul(0x9e37_79b9_7f4a_7c15) % lines * step;
@@ -123,6 +134,70 @@ fn a_branch_on_what_was_loaded_may_be_what_is_waited_for() {
     assert!(found.value > 0.8 && found.low < 0.4, "{found:?}");
     let one_way = share_beside(&BRANCHES, 3, 8, 8 << 20, &[19]);
     assert!(one_way.low > 0.6, "a check that never fails: {one_way:?}");
+}
+
+/// Where a core guesses, samples behind the first instruction of either way may be the guess's, also if that one stores.
+#[test]
+fn a_store_behind_a_guess_may_be_no_waiting_for_memory() {
+    // mov rax,[rdi]; cmp rax,rdx; ja +3; xor eax,eax; nop; mov [rsi],rax; add rdi,8; add rsi,8; cmp rdi,rcx; jne 0
+    const STORED: [u8; 28] = [
+        0x48, 0x8b, 0x07, 0x48, 0x39, 0xd0, 0x77, 0x03, 0x31, 0xc0, 0x90, 0x48, 0x89, 0x06, 0x48, 0x83, 0xc7,
+        0x08, 0x48, 0x83, 0xc6, 0x08, 0x48, 0x39, 0xcf, 0x75, 0xe5, 0xc3,
+    ];
+    let found = share_beside(&STORED, 14, 8, 1 << 16, &[[6; 40], [10; 40]].concat());
+    assert!(found.value > 0.7 && found.low < 0.4, "{found:?}");
+    let one_way = share_beside(&STORED, 14, 8, 1 << 16, &[6; 80]);
+    assert!(one_way.low > 0.45, "nothing is guessed: {one_way:?}");
+}
+
+/// 0: xorps xmm0,xmm0; nop ×4; 7: addsd xmm0,[rdi]; add rdi,8; cmp rdi,rcx; jne 7; add rcx,64; cmp rcx,rdx; jne 0; ret
+const ROWS: [u8; 30] = [
+    0x0f, 0x57, 0xc0, 0x90, 0x90, 0x90, 0x90, 0xf2, 0x0f, 0x58, 0x07, 0x48, 0x83, 0xc7, 0x08, 0x48, 0x39,
+    0xcf, 0x75, 0xf3, 0x48, 0x83, 0xc1, 0x40, 0x48, 0x39, 0xd1, 0x75, 0xe3, 0xc3,
+];
+
+/// Sums of short rows are not one chain: the core adds up several at once, so that a turn takes less than an addition.
+#[test]
+fn a_chain_that_begins_anew_with_every_entry_bounds_long_loops_only() {
+    let of = |entries: usize, code: &[u8]| {
+        let inside = without_order(4 << 20).map(|element| (11, Some(DATA + element * 8)));
+        let outside = (0..entries).map(|at| (3 + (at % 4) as u64, None));
+        let samples: Vec<_> = inside.chain(outside).collect();
+        analyse(&run(code, &samples), None, &TimerOptions::unlimited()).verdict.memory.expect("a share")
+    };
+    let (long, short) = (of(0, &ROWS), of(60, &ROWS));
+    assert!(short.high > long.high + 0.05, "{short:?} {long:?}");
+    // The same with a sum that goes on from row to row: xorps xmm1,xmm1.
+    let mut kept = ROWS;
+    kept[2] = 0xc9;
+    let kept = of(60, &kept);
+    assert!((kept.high - of(0, &ROWS).high).abs() < 0.1 && kept.high < short.high, "{kept:?} {short:?}");
+}
+
+/// rep stosb; ret
+const FILL: [u8; 3] = [0xf3, 0xaa, 0xc3];
+
+/// All samples of a string instruction lie on itself, wherever its data is: only its data and its speed tell.
+#[test]
+fn a_string_waits_by_where_its_data_lies_and_how_fast_it_goes() {
+    let of = |at: &mut dyn Iterator<Item = u64>| {
+        let samples: Vec<_> = at.map(|at| (0, Some(DATA + at))).collect();
+        analyse(&run(&FILL, &samples), None, &TimerOptions::unlimited()).verdict.memory.expect("a share")
+    };
+    let near = of(&mut without_order(8 << 10));
+    assert!(near.high < 0.1, "8 KiB: {near:?}");
+    let second = of(&mut without_order(160 << 10));
+    assert!(second.low < 0.05 && (0.2..0.95).contains(&second.high), "160 KiB: {second:?}");
+    let memory = of(&mut without_order(128 << 20));
+    assert!(memory.low > 0.2 && memory.high > 0.8, "128 MiB: {memory:?}");
+    let paced = |bytes_per_ns: f64| {
+        of(&mut (0..600).map(|index| (f64::from(index) * 1e6 * bytes_per_ns) as u64 % (1 << 30)))
+    };
+    // 32 bytes a cycle at 3 GHz are 96 a nanosecond.
+    let slow = paced(4.0);
+    assert!(slow.low > 0.8, "{slow:?}");
+    let fast = paced(60.0);
+    assert!(fast.high < 0.6, "{fast:?}");
 }
 
 /// What a chase does beside its load is known from its samples, and a hit of the load in proportion.
