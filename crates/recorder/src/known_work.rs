@@ -221,8 +221,10 @@ mod tests {
             let addresses: Vec<_> =
                 run.samples.address.iter().map(|address| address.map(|address| address.get())).collect();
             assert_eq!(addresses, [Some(0x7000), Some(0x6fff)]);
-            // Two clocks of bursts were handed the same; a repeated instruction has no turns.
-            assert_eq!(run.bursts.address, [None; 4]);
+            // Two clocks of bursts were handed the same; a repeated instruction tells at which byte it is, what follows does not.
+            let paced: Vec<_> =
+                run.bursts.address.iter().map(|at| at.map(std::num::NonZeroU64::get)).collect();
+            assert_eq!(paced, [Some(0x7000), None, Some(0x7000), None]);
             assert_eq!((run.functions.len(), run.functions[0].code.as_deref()), (1, Some(code)));
             assert_eq!((run.threads[0].tid, run.places[0].function), (77, Some(record::ids::FunctionId(0))));
         }

@@ -54,8 +54,9 @@ const SMALL_PAGES: f64 = 1.4;
 /// Lines that are fetched ahead arrive beside the code: a turn takes this many times the longer of the two at most.
 const BESIDE: f64 = 1.25;
 
-/// Stores to one line after the other are gathered on their way into the first cache. One that goes elsewhere takes a write of
-/// its own, and loads behind it may have to begin again where it turns out to be of the same place.
+/// Stores to the same line are gathered on their way into the first cache. One that goes to another line takes a write of its
+/// own, in a cycle of its own; and where lines do not follow each other, loads behind it may have to begin again, should it turn
+/// out to be of the same place.
 const SCATTERED_STORE_CYCLES: f64 = 3.0;
 
 /// How far what samples say of code that is no loop, or whose data is not known, may be wrong.
@@ -66,6 +67,10 @@ const IDLE: f64 = 0.02;
 
 /// The same downwards where a branch waits for a load: wrong guesses look like waiting for data.
 const BRANCH_ERROR: f64 = 0.65;
+
+/// The same upwards of a loop that stores nobody knows where: a store is done for the core before it is written, and once too
+/// many wait to be written, what stands still is whatever comes next.
+const QUEUE_ERROR: f64 = 0.65;
 
 /// An interval is never narrower: truths themselves are steady to half of it.
 pub(crate) const NARROWEST: f64 = 0.06;
@@ -252,15 +257,23 @@ pub(crate) fn of_block(
     if !repeats || !is_known || is_shared {
         let may_miss = !repeats && may_guess_wrong(program, id, block);
         let down = if may_miss { BRANCH_ERROR } else { BLAME_ERROR };
-        let (low, high) = ((blamed - down).max(0.0), (blamed + BLAME_ERROR).min(1.0));
+        let unknown = all.iter().filter(|stream| stream.footprint_bytes().is_none());
+        let may_be_queued = block.is_loop() && stores_of(unknown, block, program.blocks[id].first_site) > 0.0;
+        let up = if may_be_queued { QUEUE_ERROR } else { BLAME_ERROR };
+        let (low, high) = ((blamed - down).max(0.0), (blamed + up).min(1.0));
         let wide = WaitBounds { value: blamed, low, high, is_counted: true };
         return if is_shared { wide } else { by_chain(block, &core.costs, wide).no_narrower() };
     }
     let entries = LoopEntries::of(program, id);
     let mut code = TurnCycles::of(block, &core.costs, &entries).at(core.clock_hz);
-    code.most += scattered_stores(all, block, program.blocks[id].first_site) * SCATTERED_STORE_CYCLES * 1e9
-        / core.clock_hz;
-    let memory = memory_ns(streams, id, core, block, program.blocks[id].first_site);
+    let first_site = program.blocks[id].first_site;
+    let cycle_ns = 1e9 / core.clock_hz;
+    let to_lines =
+        |stream: &&AddressStream| !stream.is_linear || stream.turn_bytes().is_some_and(|step| step >= LINE);
+    code.usual = code.usual.max(stores_of(all.iter().filter(to_lines), block, first_site) * cycle_ns);
+    let scattered = all.iter().filter(|stream| !stream.is_linear);
+    code.most += stores_of(scattered, block, first_site) * SCATTERED_STORE_CYCLES * cycle_ns;
+    let memory = memory_ns(streams, id, core, block, first_site);
     // What a string moves keeps the first cache no busier than the string itself.
     let access_cycles = if block.is_loop() { access_cycles(block, &core.costs) } else { 0.0 };
     let access_ns = access_cycles * 1e9 / core.clock_hz;
@@ -308,10 +321,10 @@ fn by_chain(block: &Block, costs: &CoreCosts, wide: WaitBounds) -> WaitBounds {
     WaitBounds { low: (1.0 - busy).clamp(wide.low, wide.value), ..wide }
 }
 
-/// Stores of a turn that go anywhere.
-fn scattered_stores(streams: &[AddressStream], block: &Block, first_site: usize) -> f64 {
-    let scattered = streams.iter().filter(|stream| !stream.is_linear).flat_map(|stream| &stream.sites);
-    let instructions = scattered.filter_map(|site| block.instructions().get(site - first_site));
+/// Stores of a turn to some of its streams.
+fn stores_of<'a>(streams: impl Iterator<Item = &'a AddressStream>, block: &Block, first_site: usize) -> f64 {
+    let sites = streams.flat_map(|stream| &stream.sites);
+    let instructions = sites.filter_map(|site| block.instructions().get(site - first_site));
     instructions.filter(|instruction| writes_memory(block, instruction)).count() as f64
 }
 
@@ -319,7 +332,7 @@ fn scattered_stores(streams: &[AddressStream], block: &Block, first_site: usize)
 fn by_turn(code: TurnCycles, lines_ns: f64, turn_ns: f64, error: f64) -> WaitBounds {
     let share = |code_ns: f64| (1.0 - code_ns / turn_ns).clamp(0.0, 1.0);
     // A turn that took less than its code should: the tables are wrong for this core, nobody knows how far.
-    let is_wrong = turn_ns * error < code.usual;
+    let is_wrong = turn_ns * error < code.ahead;
     let least = if is_wrong { code.least.min(code.usual / 2.0) } else { code.least };
     // Nothing waits longer for lines than they take.
     let high = share(least / error).min(lines_ns * BESIDE * error / turn_ns);

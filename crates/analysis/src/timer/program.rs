@@ -179,6 +179,18 @@ impl DecodedProgram {
         self.entered(at.function, &spots.map(|spot| spot.block).collect::<Vec<_>>())
     }
 
+    /// The function that a block is of, and its place among that one's blocks.
+    pub(crate) fn routine_at(&self, block: usize) -> Option<(&Routine, usize)> {
+        Some((self.routine_of(block)?, self.blocks.get(block)?.block))
+    }
+
+    /// Samples blamed on a block of the same function, by its place there.
+    pub(crate) fn samples_beside(&self, block: usize, index: usize) -> f64 {
+        let function = self.blocks.get(block).map(|at| at.function);
+        let other = function.and_then(|function| self.by_block.get(&(function, index)));
+        other.map_or(0.0, |&other| self.samples_of(other))
+    }
+
     fn routine_of(&self, block: usize) -> Option<&Routine> {
         self.functions.get(self.blocks.get(block)?.function)?.as_ref()
     }

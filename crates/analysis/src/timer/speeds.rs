@@ -13,8 +13,11 @@ use super::{
     facts::TurnCycles,
     pace::LoopTurns,
     program::DecodedProgram,
-    streams::{AddressStreams, addressed, addressed_at},
+    streams::{AddressStream, AddressStreams, addressed, addressed_at},
 };
+
+/// No core turns that much faster than it should by what its operations cost.
+const IMPOSSIBLE: f64 = 2.0;
 
 impl AddressStreams {
     /// Finds how fast the loops turn, and their streams advance.
@@ -55,11 +58,20 @@ impl AddressStreams {
             let entries = LoopEntries::of(program, id);
             let fastest_per_s = core.clock_hz / TurnCycles::of(block, &core.costs, &entries).least;
             let Some(speed) = turns.per_s(fastest_per_s) else { continue };
+            if speed.rate.bytes_per_s > IMPOSSIBLE * fastest_per_s && self.forget_changing_steps(id) {
+                continue;
+            }
             self.speeds.insert(id, speed);
             for stream in self.all[self.of_block[id].clone()].iter_mut().filter(|stream| stream.is_linear) {
                 stream.advance = Some(stream.bytes_of(speed.rate)).filter(|_| stream.divisor > 0);
             }
         }
+    }
+
+    /// Forgets how far turns move those streams of a block that move by what is in a register, and says whether there are any.
+    fn forget_changing_steps(&mut self, block: usize) -> bool {
+        let streams = self.all[self.of_block[block].clone()].iter_mut();
+        streams.map(AddressStream::forget_changing_step).filter(|&is_forgotten| is_forgotten).count() > 0
     }
 
     /// Streams that each turn moves alike may be seen in bursts alone, where samples are blamed on what touches no memory.

@@ -173,6 +173,16 @@ impl AddressStream {
         self.step_bytes.or(seen).filter(|bytes| *bytes > 0)
     }
 
+    /// A step that is in a register may be another one each time the loop is entered: the distances then have a divisor that is
+    /// none of them. Whether this is such a stream; nothing is known of its turns then.
+    pub(super) fn forget_changing_step(&mut self) -> bool {
+        let changes = self.is_linear && self.step_bytes.is_none();
+        if changes {
+            (self.is_linear, self.footprint_bytes) = (false, None);
+        }
+        changes
+    }
+
     /// Whether turn after turn touches line after line.
     pub(crate) fn is_gapless(&self) -> bool {
         self.turn_bytes().is_some_and(|bytes| bytes <= self.lines_per_turn() * LINE)
