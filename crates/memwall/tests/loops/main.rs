@@ -1,6 +1,6 @@
-//! What memwall says of plain loops that were recorded on machines of two makes, against what their data cost them there.
+//! What memwall says of plain loops that were recorded on machines of several makes, against what their data cost them there.
 //!
-//! Recorded with `cargo bench -p memwall --bench loops -- unseen --keep FOLDER` on loops that no rule was made on, and made
+//! Recorded with `cargo bench -p memwall --bench loops -- SET --keep FOLDER` on loops that no rule was made on, and made
 //! small with `tests/loops/keep`. Each folder holds the machine's profile, the recordings, and `truth.tsv`: loop, bytes, the two
 //! truths, and the levels that are right. The machines were not validated.
 #![allow(clippy::unwrap_used)]
@@ -11,6 +11,7 @@ use std::{
     process::Command,
 };
 
+use flate2::read::GzDecoder;
 use serde_json::Value;
 
 /// One loop at one size.
@@ -67,7 +68,9 @@ fn cases(machine: &str) -> Vec<KeptCase> {
             return None;
         }
         let name = format!("{name}-{bytes}");
-        let recording = folder.join(&name).with_extension("sqlite");
+        let kept = fs::File::open(folder.join(&name).with_extension("sqlite.gz")).unwrap();
+        let recording = home.path().join(&name).with_extension("sqlite");
+        std::io::copy(&mut GzDecoder::new(kept), &mut fs::File::create(&recording).unwrap()).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_memwall"));
         command.env("XDG_DATA_HOME", home.path()).arg("report").arg(recording).arg("--json");
         let output = command.output().unwrap();
