@@ -246,6 +246,16 @@ fn two_cores_are_too_few_and_that_is_said_with_numbers() {
 }
 
 #[test]
+fn the_help_names_what_a_varied_value_stands_for() {
+    // The parser of arguments takes some words in braces for its own.
+    for help in ["-h", "--help"] {
+        let said = Home::new().run(&["squeeze", help]);
+        let said = text(&said.stdout);
+        assert!(said.contains("{size} in") && said.contains("./app -s {size}"), "{said}");
+    }
+}
+
+#[test]
 fn what_makes_no_sense_is_said() {
     let home = Home::new();
     let nothing = home.run(&["squeeze", "--", "true"]);

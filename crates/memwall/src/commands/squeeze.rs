@@ -51,7 +51,7 @@ pub struct SqueezeArgs {
     /// How processes of --map are started
     #[arg(long, value_enum, default_value_t = series::Launcher::Copies, requires = "map")]
     launcher: series::Launcher,
-    /// Squeeze once for each value, such as n=22,26,30, which stands for {n} in the command, or is set in the scenario
+    /// Squeeze once for each value, such as size=22,26,30, which stands for {size} in the command, or is set in the scenario
     #[arg(long, value_name = "NAME=LIST", conflicts_with_all = ["map", "calibrate"])]
     vary: Option<String>,
     /// Seed of every random choice
@@ -76,7 +76,7 @@ Examples:
                                            by the rate the program prints instead of its wall time
   memwall squeeze --map 1,2,4 --launcher mpirun -- ./solver
                                            so many ranks around the cache: use of each, best mapping and why
-  memwall squeeze --vary n=22,26,30 -- ./app -s {n}
+  memwall squeeze --vary size=22,26,30 -- ./app -s {size}
                                            curves for each input size
   memwall squeeze --calibrate --on sim:sandy-bridge-ep-e5-2670/16
   memwall squeeze --on sim:sandy-bridge-ep-e5-2670/16 working-set --set w=512K --set rounds=1

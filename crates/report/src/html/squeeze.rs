@@ -17,7 +17,7 @@ use crate::{
     layout::plot::{Axis, Guide, PlottedQuantity, Scale},
     layout::prose::{counted, dotted},
     terminal::squeeze::{
-        HOW_OFTEN_RIGHT, bounds_rule, bounds_sentence, class_sentence, ended, harm, mixture_sentence,
+        HOW_OFTEN_RIGHT, bounds_rule, bounds_sentence, class_sentence, crashed, harm, mixture_sentence,
         ordered, resource, timed_by,
     },
 };
@@ -65,7 +65,7 @@ fn subtitle(run: &SqueezeRun) -> String {
 }
 
 fn answer(run: &SqueezeRun) -> Vec<Html> {
-    let mut said = vec![paragraph("verdict", &format!("The program {}.", class_sentence(run.class)))];
+    let mut said = vec![paragraph("verdict", &format!("Class: {}.", class_sentence(run.class)))];
     for kind in SqueezeKind::ALL {
         if let Some(sentence) = bounds_sentence(run.curve(kind), run.processes) {
             said.push(paragraph("", &format!("{}: {sentence}.", resource(kind))));
@@ -163,12 +163,7 @@ fn table(curve: &SqueezeCurve, id: &'static str) -> DataTable {
 }
 
 fn notes(run: &SqueezeRun) -> Vec<String> {
-    let crashes = run.crashes.iter().map(|crash| {
-        let beside = crash.interference.map_or("alone".to_owned(), |one| {
-            format!("beside {} on {}", one.kind, counted(one.threads, "thread"))
-        });
-        format!("A run {beside} {}; it is left out.", ended(crash.ending))
-    });
+    let crashes = run.crashes.iter().map(|crash| format!("A {}.", crashed(run, crash)));
     let rule = format!("Harm is more than {:.0} % of the time alone. {}", run.harm * 100.0, bounds_rule(run));
     crashes.chain([rule, HOW_OFTEN_RIGHT.to_owned()]).chain(run.remarks.iter().cloned()).collect()
 }

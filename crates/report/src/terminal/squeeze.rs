@@ -11,8 +11,8 @@ use machine::{
 use record::{
     run::Ending,
     squeeze::{
-        HarmVerdict, ProgramClass, ProgramPart, SlowdownPoint, SqueezeCurve, SqueezeEnd, SqueezeRun, TimedBy,
-        UseBounds,
+        HarmVerdict, ProgramClass, ProgramPart, SlowdownPoint, SqueezeCrash, SqueezeCurve, SqueezeEnd,
+        SqueezeRun, TimedBy, UseBounds,
     },
 };
 
@@ -281,13 +281,7 @@ fn plot(run: &SqueezeRun, curve: &SqueezeCurve) -> Option<Plot> {
 fn notes(run: &SqueezeRun, columns: usize) -> String {
     let mut out = String::new();
     for crash in &run.crashes {
-        let beside = match &crash.interference {
-            Some(one) => format!("beside {} on {}", one.kind, counted(one.threads, "thread")),
-            None => "alone".to_owned(),
-        };
-        let why = crash.reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
-        let text = format!("a run {beside} {}{why}; it is left out", ended(crash.ending));
-        out += &wrap_in(WARNING, "• ", &text, columns);
+        out += &wrap_in(WARNING, "• ", &format!("a {}", crashed(run, crash)), columns);
     }
     let rule = format!("Harm is more than {:.0} % of the time alone. {}", run.harm * 100.0, bounds_rule(run));
     for text in [rule.as_str(), HOW_OFTEN_RIGHT].into_iter().chain(run.remarks.iter().map(String::as_str)) {
@@ -296,7 +290,20 @@ fn notes(run: &SqueezeRun, columns: usize) -> String {
     out
 }
 
-pub(crate) fn ended(ending: Ending) -> String {
+/// "run" and so on: one that ended otherwise than the first, and the strength beside which it did.
+pub(crate) fn crashed(run: &SqueezeRun, crash: &SqueezeCrash) -> String {
+    let beside = crash.interference.map_or("alone".to_owned(), |one| {
+        // Where every run beside it ended badly there is no point of the curve, but its settings are known.
+        let point = run.curve(one.kind).points.iter().find(|point| point.interference == one);
+        let left = point
+            .map_or(String::new(), |point| format!(" that leaves {}", amount(one.kind, point.left.value)));
+        format!("beside {} interference{left} ({})", one.kind, calibration::interference(&one))
+    });
+    let why = crash.reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
+    format!("run {beside} {}{why}; it is left out", ended(crash.ending))
+}
+
+fn ended(ending: Ending) -> String {
     match ending {
         Ending::Exited(code) => format!("ended with exit code {code}"),
         Ending::Signalled(signal) => format!("was killed by signal {signal}"),

@@ -106,7 +106,7 @@ impl SqueezeBench<'_> {
             let why = format!(
                 "{} took {:.0} % of the bandwidth and {:.0} % of the cache",
                 form.name(),
-                bandwidth * 100.0,
+                bandwidth.max(0.0) * 100.0,
                 cache.max(0.0) * 100.0
             );
             (point, why)

@@ -8,6 +8,8 @@ use crate::recipe::SqueezeDomain;
 pub const LEAST_SPARE: usize = 3;
 /// Full strength has to take this share of a resource.
 pub const LEAST_TAKEN: f64 = 0.10;
+/// Two measurements of the same differ by so much.
+const NOISE: f64 = 0.05;
 /// Victims that find such different room beside nothing share it with somebody else.
 const MOST_SPREAD: f64 = 0.5;
 
@@ -22,10 +24,7 @@ pub(super) fn refusals(profile: &SqueezeProfile, domain: &SqueezeDomain) -> Vec<
 
 fn refusal(profile: &SqueezeProfile, domain: &SqueezeDomain, kind: SqueezeKind) -> Option<String> {
     let taken = taken(profile, kind);
-    let numbers = match taken {
-        Some(taken) => format!("full strength took {:.0} % of the {kind}", taken * 100.0),
-        None => format!("what full strength takes of the {kind} could not be told"),
-    };
+    let numbers = numbers(profile, kind);
     let spare = domain.spare.len();
     let divided = profile
         .points(kind)
@@ -56,10 +55,66 @@ fn refusal(profile: &SqueezeProfile, domain: &SqueezeDomain, kind: SqueezeKind) 
     }
 }
 
-/// Share of a resource that the strongest interference takes.
-fn taken(profile: &SqueezeProfile, kind: SqueezeKind) -> Option<f64> {
+/// What full strength took, in words.
+fn numbers(profile: &SqueezeProfile, kind: SqueezeKind) -> String {
+    let Some(ends) = ends(profile, kind) else {
+        return format!("what full strength takes of the {kind} could not be told");
+    };
+    let [whole, left] = ends.map(|value| match kind {
+        SqueezeKind::Storage => format!("{:.1} MiB", value / 1048576.0),
+        SqueezeKind::Bandwidth => format!("{:.1} GB/s", value / 1e9),
+    });
+    // Less than nothing cannot be taken: the machine itself changed.
+    match taken(profile, kind) {
+        Some(taken) if taken < -NOISE => format!(
+            "nothing can be told: beside full strength there was more {kind}, {left}, than beside nothing, {whole}; \
+             something else ran meanwhile"
+        ),
+        Some(taken) => format!("full strength took {:.0} % of the {kind}", taken.max(0.0) * 100.0),
+        None => format!("what full strength takes of the {kind} could not be told"),
+    }
+}
+
+/// What is left beside nothing, and beside the strongest interference.
+fn ends(profile: &SqueezeProfile, kind: SqueezeKind) -> Option<[f64; 2]> {
     let points = profile.points(kind);
     let left = |index: usize| points.get(index)?.left(kind).map(|left| left.value);
-    let (whole, left) = (left(0)?, left(points.len().checked_sub(1)?)?);
+    Some([left(0)?, left(points.len().checked_sub(1)?)?])
+}
+
+/// Share of a resource that the strongest interference takes.
+fn taken(profile: &SqueezeProfile, kind: SqueezeKind) -> Option<f64> {
+    let [whole, left] = ends(profile, kind)?;
     (whole > 0.0).then(|| 1.0 - left / whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rungs::tests::profile;
+    use host::imagined;
+
+    #[test]
+    fn a_machine_that_gave_more_beside_full_strength_is_called_changed() {
+        let domain = SqueezeDomain::of(&imagined::machine(2), None, None).expect("a cache");
+        let mut profile = profile();
+        let said = |profile: &SqueezeProfile| {
+            refusal(profile, &domain, SqueezeKind::Bandwidth).expect("one spare core")
+        };
+        assert!(said(&profile).contains("full strength took 75 %"), "{}", said(&profile));
+        let left = |profile: &mut SqueezeProfile, value: f64| {
+            let last = profile.bandwidths.last_mut().expect("strengths");
+            last.bandwidth_left =
+                last.bandwidth_left.map(|left| machine::profile::Estimate { value, ..left });
+        };
+        // A hair more is nothing, three times as much is another machine.
+        left(&mut profile, 40.4e9);
+        assert!(said(&profile).contains("full strength took 0 %"), "{}", said(&profile));
+        left(&mut profile, 120e9);
+        let changed = said(&profile);
+        assert!(
+            changed.contains("120.0 GB/s, than beside nothing, 40.0 GB/s") && !changed.contains("took"),
+            "{changed}"
+        );
+    }
 }

@@ -1,6 +1,6 @@
 //! What can be taken of a machine.
 
-use machine::squeezing::{SqueezeKind, SqueezePoint, SqueezeProfile};
+use machine::squeezing::{Interference, SqueezeKind, SqueezePoint, SqueezeProfile};
 
 use super::{amount, resource};
 use crate::{
@@ -68,7 +68,11 @@ fn row(point: &SqueezePoint, note: &str) -> Vec<Cell> {
 
 /// A strength in a few words.
 pub(crate) fn described(point: &SqueezePoint) -> String {
-    let Some(one) = point.interference else { return "nothing".to_owned() };
+    point.interference.map_or("nothing".to_owned(), |one| interference(&one))
+}
+
+/// The same of what is run beside a program.
+pub(crate) fn interference(one: &Interference) -> String {
     match (one.left, one.kind) {
         (Some(ways), SqueezeKind::Storage) => return format!("{}, {ways} ways left", one.form.name()),
         (Some(share), SqueezeKind::Bandwidth) => return format!("{}, {share} % left", one.form.name()),

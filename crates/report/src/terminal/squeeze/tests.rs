@@ -91,6 +91,26 @@ fn bounds_crashes_and_refusals_are_said() {
 }
 
 #[test]
+fn a_crash_names_the_strength_beside_which_it_was() {
+    let mut run = run();
+    let of = |run: &SqueezeRun, at: usize| run.storage.points[at].interference;
+    let crash = |interference| SqueezeCrash {
+        interference: Some(interference),
+        ending: Ending::Signalled(11),
+        reason: None,
+    };
+    // One strength that other runs survived, and one that none did.
+    let unseen = Interference { pause: 7, ..of(&run, 1) };
+    run.crashes = vec![crash(of(&run, 0)), crash(unseen)];
+    let text = anstream::adapter::strip_str(&text(&run, 90)).to_string();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("a run beside cache interference that leaves 4 MiB ("), "{text}");
+    assert!(text.contains("pause 7) was killed by signal 11"), "{text}");
+    let page = crate::html::squeeze(&run);
+    assert!(page.contains("A run beside cache interference that leaves 4 MiB ("), "the page says the same");
+}
+
+#[test]
 fn the_page_has_both_curves_and_no_script_from_the_program() {
     let mut run = run();
     run.program = "<script>alert(1)</script>".to_owned();
