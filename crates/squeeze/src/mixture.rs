@@ -75,6 +75,13 @@ struct TriedMixture {
     shares: Vec<(Candidate, f64)>,
 }
 
+impl TriedMixture {
+    /// Share of time of some of its programs.
+    fn share(&self, of: fn(&Candidate) -> bool) -> f64 {
+        self.shares.iter().filter(|(one, _)| of(one)).map(|(_, share)| share).sum()
+    }
+}
+
 /// Explains points. `threads`: CPUs that its streams keep busy, if that is known. `None` if no mixture explains them, or no known program was tried beside them.
 pub fn explain(
     known: &[KnownProgram],
@@ -103,15 +110,31 @@ pub fn explain(
     let simpler =
         |a: &&TriedMixture, b: &&TriedMixture| parts(a).cmp(&parts(b)).then(a.squares.total_cmp(&b.squares));
     let best = plainest(&columns, tried.iter().min_by(simpler)?, limit);
+    let mut cache = bounds(&columns.sets, tried.iter().map(|one| one.set));
+    // A set that a stream drives out in turn is mostly met in memory, and looks like what overflows: it may be of any size.
+    if streams_better(&tried) && best.share(Candidate::overflows) >= LEAST_SHARE {
+        cache = cache
+            .map(|bounds| UseBounds { at_most: None, ..bounds })
+            .filter(|bounds| bounds.at_least.is_some());
+    }
     Some(MixtureAnswer {
         parts: columns.parts(&best.shares),
-        cache: bounds(&columns.sets, tried.iter().map(|one| one.set)),
+        cache,
         bandwidth: bounds(&columns.streams, tried.iter().map(|one| one.stream)).map(|bounds| UseBounds {
             at_least: bounds.at_least.map(|low| low * (1.0 - RATE_OFF)),
             at_most: bounds.at_most.map(|high| high * (1.0 + RATE_OFF)),
         }),
         losses: (0..points.len()).map(|point| loss(&columns, &best, &tried, point)).collect(),
     })
+}
+
+/// Whether the runs are explained better with a stream than without, by more than chance makes of one part more.
+fn streams_better(tried: &[TriedMixture]) -> bool {
+    let least = |with: bool| {
+        let those = tried.iter().filter(|one| one.stream.is_some() == with);
+        those.map(|one| one.squares).fold(f64::INFINITY, f64::min)
+    };
+    least(true) + 1.0 < least(false)
 }
 
 /// The best mixture with this set and this stream, each with at least its share.
@@ -157,12 +180,9 @@ fn plainest(columns: &Columns, best: &TriedMixture, limit: f64) -> TriedMixture 
         TriedMixture { squares: columns.squares(&shares), shares, ..best.clone() }
     });
     let enough = |one: &TriedMixture| {
-        let share = |of: fn(&Candidate) -> bool| {
-            one.shares.iter().filter(|(one, _)| of(one)).map(|(_, share)| share).sum::<f64>()
-        };
         one.squares <= limit
-            && (best.set.is_none() || share(Candidate::is_set) >= LEAST_SHARE)
-            && (best.stream.is_none() || share(Candidate::is_stream) >= LEAST_SHARE)
+            && (best.set.is_none() || one.share(Candidate::is_set) >= LEAST_SHARE)
+            && (best.stream.is_none() || one.share(Candidate::is_stream) >= LEAST_SHARE)
     };
     fewer.filter(enough).min_by(|a, b| a.squares.total_cmp(&b.squares)).unwrap_or_else(|| best.clone())
 }

@@ -296,7 +296,9 @@ impl<'a> SqueezeSession<'a> {
         });
         let squeezed = !points.is_empty();
         let told = told.filter(|_| squeezed).map(|bounds| judge::for_each(bounds, processes));
-        let bounds = told.or_else(|| judge::bounds(&points, processes));
+        // Interference of one kind takes of the other resource too: what no known program explains could be either's.
+        let by_rule = || profile.known.is_empty().then(|| judge::bounds(&points, processes)).flatten();
+        let bounds = told.or_else(by_rule);
         let not_asked = || (!self.plan.kinds.contains(&kind)).then(|| "not asked for".to_owned());
         let refused = profile.refusal(kind).map(str::to_owned).or_else(not_asked);
         SqueezeCurve { kind, whole: profile.whole(kind), points, bounds, refused }

@@ -2,7 +2,8 @@
 //!
 //! `cargo bench -p memwall-squeeze --bench casas -- paper`: §3.1 to §3.3 with the paper's threads.
 //! `… -- configurations 1..60`: sixty of its victims, drawn with seed 1. `… -- both`: both interferences at once.
-//! `… -- needs 101..140`: bounds against the truth for these seeds. `… -- predict 101..110`: predictions, `… -- mapping`: the best of four.
+//! `… -- needs 101..140`: bounds against the truth for these seeds. `… -- predict 101..110`: less of a resource, `… -- pairs 101..110`: two on
+//! a socket, `… -- mapping`: the best of four.
 //! A last word such as `1` or `16` is what the machine is divided by (16 unless given).
 
 mod needs;
@@ -166,7 +167,8 @@ fn main() {
         }
         Some("both") => paper::both(&model),
         Some("predict") => predictions::print(&model, range),
+        Some("pairs") => predictions::print_pairs(&model, range),
         Some("mapping") => predictions::print_mapping(&model),
-        _ => println!("what? paper, configurations, both, needs, predict or mapping"),
+        _ => println!("what? paper, configurations, both, needs, predict, pairs or mapping"),
     }
 }

@@ -171,7 +171,7 @@ fn explain_anew(run: &mut SqueezeRun, profile: &SqueezeProfile) {
         })
         .collect();
     let Some(found) = mixture::explain(&profile.known, &measured, Some(run.cpus.len())) else {
-        println!("seed not explained");
+        (run.storage.bounds, run.bandwidth.bounds) = (None, None);
         return;
     };
     (run.storage.bounds, run.bandwidth.bounds, run.parts) = (found.cache, found.bandwidth, found.parts);

@@ -9,6 +9,9 @@ use record::squeeze::ProgramPart;
 
 use super::{MISFIT, MISFIT_OF_LOSS, MixturePoint, SUM_OFF};
 
+/// What lives in a core's own cache may be off by this share of what it loses: which of its lines go with those of the shared
+/// cache is chance.
+const PRIVATE_OFF: f64 = 0.3;
 /// Sizes and rates between two that were tried.
 const BETWEEN: usize = 2;
 
@@ -28,6 +31,11 @@ impl Candidate {
     /// Whether it is a working set.
     pub fn is_set(&self) -> bool {
         self.chosen && matches!(self.pattern, KnownPattern::Chase | KnownPattern::Random)
+    }
+
+    /// Whether no cache holds its data, though it is no stream.
+    pub fn overflows(&self) -> bool {
+        !self.chosen && matches!(self.pattern, KnownPattern::Chase | KnownPattern::Random)
     }
 
     /// Whether it is a stream.
@@ -168,17 +176,21 @@ impl Columns {
     pub fn squares(&self, shares: &[(Candidate, f64)]) -> f64 {
         let off = |row: usize| {
             let lost: f64 = shares.iter().map(|(one, share)| share * self.loss(one, row)).sum();
-            let between: f64 = shares.iter().map(|(one, share)| (share * self.bend(one, row)).powi(2)).sum();
-            let allowed = self.deviations[row].powi(2) + between;
+            let unlike: f64 = shares.iter().map(|(one, share)| (share * self.unlike(one, row)).powi(2)).sum();
+            let allowed = self.deviations[row].powi(2) + unlike;
             (self.points[row].2.value - 1.0 - lost).powi(2) / allowed
         };
         let sum: f64 = shares.iter().map(|(_, share)| share).sum();
         (0..self.points.len()).map(off).sum::<f64>() + ((sum - 1.0).max(0.0) / SUM_OFF).powi(2)
     }
 
-    /// How far a program between two that are known may lie from the line between them: harm may begin anywhere there.
-    fn bend(&self, candidate: &Candidate, point: usize) -> f64 {
+    /// How far a program may lie from what it is taken for. One between two that are known: anywhere between them, as harm may
+    /// begin anywhere there. What a core's own cache holds: as much as it holds of the part that is lost with the shared one.
+    fn unlike(&self, candidate: &Candidate, point: usize) -> f64 {
         let known = &self.points[point].1;
+        if candidate.pattern == KnownPattern::Private {
+            return PRIVATE_OFF * self.loss(candidate, point);
+        }
         candidate.part * (1.0 - candidate.part) * (known[candidate.second] - known[candidate.first])
     }
 

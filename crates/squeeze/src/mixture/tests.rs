@@ -126,6 +126,48 @@ fn a_set_and_a_stream_in_turn_are_told_apart() {
 }
 
 #[test]
+fn a_set_that_a_stream_drives_out_has_no_upper_end() {
+    // 18 MB, mostly met in memory as the stream comes in between: nothing tells it from what overflows.
+    let parts = [
+        (program(KnownPattern::Random, 80.0 * MB, 4e9), 0.35),
+        (program(KnownPattern::Stream, 80.0 * MB, 24e9), 0.5),
+    ];
+    let answer = squeezed(&parts, 0.0).expect("an explanation");
+    assert_eq!(answer.cache.and_then(|bounds| bounds.at_most), None, "{answer:?}");
+    // Without the stream nothing drives a set out.
+    let alone = squeezed(&parts[..1], 0.0).expect("an explanation");
+    assert!(alone.cache.and_then(|bounds| bounds.at_most).is_some(), "{alone:?}");
+}
+
+#[test]
+fn what_lives_in_a_core_s_own_cache_may_lose_more_than_the_one_that_was_tried() {
+    // Its lines go with those of the shared cache at the two strongest, a third more of them than of the known one.
+    let mut known = known();
+    known.truncate(22);
+    let storage: Vec<(SqueezeKind, f64)> = strengths().into_iter().take(8).collect();
+    let private = |at: usize| if at < 6 { 0.0 } else { 0.6 };
+    let tables: Vec<Vec<f64>> = storage
+        .iter()
+        .enumerate()
+        .map(|(at, (kind, left))| {
+            let others = known.iter().skip(1).map(|one| 1.0 + loss(one, *kind, *left));
+            std::iter::once(1.0 + private(at)).chain(others).collect()
+        })
+        .collect();
+    let points: Vec<MixturePoint<'_>> = tables
+        .iter()
+        .enumerate()
+        .map(|(at, table)| {
+            let value = 1.0 + 0.9 * private(at) * if at == 6 { 0.75 } else { 1.05 };
+            let slowdown = Estimate { value, low: value, high: value, samples: 1 };
+            MixturePoint { kind: SqueezeKind::Storage, known: table, slowdown }
+        })
+        .collect();
+    let answer = explain(&known, &points, Some(1)).expect("an explanation");
+    assert_eq!(answer.cache.and_then(|bounds| bounds.at_least), None, "{answer:?}");
+}
+
+#[test]
 fn what_no_mixture_explains_is_left_alone() {
     // Faster the more is taken.
     let known = known();
