@@ -97,6 +97,28 @@ fn what_needs_nothing_is_soon_told() {
 }
 
 #[test]
+fn what_no_known_program_explains_gets_no_bounds() {
+    let mut program = Imagined::needing(9e6, 0.0);
+    assert!(program.squeeze(&plan()).storage.bounds.is_some(), "by §5.2's rule where none is known");
+    // One that nothing slows, while the program loses half.
+    let pattern = machine::squeezing::KnownPattern::Private;
+    let known =
+        machine::squeezing::KnownProgram { pattern, size: machine::Bytes::kib(64), threads: 1, line_ns: 1.0 };
+    program.profile.known.push(known);
+    for kind in SqueezeKind::ALL {
+        let points = if kind == SqueezeKind::Storage {
+            &mut program.profile.storage
+        } else {
+            &mut program.profile.bandwidths
+        };
+        points.iter_mut().skip(1).for_each(|point| point.known = vec![1.0]);
+    }
+    let found = program.squeeze(&plan());
+    assert!(found.storage.points.iter().any(|point| point.slowdown.value > 1.4) && found.parts.is_empty());
+    assert_eq!((found.storage.bounds, found.bandwidth.bounds), (None, None));
+}
+
+#[test]
 fn a_kind_that_cannot_be_squeezed_is_left_out() {
     let mut program = Imagined::needing(9e6, 0.0);
     program.profile.refusals.push((SqueezeKind::Bandwidth, "too few spare cores".to_owned()));
