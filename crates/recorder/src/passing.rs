@@ -57,9 +57,16 @@ pub struct PassingFolder {
 }
 
 impl PassingFolder {
-    /// Makes one in the folder for temporary files.
+    /// Makes one in the folder for temporary files, or in another where that is not one.
     pub fn make(purpose: PassingUse) -> io::Result<Self> {
-        Self::make_in(&std::env::temp_dir(), purpose)
+        let mut trouble = None;
+        for place in places() {
+            match Self::make_in(&place, purpose) {
+                Ok(folder) => return Ok(folder),
+                Err(error) => trouble = trouble.or(Some(error)),
+            }
+        }
+        Err(trouble.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
     }
 
     /// Makes one in this folder.

@@ -43,6 +43,11 @@ pub const FAULTS: &[Fault] = &[
         held: no_place_for_report,
     },
     Fault {
+        name: "the folder for temporary files is not there (TMPDIR)",
+        must_hold: "the program runs, and there is a report",
+        held: no_temporary_folder,
+    },
+    Fault {
         name: "a report cannot be written after all",
         must_hold: "the recording is kept, and where is said",
         held: report_fails,
@@ -135,6 +140,17 @@ fn no_place_for_report() -> Tried {
         place.memwall(&["run", "--json=a.json", "--html=no/a", "--", "true"]).output().expect("it starts");
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert_eq!(fs::read_to_string(place.path("a.json")).expect("there"), "older");
+    Held
+}
+
+fn no_temporary_folder() -> Tried {
+    let place = Place::new();
+    for folder in ["/no/such", "/proc", ""] {
+        let mut command = place.memwall(&["run", "--", "sh", "-c", "exit 7"]);
+        let output = command.env("TMPDIR", folder).output().expect("it starts");
+        assert_eq!(output.status.code(), Some(7), "{folder}: {output:?}");
+        assert!(said(&output.stderr).contains("exit code 7"), "{folder}: {output:?}");
+    }
     Held
 }
 
