@@ -13,6 +13,8 @@ fn main() {
         "-fvisibility=hidden",
         "-fexceptions",
         "-fno-builtin",
+        // Or loops that copy become calls of the C library, which take stack.
+        "-fno-tree-loop-distribute-patterns",
         "-Wl,-soname,memwall-heap.so",
         // Every program that starts has to load it: fewer mappings, one page to write to, nothing to run but our own.
         "-Wl,-z,noseparate-code",

@@ -53,6 +53,8 @@ static void close_counters(void);
 
 enum absence { TURNED_AWAY, LIMITED, UNMAPPABLE };
 
+enum passed_over { PROGRAMS, FORKED };
+
 struct note {
     /* Written last, in one go: size, how densely small blocks are sampled, kind. 0: nothing here yet. */
     _Atomic uint64_t control;
@@ -66,7 +68,8 @@ enum { SIZE_BITS = 48, DISTANCE_BITS = 8 };
 struct region {
     _Atomic uint64_t claimed, dropped, closed;
     _Atomic uint64_t began_ns, pid; /* of the program; written with the first note */
-    uint64_t unused[3];
+    _Atomic uint64_t passed_over[2]; /* behind a filter of system calls: programs, forked processes */
+    uint64_t unused;
     _Atomic uint64_t taken; /* by the reader; on a line of its own */
     uint64_t unused_too[7];
     struct note notes[];
@@ -88,8 +91,6 @@ static struct region *_Atomic ring;
 static uint64_t program_began_ns, program_pid, program_incarnation;
 
 enum { PAGE = 4096 }; /* the kernel rounds it up where its own are larger */
-
-static inline bool is_error(long result) { return result < 0 && result > -PAGE; }
 
 static void *map(int access, int flags, int file, size_t bytes, off_t at) {
     long mapped = call6(SYS_mmap, 0, (long)bytes, access, flags, file, at);
@@ -158,24 +159,29 @@ static void claim_region(int file, uint64_t bytes, bool asks) {
     }
 }
 
-/* `text` is DESCRIPTOR:DEVICE:INODE, and one number more where something is asked for at marks. The descriptor may long be another
- * file, or none: then there is no log. */
-static void begin_log(const char *text) {
-    enum { SEALS = F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL };
+/* What memwall tells every program, in one number. */
+enum told {
+    ASKS = 1,              /* something is to be read at marks */
+    OTHERS_COME_FIRST = 2, /* the system preloads libraries into all programs */
+};
+
+/* `text` is DESCRIPTOR:DEVICE:INODE, and one number more where there is something to tell, which comes back. The descriptor may long
+ * be another file, or none: then there is no log. */
+static uint64_t begin_log(const char *text) {
     enum { LEAST = 3, MOST = 4 };
     uint64_t wanted[MOST];
     int numbers = 0;
     for (bool more = true; more; numbers++) {
-        if (text == NULL || *text < '0' || *text > '9') return;
+        if (text == NULL || *text < '0' || *text > '9') return 0;
         for (wanted[numbers] = 0; *text >= '0' && *text <= '9'; text++) wanted[numbers] = wanted[numbers] * 10 + (*text - '0');
         more = numbers + 1 < MOST && *text == ':';
         if (more) text++;
     }
-    if (*text != 0 || numbers < LEAST) return;
+    if (*text != 0 || numbers < LEAST) return 0;
+    uint64_t told = numbers == MOST ? wanted[LEAST] : 0;
     struct stat about; /* laid out as the kernel has it on every machine of 64 bits */
     int file = (int)wanted[0];
-    if (CALL2(SYS_fstat, file, &about) != 0 || about.st_dev != wanted[1] || about.st_ino != wanted[2]) return;
-    long seals = CALL2(SYS_fcntl, file, F_GET_SEALS);
-    if (seals < 0 || (seals & SEALS) != SEALS || about.st_size < HEAD_BYTES) return;
-    claim_region(file, (uint64_t)about.st_size, numbers == MOST);
+    if (CALL2(SYS_fstat, file, &about) != 0 || about.st_dev != wanted[1] || about.st_ino != wanted[2]) return told;
+    if (about.st_size > HEAD_BYTES) claim_region(file, (uint64_t)about.st_size, told & ASKS);
+    return told;
 }

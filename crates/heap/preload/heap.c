@@ -50,8 +50,11 @@ static struct {
     void *(*valloc)(size_t), *(*pvalloc)(size_t);
     void *(*mmap)(void *, size_t, int, int, int, off_t);
     int (*munmap)(void *, size_t);
+    int (*mprotect)(void *, size_t, int);
     void *(*mremap)(void *, size_t, size_t, int, void *);
-    int (*execvpe)(const char *, char *const *, char *const *);
+    int (*execve)(const char *, char *const *, char *const *), (*execvpe)(const char *, char *const *, char *const *);
+    int (*execv)(const char *, char *const *), (*execvp)(const char *, char *const *);
+    int (*fexecve)(int, char *const *, char *const *);
     spawn_function *posix_spawn, *posix_spawnp;
 } next = {.malloc = first_malloc, .calloc = first_calloc, .realloc = first_realloc,
           .aligned_alloc = first_aligned_alloc, .memalign = first_memalign};
@@ -109,22 +112,30 @@ static __attribute__((noinline)) void *noted(void *block, size_t size, void *cal
 
 /* ---- start ---- */
 
-/* The value of our variable in the environment, without asking the C library. */
-static const char *file_to_write_to(void) {
-    static const char NAME[] = "MEMWALL_HEAP=";
-    for (char **each = environ; each != NULL && *each != NULL; each++) {
-        size_t same = 0;
-        while (NAME[same] != 0 && (*each)[same] == NAME[same]) same++;
-        if (NAME[same] == 0) return *each + same;
-    }
-    return NULL;
+static void find_next_call(void);
+
+/* Whether a list of libraries has others than us. */
+static bool names_others(const char *list) {
+    while (list != NULL && *list != 0 && *list != ':' && *list != ' ') list++;
+    return list == NULL || *list != 0;
+}
+
+/* Other libraries may stand between the program and the C library for what is called between fork and exec, or by a handler, where
+ * others may hold the lock that looking it up takes. */
+static __attribute__((noinline, cold)) void find_others(void) {
+    next.execve = find("execve");
+    next.execv = find("execv");
+    next.execvp = find("execvp");
+    next.execvpe = find("execvpe");
+    next.fexecve = find("fexecve");
+    next.mprotect = find("mprotect");
+    find_next_call();
 }
 
 __attribute__((constructor)) static void start(void) {
-    /* Called between fork and exec, where others may hold the lock that looking it up takes. */
-    next.execvpe = find("execvpe");
     inside = is_first_thread = true;
-    begin_log(file_to_write_to());
+    uint64_t told = begin_log(value_of("MEMWALL_HEAP="));
+    if (told & OTHERS_COME_FIRST || names_others(value_of(PRELOAD))) find_others();
     thread_id = (uint32_t)program_pid;
     inside = false;
 }
@@ -189,19 +200,22 @@ static void *mapped(void *block, size_t size, int flags, void *caller, uintptr_t
 }
 
 SHOWN void *mmap(void *hint, size_t size, int access, int flags, int file, off_t offset) {
+    if (flags & MAP_FIXED) let_go(hint, size);
     if (!KNOWN(mmap))
-        return (void *)syscall(SYS_mmap, hint, size, access, flags, file, offset);
+        return (void *)plain_call(SYS_mmap, (long)hint, (long)size, access, flags, file, offset);
     return mapped(next.mmap(hint, size, access, flags, file, offset), size, flags, CALLER, FRAME);
 }
 
 SHOWN void *mmap64(void *hint, size_t size, int access, int flags, int file, off_t offset) {
+    if (flags & MAP_FIXED) let_go(hint, size);
     if (!KNOWN(mmap))
-        return (void *)syscall(SYS_mmap, hint, size, access, flags, file, offset);
+        return (void *)plain_call(SYS_mmap, (long)hint, (long)size, access, flags, file, offset);
     return mapped(next.mmap(hint, size, access, flags, file, offset), size, flags, CALLER, FRAME);
 }
 
 SHOWN int munmap(void *block, size_t size) {
-    if (!KNOWN(munmap)) return (int)syscall(SYS_munmap, block, size);
+    let_go(block, size);
+    if (!KNOWN(munmap)) return (int)plain_call(SYS_munmap, (long)block, (long)size, 0, 0, 0, 0);
     int failed = next.munmap(block, size);
     if (failed == 0 && size >= LARGE) write_note(WHAT(UNMAPPED, 0), block, size, NULL, 0);
     return failed;
@@ -212,22 +226,30 @@ SHOWN void *mremap(void *block, size_t before, size_t size, int flags, ...) {
     va_start(more, flags);
     void *wanted = flags & MREMAP_FIXED ? va_arg(more, void *) : NULL;
     va_end(more);
-    if (!KNOWN(mremap)) return (void *)syscall(SYS_mremap, block, before, size, flags, wanted);
+    let_go(block, before);
+    if (flags & MREMAP_FIXED) let_go(wanted, size);
+    if (!KNOWN(mremap)) return (void *)plain_call(SYS_mremap, (long)block, (long)before, (long)size, flags, (long)wanted, 0);
     void *moved = next.mremap(block, before, size, flags, wanted);
     if (moved != MAP_FAILED && before >= LARGE) write_note(WHAT(UNMAPPED, 0), block, before, NULL, 0);
     return mapped(moved, size, MAP_ANONYMOUS, CALLER, FRAME);
 }
 
+/* Called from handlers of signals, too: the next one is not looked up here. */
+SHOWN int mprotect(void *block, size_t size, int access) {
+    if ((access & PROT_READ) == 0 || (access & PROT_WRITE) == 0) let_go(block, size);
+    return next.mprotect != NULL ? next.mprotect(block, size, access) : (int)plain_call(SYS_mprotect, (long)block, (long)size, access, 0, 0, 0);
+}
+
 /* Locks all memory, or fails where the limit does not allow for all of it: ours must not count. */
 SHOWN int mlockall(int flags) {
-    close_region();
+    close_region(LOCKED);
     int (*next_mlockall)(int) = (int (*)(int))dlsym(RTLD_NEXT, "mlockall");
-    return next_mlockall != NULL ? next_mlockall(flags) : (int)syscall(SYS_mlockall, flags);
+    return next_mlockall != NULL ? next_mlockall(flags) : (int)plain_call(SYS_mlockall, flags, 0, 0, 0, 0, 0);
 }
 
 SHOWN int chroot(const char *path) {
     int (*next_chroot)(const char *) = (int (*)(const char *))dlsym(RTLD_NEXT, "chroot");
-    int failed = next_chroot != NULL ? next_chroot(path) : (int)syscall(SYS_chroot, path);
+    int failed = next_chroot != NULL ? next_chroot(path) : (int)plain_call(SYS_chroot, (long)path, 0, 0, 0, 0, 0);
     if (failed == 0) leave_environment();
     return failed;
 }
@@ -235,4 +257,5 @@ SHOWN int chroot(const char *path) {
 #include "executing.h"
 #include "counters.h"
 #include "marks.h"
+#include "filters.h"
 #include "openmp.h"

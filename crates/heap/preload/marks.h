@@ -1,7 +1,6 @@
 /* Regions of the program: where they begin and end, as it says so itself (include/memwall.h). A mark is a note whose words
  * for callers hold the name. Where it may be, the kernel's counts of the thread stand in a note before it, of the same time.
  */
-#include <linux/seccomp.h>
 #include <sys/prctl.h>
 
 enum { NAME_BYTES = CALLERS * sizeof(uint64_t) };
@@ -133,8 +132,7 @@ static void fill_mark(struct region *to, enum kind kind, const uint64_t *name, c
 static __attribute__((noinline)) void mark(enum kind kind, const char *name, const void *code, uint64_t number) {
     if (!enter()) return;
     struct region *to = atomic_load(&ring);
-    if (to != NULL) {
-        know_self(to);
+    if (to != NULL && know_self(to)) {
         /* All of it if it fits; what is longer is cut, and the reader sees that no zero ends it. */
         uint64_t words[CALLERS] = {0};
         if (name != NULL) memcpy(words, name, strnlen(name, NAME_BYTES));
@@ -150,16 +148,3 @@ SHOWN void memwall_region_end(const char *name) { mark(REGION_ENDED, name, NULL,
 SHOWN void memwall_region_skip_first(const char *name, unsigned visits) { mark(REGION_SKIPS, name, NULL, visits); }
 
 SHOWN void memwall_region_event_done(void) { mark(EVENT_DONE, NULL, NULL, 0); }
-
-/* Who gives up new rights, or asks for a filter, may soon have one that forbids to count. */
-SHOWN int prctl(int option, ...) {
-    unsigned long words[4];
-    va_list list;
-    va_start(list, option);
-    for (int word = 0; word < 4; word++) words[word] = va_arg(list, unsigned long);
-    va_end(list);
-    if (option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP) atomic_store(&counts_are_off, true);
-    bool is_strict = option == PR_SET_SECCOMP && words[0] == SECCOMP_MODE_STRICT; /* the time stamp counter goes with it */
-    if (is_strict || (option == PR_SET_TSC && words[0] == PR_TSC_SIGSEGV)) fall_silent();
-    return (int)syscall(SYS_prctl, option, words[0], words[1], words[2], words[3]);
-}

@@ -80,6 +80,8 @@ pub struct NoteFile {
     regions: u64,
     is_reserved: bool,
     asks: bool,
+    /// The system preloads libraries into all programs, which may watch what programs call.
+    others_come_first: bool,
 }
 
 impl NoteFile {
@@ -112,6 +114,7 @@ impl NoteFile {
             regions,
             is_reserved: commits_all,
             asks: false,
+            others_come_first: fs::exists("/etc/ld.so.preload").unwrap_or(true),
         })
     }
 
@@ -145,9 +148,12 @@ impl NoteFile {
 
     /// Value of the [variable](crate::VARIABLE).
     pub fn variable(&self) -> OsString {
+        const ASKS: u64 = 1;
+        const OTHERS_COME_FIRST: u64 = 2;
         // Only who is told that there is something looks into the head.
-        let asks = if self.asks { ":1" } else { "" };
-        format!("{}:{}:{}{asks}", self.file.as_raw_fd(), self.device, self.inode).into()
+        let told = u64::from(self.asks) * ASKS + u64::from(self.others_come_first) * OTHERS_COME_FIRST;
+        let told = if told == 0 { String::new() } else { format!(":{told}") };
+        format!("{}:{}:{}{told}", self.file.as_raw_fd(), self.device, self.inode).into()
     }
 
     /// Which region lies at an offset of the file.

@@ -20,7 +20,7 @@ use std::{
 
 pub use file::{Absences, MarkedEvent, NoteFile, ReadAtMarks};
 pub use note::{EventCount, Note, NoteKind, RegionMark, StandsFor, ThreadCounts};
-pub use ring::{BadRing, NoteRing};
+pub use ring::{BadRing, NoteRing, PassedOver};
 
 /// The library, ready to be preloaded.
 pub const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/heap.so"));

@@ -23,16 +23,18 @@ const DROPPED: usize = 1;
 const CLOSED: usize = 2;
 const BEGAN: usize = 3;
 const PID: usize = 4;
+const PASSED_OVER: usize = 5;
 const TAKEN: usize = 8;
 
 /// The words that tell whether anything was written.
-pub(crate) const TOLD_BY: usize = CLOSED + 1;
+pub(crate) const TOLD_BY: usize = PASSED_OVER + 2;
 
 const SLOTS: u64 = ((REGION_BYTES / 8 - HEAD_WORDS) / WORDS) as u64;
 
 /// What the word for closing holds.
 const LOCKED: u64 = 1;
 const FORBIDDEN: u64 = 2;
+const TAKEN_AWAY: u64 = 3;
 
 /// In place of a note's first word: nobody may write here any more.
 const GIVEN_UP: u64 = u64::MAX;
@@ -41,6 +43,15 @@ const GIVEN_UP: u64 = u64::MAX;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the notes make no sense")]
 pub struct BadRing;
+
+/// What went on behind a filter of system calls, where nothing is written down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PassedOver {
+    /// Programs that were executed.
+    pub programs: u64,
+    /// Processes that were forked, and allocated.
+    pub forked: u64,
+}
 
 /// A region of the file, mapped.
 #[derive(Debug)]
@@ -78,9 +89,20 @@ impl NoteRing {
         self.words.word(DROPPED).load(Relaxed)
     }
 
+    /// What a filter of system calls kept out.
+    pub fn passed_over(&self) -> PassedOver {
+        let count = |index| self.words.word(PASSED_OVER + index).load(Relaxed);
+        PassedOver { programs: count(0), forked: count(1) }
+    }
+
     /// A process took the ring out of its memory, to lock the rest.
     pub fn is_closed(&self) -> bool {
         self.words.word(CLOSED).load(Relaxed) == LOCKED
+    }
+
+    /// A process took away the memory that the ring lies in.
+    pub fn is_taken_away(&self) -> bool {
+        self.words.word(CLOSED).load(Relaxed) == TAKEN_AWAY
     }
 
     /// A thread forbade itself the clock, and writes nothing any more.

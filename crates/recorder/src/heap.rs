@@ -20,7 +20,7 @@ use std::{
     path::PathBuf,
 };
 
-use ::heap::{Note, NoteFile, NoteRing, ReadAtMarks, VARIABLE};
+use ::heap::{Note, NoteFile, NoteRing, PassedOver, ReadAtMarks, VARIABLE};
 use record::{file::Writer, ids::ProcessId};
 
 use self::sites::{Frames, SiteKey};
@@ -59,6 +59,8 @@ struct Shortfall {
     nameless: u64,
     /// Rings that make no sense, or have a clock of their own.
     unreadable: u64,
+    /// What went on behind filters of system calls.
+    passed_over: PassedOver,
     /// Programs executed that wrote nothing down, by their file.
     silent: BTreeMap<String, u64>,
 }

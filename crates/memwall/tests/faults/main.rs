@@ -3,6 +3,8 @@
 //! whose name has the word in it.
 
 mod entering;
+mod executing;
+mod forbidding;
 mod keeping;
 mod letting_in;
 mod noting;
@@ -40,6 +42,8 @@ fn main() -> ExitCode {
     let faults = [
         entering::FAULTS,
         noting::FAULTS,
+        forbidding::FAULTS,
+        executing::FAULTS,
         signals::FAULTS,
         keeping::FAULTS,
         recordings::FAULTS,

@@ -12,11 +12,6 @@ use super::{
 
 pub const FAULTS: &[Fault] = &[
     Fault {
-        name: "a filter kills whoever opens a file (seccomp)",
-        must_hold: "same exit code as alone, while it allocates a lot",
-        held: no_file_may_be_opened,
-    },
-    Fault {
         name: "the address space is limited (ulimit -v)",
         must_hold: "what could be allocated alone still can, and that is said",
         held: little_address_space,
@@ -25,6 +20,11 @@ pub const FAULTS: &[Fault] = &[
         name: "all memory is locked, and little may be (mlockall)",
         must_hold: "it is locked as alone",
         held: locked_memory,
+    },
+    Fault {
+        name: "a program takes away memory that it does not know",
+        must_hold: "same exit code as alone, and that is said",
+        held: memory_taken_away,
     },
     Fault {
         name: "twenty forked processes allocate at once",
@@ -94,33 +94,6 @@ fn check_site(run: &Run, block: &HeapBlock, function: &str) {
     assert_eq!(site, Some(function), "{block:?} {:?}", run.remarks);
 }
 
-fn no_file_may_be_opened() -> Tried {
-    let place = Place::new();
-    let source = r#"
-        #include <linux/filter.h>
-        #include <linux/seccomp.h>
-        #include <stddef.h>
-        #include <stdlib.h>
-        #include <sys/prctl.h>
-        #include <sys/syscall.h>
-        #define KILL_AT(number) \
-            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
-        int main(void) {
-            struct sock_filter rules[] = {
-                BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-                KILL_AT(SYS_openat), KILL_AT(SYS_open), KILL_AT(SYS_creat), KILL_AT(SYS_ftruncate), KILL_AT(SYS_fallocate),
-                BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-            };
-            struct sock_fprog filter = {sizeof rules / sizeof rules[0], rules};
-            if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter)) return 3;
-            for (int i = 0; i < 100000; i++) free(malloc(200000));
-            return 7;
-        }"#;
-    let Some(program) = place.build("cc", "filtered", source, &[]) else { return Missing("C compiler") };
-    place.same_as_alone(&[text(&program)]);
-    Held
-}
-
 fn little_address_space() -> Tried {
     let place = Place::new();
     let source = r#"
@@ -165,6 +138,49 @@ fn locked_memory() -> Tried {
         (0..200).map(|step| (step * 200).to_string()).find(|kib| locks(kib)).expect("a limit it fits in");
     let report = place.same_as_alone(&[text(&program), &enough]);
     assert!(report.contains("exit code 0"), "{report}");
+    Held
+}
+
+fn memory_taken_away() -> Tried {
+    let place = Place::new();
+    let source = r#"
+        #define _GNU_SOURCE
+        #include <fcntl.h>
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <string.h>
+        #include <sys/mman.h>
+        #include <unistd.h>
+        static char maps[1 << 18];
+        int main(int count, char **words) {
+            for (int i = 0; i < 100; i++) free(malloc(20000));
+            int file = open("/proc/self/maps", O_RDONLY);
+            for (ssize_t had = 0, more; (more = read(file, maps + had, sizeof maps - 1 - had)) > 0;) had += more;
+            for (char *line = strtok(maps, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+                unsigned long begin, end;
+                if (strstr(line, " /memfd:") == NULL || sscanf(line, "%lx-%lx", &begin, &end) != 2) continue;
+                void *at = (void *)begin;
+                switch (*words[1]) {
+                    case 'u': munmap(at, end - begin); break;
+                    case 'p': mprotect(at, end - begin, PROT_READ); break;
+                    case 'm': mmap(at, end - begin, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0); break;
+                    case 'r': mremap(at, end - begin, 4096, 0); break;
+                }
+            }
+            for (int i = 0; i < 1000; i++) free(malloc(20000));
+            return 4;
+        }"#;
+    let Some(program) = place.build("cc", "takes", source, &[]) else { return Missing("C compiler") };
+    for how in ["unmaps", "protects", "maps", "resizes"] {
+        let file = place.path(how);
+        let report = place.same_as_alone(&[text(&program), how]);
+        assert!(report.contains("exit code 4"), "{how}: {report}");
+        let output = place.memwall(&["record", "-o", text(&file), "--", text(&program), how]).output();
+        assert_eq!(output.expect("it starts").status.code(), Some(4), "{how}");
+        let run = read(&file).expect("a recording");
+        let problems: Vec<_> = run.data.heap.iter().filter_map(|log| log.problem.clone()).collect();
+        assert!(problems.iter().any(|problem| problem.contains("took the memory")), "{how}: {problems:?}");
+    }
     Held
 }
 

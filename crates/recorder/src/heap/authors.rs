@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use ::heap::NoteFile;
+use ::heap::{NoteFile, PassedOver};
 use pmu::sampling::{MappedFile, Mmap};
 use record::{data::HeapLog, ids::ProcessId};
 
@@ -115,6 +115,9 @@ impl Heap {
         if live.authors == 0 {
             if let Notes::Ring(ring) = &live.notes {
                 self.shortfall.dropped += ring.dropped() + ring.unfinished;
+                let PassedOver { programs, forked } = ring.passed_over();
+                self.shortfall.passed_over.programs += programs;
+                self.shortfall.passed_over.forked += forked;
             }
             if !matches!(live.notes, Notes::Awaited) {
                 self.file.release(region);
@@ -177,6 +180,9 @@ fn row(author: &Author, live: &LiveRing, window: &RecordWindow) -> HeapLog {
         Notes::Unreadable => Some("its notes could not be read".to_owned()),
         Notes::Ring(ring) if ring.is_closed() => {
             Some("it locked its memory: blocks from then on are missing".to_owned())
+        }
+        Notes::Ring(ring) if ring.is_taken_away() => {
+            Some("it took the memory for them away: blocks from then on are missing".to_owned())
         }
         Notes::Ring(ring) if ring.is_silenced() => {
             Some("it forbade itself to read the time: blocks from then on are missing".to_owned())
