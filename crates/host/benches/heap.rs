@@ -5,13 +5,16 @@
 //! interleaved, forwards and backwards in turn, and each is compared with the others of the same round. Fails where the
 //! whole 95 % interval of the median lies above what the library may cost. `-- --instructions` counts instructions of
 //! `allocator` under callgrind instead, which no neighbour disturbs. `-- --processes ROUNDS [MEMWALL]` takes programs that mostly
-//! start others; with the path of a memwall, it records them too, with and without `--no-heap`.
+//! start others; with the path of a memwall, it records them too, with and without `--no-heap`. `-- --starts ROUNDS` starts one short
+//! program after the other, beside a library that is empty.
 #![allow(clippy::unwrap_used)]
 
 #[path = "built/mod.rs"]
 mod built;
 #[path = "heap/processes.rs"]
 mod processes;
+#[path = "heap/starts.rs"]
+mod starts;
 #[allow(dead_code)]
 #[path = "record/timed.rs"]
 mod timed;
@@ -65,6 +68,11 @@ fn main() -> ExitCode {
     }
     if words.first().is_some_and(|first| first == "--processes") {
         bench.processes(rounds, words.get(2).map(Path::new));
+        return ExitCode::SUCCESS;
+    }
+    if words.first().is_some_and(|first| first == "--starts") {
+        const STARTS: usize = 2000;
+        bench.starts(if words.len() > 1 { rounds } else { STARTS });
         return ExitCode::SUCCESS;
     }
     println!(
@@ -139,11 +147,11 @@ impl HeapCost {
         bench
     }
 
-    /// Compiles a file beside this one: `pass` is a library.
+    /// Compiles a file beside this one: `pass` and `empty` are libraries.
     fn compiled(&self, name: &str) -> PathBuf {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("benches/heap/{name}.c"));
         let built = self.folder.path().join(name);
-        let library: &[&str] = if name == "pass" { &["-shared", "-fPIC"] } else { &[] };
+        let library: &[&str] = if ["pass", "empty"].contains(&name) { &["-shared", "-fPIC"] } else { &[] };
         let mut compiler = Command::new("cc");
         let status =
             compiler.args(["-O2", "-fno-builtin", "-o"]).arg(&built).arg(source).args(library).status();

@@ -1,0 +1,2 @@
+/* Does nothing: what loading any library costs. */
+int memwall_nothing;
