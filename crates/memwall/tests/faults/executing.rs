@@ -176,7 +176,7 @@ fn looked_for() -> Tried {
             static char longest[400], folders[6000];
             memset(longest, 'x', sizeof longest - 1);
             memset(folders, 'y', sizeof folders - 1);
-            const char *paths[] = {"/bin", "sub", "", ":", "/no:sub:", "sub/file:/bin", "closed:/no", "/no:.", NULL, folders};
+            const char *paths[] = {"/bin", "sub", "", ":", "/no:sub:", "sub/file:/bin", "closed:/no", "/no:.", "sub:.", NULL, folders};
             const char *names[] = {"script", "bare", "echo", "denied", "folder", "sub/script", "", "no-such", longest};
             for (size_t path = 0; path < sizeof paths / sizeof paths[0]; path++)
                 for (size_t name = 0; name < sizeof names / sizeof names[0]; name++) try(paths[path], names[name]);
@@ -184,7 +184,7 @@ fn looked_for() -> Tried {
     let Some(program) = place.build("cc", "looks", source, &[]) else { return Missing("C compiler") };
     let made = place.shell(
         "mkdir -p sub/folder closed && echo 'echo here $0 $*' > bare && printf '#!/bin/sh\necho script $*\n' > sub/script && \
-         echo > sub/denied && echo > sub/file && cp bare sub/ && chmod +x bare sub/bare sub/script sub/file && chmod 0 closed",
+         echo > sub/denied && echo > sub/file && cp bare sub/ && cp bare denied && chmod +x bare denied sub/bare sub/script sub/file && chmod 0 closed",
     );
     assert!(made.status.success(), "{made:?}");
     let report = place.same_as_alone(&[program.to_str().expect("text")]);

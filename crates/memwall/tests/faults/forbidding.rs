@@ -79,8 +79,10 @@ const FORBIDS: &str = r#"
 
     static void forbid(const char *how, unsigned verdict) {
         struct sock_filter rules[2 * MANY + 2] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
+        /* Refused to us too, the first of them would keep us from writing down. */
+        int first = verdict == SECCOMP_RET_KILL_PROCESS ? 0 : MANY - 1;
         for (int i = 0; i < MANY; i++) {
-            rules[2 * i + 1] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FORBIDDEN[i], 0, 1);
+            rules[2 * i + 1] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FORBIDDEN[i < first ? first : i], 0, 1);
             rules[2 * i + 2] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, verdict);
         }
         rules[2 * MANY + 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
@@ -184,7 +186,7 @@ fn programs_behind_a_filter() -> Tried {
 
 fn programs_behind_a_harmless_filter() -> Tried {
     let Some(reports) = tried(&SEEN, &["program", "refuses"]) else { return Missing("C compiler") };
-    assert!(reports.iter().all(|report| !report.contains("behind a filter")), "{reports:?}");
+    assert!(reports.iter().all(|report| !report.contains("are not known")), "{reports:?}");
     Held
 }
 
