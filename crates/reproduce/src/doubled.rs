@@ -68,6 +68,7 @@ impl FreeNumber {
             events: BTreeMap::new(),
             sample_one_in: None,
             draws: None,
+            small_pages: false,
             mechanism: String::new(),
             falls: Vec::new(),
             stands: Vec::new(),

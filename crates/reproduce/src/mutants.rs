@@ -47,6 +47,9 @@ pub struct Mutant {
     /// Victims of interference draw from this distribution, whatever they are taken for.
     #[serde(default)]
     pub draws: Option<Distribution>,
+    /// All data lies on pages of 4 KiB.
+    #[serde(default)]
+    pub small_pages: bool,
     /// Why.
     pub mechanism: String,
     /// Claims that must fall.
@@ -151,6 +154,7 @@ impl MachineChange for Mutant {
             setup.kernel.clone_from(kernel);
         }
         setup.sample_one_in = setup.sample_one_in.map(|one_in| self.sample_one_in.unwrap_or(one_in));
+        setup.small_pages |= self.small_pages;
         if let Some(squeezed) = &mut setup.squeezed {
             squeezed.draws = self.draws;
         }
@@ -185,7 +189,7 @@ impl MachineChange for Mutant {
         let mut key = format!("{} {:?} {:?} {:?}", self.id, self.set, self.kernels, self.events);
         self.sample_one_in.into_iter().for_each(|one_in| key += &format!(" sampled 1/{one_in}"));
         self.draws.into_iter().for_each(|draws| key += &format!(" draws {draws}"));
-        key
+        key + if self.small_pages { " on small pages" } else { "" }
     }
 }
 
