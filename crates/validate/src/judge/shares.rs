@@ -39,7 +39,8 @@ impl CycleUse {
             "memory bound" => Some(memory),
             "latency bound" => Some(self.latency),
             "bandwidth bound" => Some(self.bandwidth),
-            "other stalls" => Some(1.0 - memory - self.productive?),
+            // In this order nothing is left where memory is all that is waited for.
+            "other stalls" => Some(1.0 - self.productive? - memory),
             _ => None,
         }
     }
