@@ -59,11 +59,18 @@ impl FreeNumber {
 
     /// The machines, or the disturbance, with twice as much of it.
     pub fn doubled(&self) -> Doubled {
+        Self::doubled_together(&[self])
+    }
+
+    /// The same with several numbers of a paper, and of one model if they are of one.
+    pub fn doubled_together(numbers: &[&Self]) -> Doubled {
+        let keys: Vec<&str> = numbers.iter().map(|number| number.key.as_str()).collect();
+        let keys = keys.join(" and ");
         let machines = Mutant {
-            id: format!("twice {}", self.key),
-            change: format!("{} doubled", self.key),
-            papers: vec![self.paper.clone()],
-            set: BTreeMap::from([(self.key.clone(), "*2".to_owned())]),
+            id: format!("twice {keys}"),
+            change: format!("{keys} doubled"),
+            papers: numbers.iter().map(|number| number.paper.clone()).collect(),
+            set: numbers.iter().map(|number| (number.key.clone(), "*2".to_owned())).collect(),
             kernels: BTreeMap::new(),
             events: BTreeMap::new(),
             sample_one_in: None,
@@ -73,7 +80,7 @@ impl FreeNumber {
             falls: Vec::new(),
             stands: Vec::new(),
         };
-        Doubled { machines, model: self.model.clone() }
+        Doubled { machines, model: numbers.first().and_then(|number| number.model.clone()) }
     }
 
     /// As a row says that it depends on it.

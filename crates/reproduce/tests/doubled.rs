@@ -115,28 +115,104 @@ impl InFile {
         session.reproduction(true)
     }
 
-    /// Repetitions of a setup whose first is the very same with a number doubled are those of the machine as it is: the number is not
-    /// asked for there.
-    fn doubled(&mut self, choice: &ItemChoice, change: &dyn MachineChange) -> Reproduction {
+    /// All rows with a number doubled. Not made again are readings that cannot differ from those of the machine as it is: of other
+    /// models, of undisturbed work where the number is of the disturbance, and repetitions of a setup whose first is the very same, in
+    /// all that was counted and timed, with this number doubled or with all that belong to one part of the machine.
+    fn doubled(&mut self, choice: &ItemChoice, number: &FreeNumber) -> Reproduction {
         let first = ItemChoice { first_seed: true, ..choice.clone() };
-        self.made(&first, change);
-        let mut readings = self.0.readings();
-        let as_it_is = readings.clone();
-        for (key, reading) in &as_it_is {
-            let Some((model, rest)) = key.split_once("  | ") else { continue };
-            let changed = |rest: &str| format!("{model} {} | {rest}", change.key());
-            let Some((setup, seeded)) = rest.split_once(" | #") else { continue };
-            let Some((_, events)) = seeded.split_once(' ') else { continue };
-            let first = format!("{setup} | #0 {events}");
-            let (now, before) =
-                (readings.get(&changed(&first)), as_it_is.get(&format!("{model}  | {first}")));
-            if now.is_some() && now == before {
-                readings.insert(changed(rest), reading.clone());
-            }
+        let as_it_is = self.0.readings();
+        let mut known = Known { readings: as_it_is.clone(), as_it_is };
+        let change = number.doubled();
+        let unused = part_of(number);
+        if unused.len() > 1 {
+            let all = FreeNumber::doubled_together(&unused);
+            known.take_over(&all, &|place| place.is_beyond(number));
+            self.run(&first, &all, &mut known);
+            let same = known.same(&all);
+            known.take_over(&change, &|place| same.contains(&place.first("")));
         }
-        let mut session = Session::new(choice, change, readings);
+        known.take_over(&change, &|place| place.is_beyond(number));
+        self.run(&first, &change, &mut known);
+        let same = known.same(&change);
+        known.take_over(&change, &|place| same.contains(&place.first("")));
+        self.run(choice, &change, &mut known)
+    }
+
+    fn run(&mut self, choice: &ItemChoice, change: &dyn MachineChange, known: &mut Known) -> Reproduction {
+        let mut session = Session::new(choice, change, known.readings.clone());
         assert!(session.run(self, &AtomicBool::new(false)));
+        let made = self.0.readings();
+        made.into_iter().for_each(|(key, reading)| _ = known.readings.entry(key).or_insert(reading));
         session.reproduction(true)
+    }
+}
+
+/// Numbers of parts of a machine that much work does not use: doubled together they often change nothing, and then none does alone.
+fn part_of(number: &FreeNumber) -> Vec<&'static FreeNumber> {
+    let parts: [&[&str]; 3] = [&["core.", "front_end."], &["tlb."], &["link."]];
+    let is_of = |part: &&[&str], key: &str| part.iter().any(|prefix| key.starts_with(prefix));
+    let Some(part) = parts.iter().find(|part| is_of(part, &number.key)) else { return Vec::new() };
+    let same = |other: &&FreeNumber| other.model == number.model && is_of(part, &other.key);
+    FreeNumber::of_paper(&number.paper).filter(same).collect()
+}
+
+/// Readings, and those of them that are of machines as they are.
+struct Known {
+    as_it_is: HashMap<String, SetupReading>,
+    readings: HashMap<String, SetupReading>,
+}
+
+impl Known {
+    /// Takes readings of machines as they are for those of changed ones.
+    fn take_over(&mut self, change: &dyn MachineChange, is_same: &dyn Fn(&ReadingPlace<'_>) -> bool) {
+        for (key, reading) in &self.as_it_is {
+            let Some(place) = ReadingPlace::of(key).filter(is_same) else { continue };
+            self.readings.entry(place.key(place.seed, &change.key())).or_insert_with(|| reading.clone());
+        }
+    }
+
+    /// First repetitions that a change does not touch, by the keys that they have on machines as they are.
+    fn same(&self, change: &dyn MachineChange) -> BTreeSet<String> {
+        let places = self.as_it_is.keys().filter_map(|key| ReadingPlace::of(key));
+        let is_same = |place: &ReadingPlace<'_>| {
+            let (before, now) =
+                (self.as_it_is.get(&place.first("")), self.readings.get(&place.first(&change.key())));
+            now.is_some() && before == now
+        };
+        places.filter(is_same).map(|place| place.first("")).collect()
+    }
+}
+
+/// What the key of a reading says, of a machine as it is.
+struct ReadingPlace<'a> {
+    model: &'a str,
+    setup: &'a str,
+    seed: &'a str,
+    noise: &'a str,
+    events: &'a str,
+}
+
+impl<'a> ReadingPlace<'a> {
+    fn of(key: &'a str) -> Option<Self> {
+        let (model, rest) = key.split_once("  | ")?;
+        let (setup, rest) = rest.split_once(" | #")?;
+        let (repetition, events) = rest.split_once(" | ")?;
+        let (seed, noise) = repetition.split_once(' ')?;
+        Some(Self { model, setup, seed, noise, events })
+    }
+
+    fn key(&self, seed: &str, change: &str) -> String {
+        format!("{} {change} | {} | #{seed} {} | {}", self.model, self.setup, self.noise, self.events)
+    }
+
+    fn first(&self, change: &str) -> String {
+        self.key("0", change)
+    }
+
+    /// Whether a number is of another machine, or of a disturbance that is not there.
+    fn is_beyond(&self, number: &FreeNumber) -> bool {
+        number.model.as_ref().is_some_and(|model| model != self.model)
+            || number.key.starts_with("noise.") && self.noise.is_empty()
     }
 }
 
@@ -166,7 +242,7 @@ fn every_row_that_moves_says_so() {
         let all = ItemChoice { also, ..choice(&paper.id, item.filter(|_| one)) };
         let base = kept.made(&all, &Unchanged);
         for number in FreeNumber::of_paper(&paper.id) {
-            let found = moved(&base, &kept.doubled(&all, &number.doubled()));
+            let found = moved(&base, &kept.doubled(&all, number));
             println!("{} | {} | {found:?}", paper.id, number.mark());
             for (claim, marks) in &said {
                 let (moves, marked) = (found.contains(claim), marks.contains(&number.mark()));
