@@ -194,6 +194,13 @@ impl Simulated {
             group[0].limits = kernel.warm_up();
             let warm_up = run(&mut engine, &mut group, interrupt)?;
             self.spend(&warm_up);
+            while !interrupt.load(Ordering::Relaxed)
+                && let Some(more) = kernel.still_to_fill(engine.memory())
+            {
+                group[0].limits = more;
+                let filled = run(&mut engine, &mut group, interrupt)?;
+                self.spend(&filled);
+            }
             group[0].limits = kernel.timed();
             let outcome = run(&mut engine, &mut group, interrupt)?;
             self.spend(&outcome);

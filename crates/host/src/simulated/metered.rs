@@ -4,7 +4,7 @@
 //! [`super`]) is, so that data beyond the caches of a large machine costs no more than small data; truth is that of the
 //! part done.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use kernels::Job;
 use machine::model::Model;
@@ -123,6 +123,14 @@ impl<'a> Placed<'a> {
             MeteredPart::Steady(_) => group[0].limits = self.kernel.warm_up(),
         }
         self.run(&mut group)?;
+        if let (MeteredPart::Steady(_), false) = (part, self.kernel.whole) {
+            while !self.interrupt.load(Ordering::Relaxed)
+                && let Some(more) = self.kernel.still_to_fill(self.engine.memory())
+            {
+                group[0].limits = more;
+                self.run(&mut group)?;
+            }
+        }
         Ok(group)
     }
 

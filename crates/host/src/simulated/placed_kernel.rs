@@ -29,6 +29,8 @@ use super::{SimulationError, pages, progress::SimulationProgress, since_ns, wind
 const FORGOTTEN: u64 = 2;
 /// How often large data that is written fills the caches before it is timed, in eighths.
 const FILLED_EIGHTHS: u64 = 9;
+/// A cache is full if of so many lines no more than one is missing.
+const AS_GOOD_AS_FULL: u64 = 1000;
 /// Passes over data that is gone over as a whole, before it is timed.
 const WARM_UP_PASSES: u64 = 1;
 /// The same for data of no more than a private cache, where passes are cheap and replacement may take a few to settle.
@@ -38,6 +40,8 @@ const TIMED: u64 = 120_000;
 const TIMED_EACH: u64 = 16_000;
 /// A source that never ends; windows of it are run.
 const ENDLESS: u64 = 1 << 40;
+/// Bytes of a cache line.
+const LINE: u64 = 64;
 /// Slots of a pointer cycle that are laid out in the time of one unit of work.
 const SLOTS_PER_UNIT: u64 = 8;
 
@@ -180,11 +184,7 @@ impl<'a> PlacedKernel<'a> {
         let sizes: Vec<u64> = self.geometries().map(|geometry| geometry.size).collect();
         (0..self.job.cpus.len())
             .map(|thread| {
-                let package = self.package(thread);
-                let together: u64 = (0..self.job.cpus.len())
-                    .filter(|&other| self.package(other) == package)
-                    .map(|other| sizes[other])
-                    .sum();
+                let together = self.together(self.package(thread));
                 let caches = cache_bytes(self.model);
                 let pass = self.counts[thread].instructions;
                 if together > FORGOTTEN * caches {
@@ -196,6 +196,40 @@ impl<'a> PlacedKernel<'a> {
                 pass * if small { WARM_UP_PASSES_SMALL } else { WARM_UP_PASSES }
             })
             .collect()
+    }
+
+    /// Instructions of each thread that bring an eighth of the last cache more, as long as data that is written and larger than the
+    /// caches has not filled it. Threads that walk through the same sets at the same time leave other sets behind, and for a line that
+    /// comes to one of these none is written back until it is full.
+    pub fn still_to_fill(&self, memory: &MemorySystem) -> Option<Vec<u64>> {
+        let capacity = self.model.l3.as_ref()?.geometry.size.0 / LINE;
+        let written = self.counts.iter().any(|counts| counts.stores > 0);
+        let caches = cache_bytes(self.model);
+        let has_room = |package: usize| {
+            let stats = memory.shared_stats(package);
+            let left = stats.evictions_clean + stats.evictions_modified + stats.removals;
+            let missing = capacity.saturating_sub(stats.fills - left);
+            // What is stored past the caches never fills them.
+            missing * AS_GOOD_AS_FULL > capacity && (capacity..FORGOTTEN * capacity).contains(&stats.fills)
+        };
+        let short = |thread: usize| {
+            let package = self.package(thread);
+            self.together(package) > FORGOTTEN * caches && has_room(package)
+        };
+        if !written || !(0..self.threads()).any(short) {
+            return None;
+        }
+        let eighth = |thread: usize| {
+            let share = caches as f64 / 8.0 / self.together(self.package(thread)).max(1) as f64;
+            (self.counts[thread].instructions as f64 * share) as u64
+        };
+        Some((0..self.threads()).map(eighth).collect())
+    }
+
+    /// Data of all threads of a package.
+    fn together(&self, package: usize) -> u64 {
+        let threads = self.geometries().enumerate();
+        threads.filter(|&(thread, _)| self.package(thread) == package).map(|(_, part)| part.size).sum()
     }
 
     /// Instructions of each thread until its data, or as much of it as the caches hold, was touched: of random draws three
