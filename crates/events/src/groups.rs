@@ -112,6 +112,8 @@ pub struct MetricBounds {
     pub least: Formula,
     /// It is as much or less.
     pub most: Formula,
+    /// The same by what can be inferred and not proved: where these are close, the value lies between them.
+    pub likely: Option<[Formula; 2]>,
     /// Above 0 where its formula can be taken at its word although the bounds are far apart.
     pub clear: Formula,
     /// Why it cannot elsewhere, in words.

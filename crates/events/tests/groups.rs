@@ -114,43 +114,79 @@ fn levels_and_slots_from_haswell_to_granite_rapids() {
     }
 }
 
-/// By hand: 1000 cycles of four slots, 800 of them retiring; 500 without execution while a miss is pending.
-#[test]
-fn what_memory_costs_lies_between_bounds_or_is_undecided() {
+/// Counts of 1000 cycles of four slots, 800 of which retire; 500 cycles without execution while a miss is pending, 600 without
+/// retirement. What is named is another number.
+fn memory_bound(other: &[(&str, f64)]) -> (Result<f64, Absent>, f64, f64) {
     let haswell = Catalogue::named("haswell-ep").unwrap();
     let chosen = MetricGroup::named("TOPDOWN_EVENTS").unwrap().choose(&|event| known(Some(haswell), event));
-    let found = |load_stalls: f64, missing: f64, divides: f64| {
-        let count = |input: &str| {
-            Some(match input {
-                "cycles" => 1000.0,
-                "retired" | "slots_of_four" | "issued" => 800.0,
-                "stalled" | "loads" => 500.0,
-                "one_or_more" => 500.0,
-                "two_or_more" => 400.0,
-                "load_stalls" | "stalls" => load_stalls,
-                "missing" => missing,
-                "divides" => divides,
-                _ => 0.0,
-            })
+    let count = |input: &str| {
+        let usual = match input {
+            "cycles" => 1000.0,
+            "retired" | "slots_of_four" | "issued" => 800.0,
+            "missing" => 900.0,
+            "retire_stalls" => 600.0,
+            "stalled" | "loads" | "one_or_more" => 500.0,
+            "two_or_more" => 400.0,
+            "load_stalls" | "stalls" | "retire_waits" => 125.0,
+            _ => 0.0,
         };
-        let inputs = FormulaInputs { count: &count, seconds: None, program_cycles: None, profile: None };
-        let values = chosen.evaluate(&inputs);
-        let memory = values.into_iter().find(|found| found.metric.name == "memory bound").unwrap();
-        let range = memory.range.unwrap();
-        (memory.value.map(|value| value.value.round()), range.least, range.most)
+        Some(other.iter().find(|(name, _)| *name == input).map_or(usual, |(_, count)| *count))
     };
-    // Stalls of 25 cycles: 80 % of the slots are the back end's, 500 / 600 of that.
-    assert_eq!(found(20.0, 900.0, 0.0), (Ok(67.0), 42.0, 80.0));
+    let inputs = FormulaInputs { count: &count, seconds: None, program_cycles: None, profile: None };
+    let values = chosen.evaluate(&inputs);
+    let memory = values.into_iter().find(|found| found.metric.name == "memory bound").unwrap();
+    let range = memory.range.unwrap();
+    (memory.value.map(|value| value.value.round()), range.least, range.most)
+}
+
+/// By hand: 80 % of the slots are the back end's, 500 / 600 of that are 67.
+#[test]
+fn what_memory_costs_lies_between_bounds_or_is_undecided() {
+    let long = [("load_stalls", 20.0), ("retire_waits", 20.0)];
+    let found = |other: &[(&str, f64)]| memory_bound(&[&long, other].concat());
+    // Nothing retires in 60 %, with 20 cycles at an end of a wait in which less could have: 52 to 62 are likely.
+    assert_eq!(found(&[]), (Ok(62.0), 42.0, 80.0));
     // No more than the divider leaves, than a miss is pending, than is not retired.
-    assert_eq!(found(20.0, 900.0, 1.0), (Ok(67.0), 31.6, 80.0), "stalls may be those of a division");
-    assert_eq!(found(20.0, 900.0, 30.0), (Ok(61.0), 0.0, 61.0));
-    assert_eq!(found(20.0, 600.0, 0.0), (Ok(52.0), 42.0, 60.0));
+    assert_eq!(found(&[("divides", 1.0)]), (Ok(62.0), 31.6, 80.0), "stalls may be those of a division");
+    assert_eq!(found(&[("divides", 30.0)]), (Ok(61.0), 0.0, 61.0));
+    assert_eq!(found(&[("missing", 600.0)]), (Ok(60.0), 42.0, 60.0));
+    // A store a cycle, two loads.
+    assert_eq!(found(&[("stores_done", 500.0)]), (Ok(50.0), 42.0, 50.0));
+    assert_eq!(found(&[("loads_done", 1000.0)]), (Ok(50.0), 42.0, 50.0));
     // Stalls of four cycles may be a chain of additions.
-    let (value, least, most) = found(125.0, 900.0, 0.0);
+    let (value, least, most) = memory_bound(&[]);
     assert_eq!((least, most), (0.0, 80.0));
     assert!(matches!(value, Err(Absent::Undecided(0.0, 80.0, _))), "{value:?}");
     // Narrow bounds are an answer by themselves, in the middle as far as it is not known better.
-    assert_eq!(found(125.0, 150.0, 0.0), (Ok(10.0), 0.0, 15.0));
+    assert_eq!(memory_bound(&[("missing", 150.0), ("retire_waits", 150.0)]), (Ok(10.0), 0.0, 15.0));
+}
+
+#[test]
+fn what_is_likely_decides_where_bounds_are_far_apart() {
+    let undecided = |other: &[(&str, f64)]| matches!(memory_bound(other).0, Err(Absent::Undecided(..)));
+    // Three lines for a wait: no chain makes it wait, so the core would be as fast as 800 slots allow; what is likely is at most 60
+    // and the 12.5 cycles in a hundred at an end of a wait.
+    assert_eq!(memory_bound(&[("lines", 400.0)]), (Ok(73.0), 0.0, 80.0));
+    assert!(undecided(&[("lines", 100.0)]), "a line for a wait");
+    // What waits for its own stores, or is locked, waits at retirement without any miss.
+    assert!(undecided(&[("lines", 400.0), ("blocked", 60.0)]));
+    assert!(undecided(&[("lines", 400.0), ("locked", 60.0)]));
+    // Behind waits of 14 cycles a chain may run hidden.
+    let hidden = [("retire_waits", 42.0), ("stalled", 400.0), ("loads", 400.0), ("one_or_more", 600.0)];
+    assert!(undecided(&[&hidden[..], &[("lines", 400.0)]].concat()));
+    // Half as many lines as waits of 1.5 cycles: what is beyond a cycle each, 15 %, is left.
+    let short = [("retire_waits", 300.0), ("retire_stalls", 450.0), ("lines", 150.0)];
+    assert_eq!(memory_bound(&short), (Ok(10.0), 0.0, 80.0));
+    assert!(undecided(&[short[0], short[1], ("lines", 300.0)]), "as many lines as waits");
+    // As often without a miss pending as with one: 450 of 900 cycles, 50 of 100.
+    assert_eq!(memory_bound(&[("loads", 450.0)]), (Ok(0.0), 0.0, 80.0));
+    assert!(undecided(&[("loads", 450.0), ("missing", 980.0)]), "too few cycles without one");
+    assert!(undecided(&[("loads", 450.0), ("undelivered", 2000.0)]), "the front end may be why");
+    // Long waits are taken at their word, unless something executes in most of each.
+    let long = [("load_stalls", 125.0), ("retire_waits", 60.0), ("lines", 60.0)];
+    assert_eq!(memory_bound(&long).0, Ok(66.0));
+    let busy = [("stalled", 290.0), ("loads", 290.0), ("one_or_more", 710.0)];
+    assert!(undecided(&[long, busy].concat()));
 }
 
 /// By hand: 3 million flits of 8 bytes received in 2 s are 12 MB/s.

@@ -1,6 +1,6 @@
 //! Phases drawn at random on a simulated machine: what groups of events say of them against what time says.
 //!
-//! Seeds below 1000 were developed on. The tables of docs/events.md are of seeds from 3000 on:
+//! Seeds below 1000 and from 6000 to 6099 were developed on. The tables of docs/events.md are of seeds from 3000 on:
 //! `cargo test -p memwall-host --test unseen -- --ignored --nocapture`.
 #![allow(clippy::unwrap_used)]
 
@@ -273,7 +273,7 @@ fn stall_split_of_seeds_developed_on() {
 #[test]
 #[ignore = "minutes: prints the table of docs/events.md"]
 fn stall_split_of_seeds_nobody_tuned_to() {
-    let tally = split_table(5310..5350);
+    let tally = split_table(7000..7040);
     assert!(10 * tally.within >= 9 * tally.said, "{tally:?}");
     assert!(10 * tally.held >= 9 * tally.bounded, "{tally:?}");
 }

@@ -66,6 +66,7 @@ struct MetricTable {
 struct BoundsTable {
     least: Spanned<String>,
     most: Spanned<String>,
+    likely: Option<[Spanned<String>; 2]>,
     clear: Spanned<String>,
     why: String,
 }
@@ -190,9 +191,10 @@ fn add(
             return Err(origin.error(at, "'printed' and 'note' belong together".to_owned()));
         }
     };
-    let bounds = table.bounds.map(|BoundsTable { least, most, clear, why }| {
+    let bounds = table.bounds.map(|BoundsTable { least, most, likely, clear, why }| {
         let [least, most, clear] = [least, most, clear].map(|text| understood(&text));
-        Ok(MetricBounds { least: least?, most: most?, clear: clear?, why })
+        let likely = likely.map(|[least, most]| Ok([understood(&least)?, understood(&most)?]));
+        Ok(MetricBounds { least: least?, most: most?, likely: likely.transpose()?, clear: clear?, why })
     });
     let metric = Metric {
         name: table.name,

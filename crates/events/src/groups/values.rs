@@ -56,6 +56,14 @@ pub struct ValueRange {
     pub most: f64,
 }
 
+impl ValueRange {
+    /// The part of it between two other bounds; where these contradict each other, all there is below the upper one.
+    fn narrowed(self, least: f64, most: f64) -> Self {
+        let most = most.clamp(self.least, self.most);
+        Self { least: least.clamp(self.least, most), most }
+    }
+}
+
 /// Bounds no further apart than this, in the unit of the metric, are an answer by themselves.
 const NARROW: f64 = 20.0;
 
@@ -147,23 +155,29 @@ impl Chosen<'_> {
         known: &Known,
     ) -> (Result<BoundedValue, Absent>, Option<ValueRange>) {
         let Some(bounds) = &metric.bounds else { return (value, None) };
-        let found = [&bounds.least, &bounds.most, &bounds.clear]
-            .map(|formula| self.compute(formula, inputs, known, Formula::bounded).ok());
-        // What lacks a part is no bound.
-        let [Some(least), Some(most), Some(clear)] =
-            found.map(|found| found.filter(|found| found.without.is_empty()))
+        let whole = |formula: &Formula| {
+            let found = self.compute(formula, inputs, known, Formula::bounded).ok();
+            // What lacks a part is no bound.
+            found.filter(|found| found.without.is_empty()).map(|found| found.value)
+        };
+        let [Some(least), Some(most), Some(clear)] = [&bounds.least, &bounds.most, &bounds.clear].map(whole)
         else {
             return (value, None);
         };
-        let range = ValueRange { least: least.value.min(most.value), most: most.value };
-        let is_narrow = range.most - range.least <= NARROW;
-        if clear.value <= 0.0 && !is_narrow {
+        let range = ValueRange { least: least.min(most), most };
+        let likely = bounds.likely.as_ref().map(|likely| likely.each_ref().map(whole));
+        let ValueRange { least, most } = match likely {
+            Some([Some(least), Some(most)]) => range.narrowed(least, most),
+            _ => range,
+        };
+        let is_narrow = most - least <= NARROW;
+        if clear <= 0.0 && !is_narrow {
             return (Err(Absent::Undecided(range.least, range.most, bounds.why.clone())), Some(range));
         }
         // Between narrow bounds no further from either than it need be.
         let (low, high) = match is_narrow {
-            true => (range.least.max(range.most - NARROW / 2.0), range.most.min(range.least + NARROW / 2.0)),
-            false => (range.least, range.most),
+            true => (least.max(most - NARROW / 2.0), most.min(least + NARROW / 2.0)),
+            false => (least, most),
         };
         let inside = |found: BoundedValue| BoundedValue { value: found.value.clamp(low, high), ..found };
         (value.map(inside), Some(range))
@@ -226,6 +240,7 @@ impl Chosen<'_> {
         if let Some(bounds) = &metric.bounds {
             self.collect_inputs(&bounds.least, &mut inputs);
             self.collect_inputs(&bounds.most, &mut inputs);
+            bounds.likely.iter().flatten().for_each(|likely| self.collect_inputs(likely, &mut inputs));
         }
         inputs
     }
