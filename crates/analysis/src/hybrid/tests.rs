@@ -3,7 +3,7 @@ use std::num::NonZeroU64;
 use events::{Count, CountedPlace, Value};
 use record::{
     count::{CountedInterval, CountedMetric, CountedRun, Counts, GroupMetrics},
-    data::Variable,
+    data::{BlockKind, HeapBlock, Site, Variable},
     ids::{PlaceId, ProcessId, ThreadId},
     import::ImportRecord,
     sampled::{EventPace, EventSlice, EventUse, RecordedEvent, SampledEvents},
@@ -162,4 +162,124 @@ fn intervals_of_perf_stat_are_used_and_intervals_without_a_value_flag_nothing() 
         "what comes after the last interval is in none"
     );
     assert!(found.source.contains("perf stat"));
+}
+
+#[test]
+fn what_waits_exactly_as_long_as_the_threshold_is_not_above_it() {
+    let mut run = run(&[(1100, 0, 200, 0x1008), (1200, 0, 201, 0x1008)]);
+    run.sampled = sampled([200_000, 201_000], [600, 600], [400, 400]);
+    let found = value(&run);
+    assert_eq!((found.flagged, found.slow_loads, found.blamed_loads), (1, 1, 1));
+}
+
+#[test]
+fn a_load_is_of_the_interval_that_its_moment_lies_in() {
+    // At the moment a flagged interval ends, in a gap before one, and at its first moment.
+    let mut run = run(&[(2000, 0, 500, 0x1008), (2999, 0, 500, 0x1008), (3000, 1, 500, 0x2008)]);
+    run.sampled = sampled([50_000, 300_000], [600, 400], [400, 600]);
+    assert_eq!(value(&run).blamed_loads, 0, "the second interval ends at 2000");
+    for slice in &mut run.sampled.slices {
+        slice.slice = if slice.slice == 1 { 3 } else { 0 };
+    }
+    let found = value(&run);
+    assert_eq!(found.intervals[1].start_ns, 3000);
+    assert_eq!((found.slow_loads, found.blamed_loads), (3, 1), "only the last lies in it");
+    assert_eq!(found.functions[0].name, "g");
+}
+
+#[test]
+fn few_samples_say_nothing_and_none_of_an_event_is_none_of_it() {
+    let mut run = run(&LOADS);
+    run.sampled = sampled([50_000, 300_000], [600, 1000], [400, 0]);
+    assert_eq!(value(&run).intervals[1].latency_cycles, Some(300.0), "no line was on its way");
+    // Periods that were not recorded are the mean: ten samples of 500 cycles, twenty of a thousand loads.
+    run.sampled.slices.iter_mut().for_each(|slice| slice.period = None);
+    run.sampled.list[0].pace = Some(EventPace::Every(500));
+    assert_eq!(value(&run).intervals[0].latency_cycles, Some(0.25));
+    run.sampled.slices.iter_mut().for_each(|slice| slice.samples = 4);
+    assert!(value(&run).intervals.iter().all(|interval| interval.latency_cycles.is_none()));
+}
+
+#[test]
+fn parts_are_ranked_cut_to_ten_and_named_with_where_they_are_and_their_share() {
+    let mut run = run(&[(1100, 0, 500, 0x1008), (1200, 1, 500, 0x2008)]);
+    run.sampled = sampled([50_000, 300_000], [600, 400], [400, 600]);
+    let found = value(&run);
+    let names: Vec<_> = found.functions.iter().map(|part| part.name.as_str()).collect();
+    assert_eq!(names, ["f", "g"], "names decide between equals");
+    assert_eq!(found.functions[0].module.as_deref(), Some(run.modules[0].path.as_str()));
+    assert!(found.functions.iter().chain(&found.objects).all(|part| part.share.value == 0.5), "{found:?}");
+    // An address that is not known names no data.
+    if let LoadSamples::Taken(loads) = &mut run.loads {
+        loads[0].address = None;
+    }
+    let found = value(&run);
+    assert_eq!((found.objects.len(), found.objects[0].share.value), (1, 1.0));
+    let variables = |index: u64| Variable {
+        process: ProcessId(0),
+        start: 0x10_000 + 0x100 * index,
+        end: 0x10_100 + 0x100 * index,
+        name: format!("v{index:02}"),
+        module: "/p".to_owned(),
+    };
+    run.data.variables = (0..12).map(variables).collect();
+    if let LoadSamples::Taken(loads) = &mut run.loads {
+        let one = loads[0].clone();
+        let load =
+            |index: u64| LoadSample { address: NonZeroU64::new(0x10_010 + 0x100 * index), ..one.clone() };
+        *loads = (0..12).map(load).collect();
+    }
+    let found = value(&run);
+    assert_eq!((found.objects.len(), found.objects[9].loads), (10, 1));
+}
+
+#[test]
+fn data_is_what_lay_at_the_address_at_that_moment() {
+    let mut run = run(&[(1100, 0, 500, 0x50_010), (1900, 0, 500, 0x50_010)]);
+    run.sampled = sampled([50_000, 300_000], [600, 400], [400, 600]);
+    let site = |function: &str| Site {
+        function: function.to_owned(),
+        module: "/p".to_owned(),
+        address: 8,
+        variable: None,
+        line: None,
+        callers: Vec::new(),
+    };
+    let block = |time_ns, site| HeapBlock {
+        process: ProcessId(0),
+        time_ns,
+        address: 0x50_000,
+        size_bytes: 4096,
+        kind: BlockKind::Large,
+        tid: 7,
+        site: Some(site),
+    };
+    run.data.sites = vec![site("fill"), site("solve")];
+    run.data.blocks = vec![block(500, 0), block(1500, 1)];
+    let found = value(&run);
+    let loads: Vec<_> = found.objects.iter().map(|part| part.loads).collect();
+    assert_eq!(loads, [1, 1], "{:?}", found.objects);
+}
+
+#[test]
+fn a_latency_that_perf_stat_counted_and_nobody_trusts_is_withheld_with_the_reason() {
+    let mut run = run(&LOADS);
+    let metric = CountedMetric {
+        name: LATENCY_METRIC.to_owned(),
+        series: vec![None, None],
+        missing: vec!["its event is broken".to_owned()],
+        ..CountedMetric::default()
+    };
+    let counted =
+        CountedRun { elapsed_ns: 1, ending: None, usage: None, counts: Vec::new(), intervals: Vec::new() };
+    let counts = Counts {
+        metrics: vec![GroupMetrics { metrics: vec![metric], ..GroupMetrics::default() }],
+        runs: vec![counted],
+        ..Counts::default()
+    };
+    run.import = Some(Box::new(ImportRecord { counts: vec![counts], ..ImportRecord::default() }));
+    match hybrid(&run, &KnownLimits::Value(200.0)) {
+        Some(KnownLimits::Missing(reason)) => assert!(reason.contains("its event is broken"), "{reason}"),
+        other => panic!("{other:?}"),
+    }
 }

@@ -181,3 +181,105 @@ fn events_over_time_count_by_periods_and_many_slices_share_an_interval() {
     run.sampled.slices[2].slice = u64::MAX;
     assert!(views(&run, 0.0).over_time.lines[0].per_second.len() <= 240, "of a damaged recording");
 }
+
+#[test]
+fn what_was_refused_or_never_came_counts_neither_cycles_nor_stalls() {
+    let mut run = run();
+    let refused = RecordedEvent { refusal: Some("ENOENT".to_owned()), ..event("cycles", 0, 1000) };
+    run.sampled.list = vec![refused, event("stalled-cycles-backend", 0, 1000), event("page-faults", 8, 1)];
+    run.sampled.list[2].in_kernel = 3;
+    run.sampled.tallies = vec![tally(2, 0, None, 8)];
+    let found = views(&run, 0.25);
+    assert_eq!((found.cycles, found.stalled), (Some(0), Some(1)), "time and waiting stand for them");
+    assert_eq!(found.events[2].refusal.as_deref(), Some("ENOENT"));
+    assert_eq!((found.events[4].in_kernel, found.events[4].samples), (3, 8.0));
+    let period = run.about.period_ns;
+    assert!(period > 0.0 && found.events[0].period == Some(period), "{:?}", found.events[0]);
+    // Without cycles that were counted, stalls that were are shares of nothing.
+    run.sampled.list[1].samples = 60;
+    run.sampled.tallies.push(tally(1, 0, None, 60));
+    let found = views(&run, 0.25);
+    assert_eq!((found.cycles, found.stalled), (Some(0), Some(1)));
+    // Of an import without a clock nothing stands for cycles.
+    run.import = Some(Box::new(ImportRecord::default()));
+    assert_eq!(views(&run, 0.25).cycles, None);
+    // Cycles without stalls: waiting is not counted in their unit, and stands for stalls all the same.
+    run.import = None;
+    run.sampled.list[0] = event("cycles", 50, 1000);
+    run.sampled.list[1].samples = 0;
+    run.sampled.tallies = vec![tally(0, 0, None, 50)];
+    let found = views(&run, 0.25);
+    assert_eq!((found.cycles, found.stalled), (Some(2), Some(1)));
+}
+
+#[test]
+fn a_stalled_share_is_as_sure_as_its_samples_are_many() {
+    let stalled = |cycles: u64, stalls: u64| {
+        let mut run = run();
+        run.sampled.list = vec![event("cycles", cycles, 1000), event("stalls", stalls, 1000)];
+        run.sampled.tallies = vec![tally(0, 0, None, cycles), tally(1, 0, None, stalls)];
+        let found = views(&run, 0.0);
+        found.symbols.iter().find(|symbol| symbol.signature == "f").expect("it has samples").stalled
+    };
+    assert_eq!(stalled(29, 29), None, "too few to tell");
+    // By hand: 1.96 times the root of 1/100 + 1/400 is 0.219 of a quarter.
+    let found = stalled(400, 100).expect("enough");
+    assert!((found.low - 0.195).abs() < 1e-3 && (found.high - 0.305).abs() < 1e-3, "{found:?}");
+}
+
+#[test]
+fn code_without_a_name_and_equal_symbols_are_listed_by_what_is_known_of_them() {
+    let mut run = run();
+    let module = run.modules[0].clone();
+    run.modules.push(record::run::Module { path: "[kernel]".to_owned(), ..module });
+    let kernel = record::ids::ModuleId::of(run.modules.len() - 1);
+    let first = run.places.len();
+    run.places.push(record::run::Place { module: kernel, address: 8, function: None });
+    run.places.push(record::run::Place { module: run.places[0].module, address: 0x9000, function: None });
+    run.sampled.list = vec![event("page-faults", 30, 1)];
+    // First seen last by name.
+    run.sampled.tallies =
+        vec![tally(0, first + 1, None, 10), tally(0, 0, None, 10), tally(0, first, None, 10)];
+    let found = views(&run, 0.0);
+    let table = found.by_symbol.iter().find(|table| table.event == 2).expect("a table");
+    let names: Vec<_> = table.rows.iter().map(|row| found.symbols[row.symbol].signature.as_str()).collect();
+    assert_eq!(names, ["[kernel]", "f", "unknown code"]);
+}
+
+#[test]
+fn thousands_of_regions_are_cut_and_events_without_samples_have_no_share() {
+    let mut run = run();
+    let regions = MOST_REGIONS + 7;
+    let region = |index: usize| Region { name: format!("r{index}"), is_parallel: index == 3 };
+    run.regions.list = (0..regions).map(region).collect();
+    run.regions.of_samples = vec![Some(RegionId(3)); 100];
+    run.sampled.list = vec![event("page-faults", regions as u64, 1), event("rare", 0, 1)];
+    run.sampled.tallies = (0..regions).map(|index| tally(0, 0, Some(index as u32), 1)).collect();
+    let found = views(&run, 0.0);
+    assert_eq!((found.by_region.len(), found.regions_left_out), (MOST_REGIONS, 7));
+    let first = &found.by_region[0];
+    assert_eq!((first.name.as_deref(), first.is_parallel), (Some("r3"), true), "all time is in it");
+    assert!(!found.by_region[1].is_parallel);
+    assert_eq!(
+        first.shares[1..],
+        [None, Some(1.0 / regions as f64), None],
+        "nothing waits, and nothing is rare"
+    );
+}
+
+#[test]
+fn an_interval_with_few_samples_of_cycles_has_no_share_of_them() {
+    let mut run = run();
+    run.about.slice_ns = 1_000_000;
+    let slice = |event, slice, samples| EventSlice { event, slice, samples, period: None };
+    run.sampled = SampledEvents {
+        list: vec![event("cycles", 29, 1000), event("stalls", 15, 1000)],
+        tallies: Vec::new(),
+        // The last two intervals share one below.
+        slices: vec![slice(0, 0, 9), slice(0, 1, 20), slice(1, 0, 9), slice(1, 1, 5)],
+    };
+    assert_eq!(views(&run, 0.0).over_time.stalled, [None, Some(0.25)]);
+    run.sampled.slices.extend([slice(0, 478, 6), slice(0, 479, 6), slice(1, 479, 3)]);
+    let found = views(&run, 0.0).over_time;
+    assert_eq!((found.interval_ns, found.stalled[239]), (2_000_000, Some(0.25)), "two slices of six samples");
+}
