@@ -111,4 +111,36 @@ mod tests {
         assert!(missing.contains("Not told: no validation."), "{missing}");
         assert_eq!(super::text(None, 100), "");
     }
+
+    #[test]
+    fn without_a_slow_interval_or_a_slow_load_in_one_nothing_is_named_and_columns_reach_the_threshold() {
+        let found = |flagged, latency| HybridFindings {
+            threshold_cycles: 200.0,
+            source: "samples of a".to_owned(),
+            intervals: vec![HybridInterval {
+                start_ns: 0,
+                end_ns: 100,
+                latency_cycles: Some(latency),
+                flagged: flagged > 0,
+            }],
+            flagged,
+            slow_loads: 12,
+            blamed_loads: 0,
+            functions: Vec::new(),
+            objects: Vec::new(),
+        };
+        let shown = |found| {
+            let text = text(Some(&KnownLimits::Value(found)), 200);
+            anstream::adapter::strip_str(&text).to_string()
+        };
+        let calm = shown(found(0, 100.0));
+        assert!(
+            calm.contains(
+                "No interval is short of bandwidth: 12 sampled loads as slow as that blame nothing."
+            )
+        );
+        assert!(calm.contains('▅') && !calm.contains('█'), "half of the threshold: {calm}");
+        let elsewhere = shown(found(1, 400.0));
+        assert!(elsewhere.contains("none lies in these intervals: nothing is named."), "{elsewhere}");
+    }
 }

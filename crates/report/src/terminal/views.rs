@@ -351,4 +351,42 @@ mod tests {
         let detail = ViewDetail { symbols: 1, regions: 5, verbose: false };
         assert!(super::text(&none, ViewChoice::Region, detail, 160).contains("marked no regions"));
     }
+
+    #[test]
+    fn columns_are_cycles_then_stalls_and_each_has_its_own_shares() {
+        let views = EventViews { cycles: Some(1), stalled: Some(0), ..views() };
+        let detail = ViewDetail { symbols: 1, regions: 0, verbose: false };
+        let text = |choice| {
+            let text = super::text(&views, choice, detail, 160);
+            anstream::adapter::strip_str(&text).to_string()
+        };
+        let symbols = text(ViewChoice::Symbol);
+        let row = symbols.lines().find(|line| line.contains("40 (30 to 50)")).expect("a row");
+        let cells: Vec<&str> = row.split_whitespace().collect();
+        assert!(cells.windows(2).any(|two| two == ["80", "60"]), "of cycles 80 %, of the other 60 %: {row}");
+        assert!(!symbols.contains("rare %"), "what has no samples has no column\n{symbols}");
+        let regions = text(ViewChoice::Region);
+        assert!(regions.contains("and 3 more regions"), "one of them was not asked for\n{regions}");
+        let detail = ViewDetail { symbols: 1, regions: 5, verbose: false };
+        let views = EventViews { cycles: Some(1), stalled: None, ..super::tests::views() };
+        let regions = super::text(&views, ViewChoice::Region, detail, 160);
+        assert!(anstream::adapter::strip_str(&regions).to_string().contains("waiting, % of its time"));
+    }
+
+    #[test]
+    fn most_of_a_region_is_in_the_first_of_its_table_and_samples_in_the_kernel_are_told() {
+        let mut views = views();
+        views.events[0].in_kernel = 7;
+        views.by_region[0].tables[0].event = 0;
+        let detail = ViewDetail { symbols: 1, regions: 5, verbose: false };
+        let text = super::text(&views, ViewChoice::Region, detail, 160);
+        let text = anstream::adapter::strip_str(&text).to_string();
+        let row = text.lines().find(|line| line.starts_with("solve")).expect("a row");
+        assert!(row.contains("…::match(…) const") && !row.contains("__tan"), "{row}");
+        assert!(text.contains("100 samples, 7 of them in the kernel; sampling period: 100000"), "{text}");
+        // What was asked for, not a mean that differs from it.
+        views.events[0].period = Some(100_007.0);
+        let text = super::text(&views, ViewChoice::Region, detail, 160);
+        assert!(text.contains("sampling period: 100000") && !text.contains("100007"), "{text}");
+    }
 }
