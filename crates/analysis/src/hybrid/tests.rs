@@ -224,9 +224,8 @@ fn parts_are_ranked_cut_to_ten_and_named_with_where_they_are_and_their_share() {
     };
     run.data.variables = (0..12).map(variables).collect();
     if let LoadSamples::Taken(loads) = &mut run.loads {
-        let one = loads[0].clone();
-        let load =
-            |index: u64| LoadSample { address: NonZeroU64::new(0x10_010 + 0x100 * index), ..one.clone() };
+        let one = loads[0];
+        let load = |index: u64| LoadSample { address: NonZeroU64::new(0x10_010 + 0x100 * index), ..one };
         *loads = (0..12).map(load).collect();
     }
     let found = value(&run);
