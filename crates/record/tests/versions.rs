@@ -5,8 +5,9 @@
 //! version 3 is beside the loops that no rule was made on.
 #![allow(clippy::unwrap_used)]
 
-use std::path::Path;
+use std::{fs, io, path::Path};
 
+use flate2::read::GzDecoder;
 use record::{file::read, loads::LoadSamples, run::Run};
 
 fn recording(name: &str) -> Run {
@@ -34,7 +35,10 @@ fn version_2_has_data_too() {
 #[test]
 fn version_3_has_lines_without_what_was_inlined() {
     let loops = Path::new(env!("CARGO_MANIFEST_DIR")).join("../memwall/tests/loops/zen4");
-    let file = loops.join("columns-163840.sqlite");
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("columns.sqlite");
+    let kept = fs::File::open(loops.join("columns-163840.sqlite.gz")).unwrap();
+    io::copy(&mut GzDecoder::new(kept), &mut fs::File::create(&file).unwrap()).unwrap();
     let run = read(&file).unwrap();
     assert!(!run.samples.time_ns.is_empty() && run.inlined.ranges.is_empty() && run.inlined.calls.is_empty());
     let connection = rusqlite::Connection::open(&file).unwrap();
