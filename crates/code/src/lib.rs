@@ -41,7 +41,7 @@ mod instruction;
 mod memory;
 mod operands;
 mod operation;
-mod pace;
+pub mod pace;
 mod register;
 mod split;
 mod unit;

@@ -65,6 +65,21 @@ pub struct MemoryOperand {
 }
 
 impl MemoryOperand {
+    /// What lies where a register points to.
+    pub(crate) const fn at(register: Reg) -> Self {
+        Self {
+            displacement: 0,
+            bytes: 8,
+            base: Some(register),
+            index: None,
+            segment: None,
+            scale: 1,
+            lane: 0,
+            access: MemoryAccess::Read,
+            form: AddressForm::Bits64,
+        }
+    }
+
     /// What the instruction does to it.
     pub const fn access(&self) -> MemoryAccess {
         self.access

@@ -1,9 +1,9 @@
 //! What `memwall run` says of plain loops, against the time that their data costs them: 1 − T(12 KiB) / T,
 //! with the T of the very run that was recorded.
 //!
-//! `cargo bench -p memwall --bench loops [-- [developed|tried|unseen|fresh] [NAME] [--relief] [--keep FOLDER]]`. With `--relief` each run
+//! `cargo bench -p memwall --bench loops [-- [developed|tried|unseen|fresh|later] [NAME] [--relief] [--keep FOLDER]]`. With `--relief` each run
 //! lasts longer, what relief says by itself stands beside the verdict, and what it cost the program below. Rules were made on the loops of
-//! `developed.c` and `tried.c`, single ones of `unseen.c` were looked at; what `fresh.c` shows is what may be promised. T(12 KiB) is measured before and after; cases whose
+//! `developed.c`, `tried.c` and `fresh.c`, single ones of `unseen.c` were looked at; what `later.c` shows is what may be promised. T(12 KiB) is measured before and after; cases whose
 //! truths differ by more than 3 points are listed and left out of the sums. The level is that whose twin, with data of half of
 //! each capacity that the profile has, adds most to T; within half as much again of a capacity either side is right.
 
@@ -15,7 +15,7 @@ use std::{
 use serde_json::Value;
 
 /// One source file each.
-const SETS: [&str; 4] = ["developed", "tried", "unseen", "fresh"];
+const SETS: [&str; 5] = ["developed", "tried", "unseen", "fresh", "later"];
 const SMALL_BYTES: u64 = 12 << 10;
 const SIZES_BYTES: [u64; 3] = [160 << 10, 3_000_000, 96 << 20];
 /// Truths further apart are none.

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use code::{
     Reg,
     blame::{Routine, WatchedOperand},
+    pace::LoopPace,
 };
 use pmu::sampling::UserRegisters;
 use symbols::Image;
@@ -20,10 +21,17 @@ const KEPT_INSTRUCTIONS: usize = 100_000;
 /// What to watch for samples at a place.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PlaceOperands {
-    /// The operand of the instruction that they are blamed on.
+    /// The operand of the instruction that they are blamed on, or where that tells no address the loop's own chase.
     pub watched: Option<WatchedOperand>,
-    /// The operand that tells in which turn of its loop they were taken.
-    pub pacing: Option<WatchedOperand>,
+    /// What tells in which turn of its loop they were taken.
+    pub pacing: Option<(LoopPace, WatchedOperand)>,
+}
+
+impl PlaceOperands {
+    /// Whether what paces the loop is an address.
+    pub fn is_paced_by_address(&self) -> bool {
+        matches!(self.pacing, Some((LoopPace::Operand(_), _)))
+    }
 }
 
 /// Finds operands, and remembers the functions it decoded.
@@ -63,9 +71,10 @@ impl Operands {
             self.remember(key, routine);
         }
         let routine = self.routines.get(&key)?;
+        let chased = routine.chased(address, self.skid).map(|(_, chased)| chased);
         Some(PlaceOperands {
-            watched: routine.watched(address, self.skid),
-            pacing: routine.pacing(address).map(|(_, pacing)| pacing),
+            watched: chased.or_else(|| routine.watched(address, self.skid)),
+            pacing: routine.pacing(address),
         })
     }
 

@@ -1,7 +1,7 @@
 //! The natural time of a turn from whole passes: the copy runs a loop from its beginning to its end, on all of its data,
 //! again and again, as a program does that passes over its data repeatedly.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use record::relief::{ReliefBarrier, ReliefRefusal};
 
@@ -32,6 +32,15 @@ const FEWEST_TURNS: u64 = 4;
 /// Passes that break pages apart and fill the caches.
 const WARMING: usize = 3;
 
+/// The program stands still for about as long while passes are timed, if it may.
+const HELD_NS: f64 = 4e6;
+
+/// A copy that has not ended by then is not waited for while the program stands still.
+const LONGEST_HELD: Duration = Duration::from_millis(40);
+
+/// Passes that take longer are timed in the program itself.
+pub(crate) const LONG_PASS_NS: f64 = 400e3;
+
 /// What passes showed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct PassTimes {
@@ -52,12 +61,29 @@ impl PassTimes {
 
 /// Runs passes in a copy that stands at the end of a stretch.
 pub(crate) struct Passes<'a> {
-    pub copy: &'a mut ProgramCopy,
-    pub arenas: &'a mut Arenas,
-    pub ticks_per_ns: f64,
+    copy: &'a mut ProgramCopy,
+    arenas: &'a mut Arenas,
+    ticks_per_ns: f64,
+    /// Whose copy it is, and for how long it may stand still.
+    program: ProgramThread,
+    allowed: Duration,
+    /// For how long it did.
+    pub paused: Duration,
+    limit: Duration,
 }
 
-impl Passes<'_> {
+impl<'a> Passes<'a> {
+    /// In a copy of a program that may stand still for so long.
+    pub fn new(
+        copy: &'a mut ProgramCopy,
+        arenas: &'a mut Arenas,
+        ticks_per_ns: f64,
+        program: ProgramThread,
+        allowed: Duration,
+    ) -> Self {
+        Self { copy, arenas, ticks_per_ns, program, allowed, paused: Duration::ZERO, limit: LONGEST_PASS }
+    }
+
     /// Times passes of the loop that the stretch is from.
     pub fn time(&mut self, stretch: &Stretch) -> Result<PassTimes, ReliefRefusal> {
         let code = LoopCode::of(stretch)
@@ -88,8 +114,7 @@ impl Passes<'_> {
         let empty = self.repeat(&stub, &start, stub.end, 64)?;
         let first = self.repeat(&stub, &start, plain, 1)?;
         let pass_ns = first.first().map_or(1.0, |ticks| *ticks as f64 / self.ticks_per_ns).max(1.0);
-        let repetitions = ((ALL_PASSES_NS / pass_ns) as usize).clamp(WARMING + 3, 400);
-        let times = self.repeat(&stub, &start, plain, repetitions)?;
+        let times = self.timed(&stub, &start, plain, pass_ns)?;
         if self.count(&stub, &start, counting)? != turns {
             return Err(ReliefRefusal::new(ReliefBarrier::NoTurnTime, "passes differ in length"));
         }
@@ -97,6 +122,34 @@ impl Passes<'_> {
         let (pass, around) = (middle(times), middle(&empty));
         let turn_ns = (pass - around).max(0.0) / turns as f64 / self.ticks_per_ns;
         Ok(PassTimes { turns, turn_ns, spread: spread(times) })
+    }
+
+    /// Repeats a pass while the program stands still: its data are the copy's, and two that go through the same lines take them
+    /// from each other's caches, which is slower than either alone.
+    fn timed(
+        &mut self,
+        stub: &Stub,
+        start: &Registers,
+        entry: u64,
+        pass_ns: f64,
+    ) -> Result<Vec<u64>, ReliefRefusal> {
+        let often = |all_ns: f64| ((all_ns / pass_ns) as usize).clamp(WARMING + 3, 400);
+        let (few, many) = (often(HELD_NS), often(ALL_PASSES_NS));
+        let is_allowed = few as f64 * pass_ns < self.allowed.as_nanos() as f64 / 2.0;
+        if pass_ns > LONG_PASS_NS || !is_allowed {
+            return self.repeat(stub, start, entry, many);
+        }
+        let held = self.program.hold();
+        let began = Instant::now();
+        self.limit = LONGEST_HELD;
+        let times = self.repeat(stub, start, entry, few);
+        self.limit = LONGEST_PASS;
+        // One that does not run takes nothing away either.
+        if held.is_ok() {
+            drop(held);
+            self.paused += began.elapsed();
+        }
+        times
     }
 
     /// Goes on from the end of the stretch to where the loop is left, and on from there in the program's own code.
@@ -168,7 +221,7 @@ impl Passes<'_> {
         repetitions: usize,
     ) -> Result<(), ReliefRefusal> {
         stub.arm(self.copy, like, entry, repetitions)?;
-        match self.copy.run(LONGEST_PASS)? {
+        match self.copy.run(self.limit)? {
             RunEnd::Trap => Ok(()),
             RunEnd::Late => Err(ReliefRefusal::new(ReliefBarrier::NoTurnTime, "a pass takes long")),
             RunEnd::Call => Err(ReliefBarrier::SystemCall.into()),

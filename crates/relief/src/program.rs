@@ -94,7 +94,7 @@ pub(crate) struct ProgramThread {
 }
 
 /// A thread that stands still, for as short as we can.
-struct HeldThread {
+pub(crate) struct HeldThread {
     tracee: Tracee,
     signal: i32,
 }
@@ -208,7 +208,7 @@ impl ProgramThread {
     }
 
     /// Stops the thread.
-    fn hold(&self) -> Result<(HeldThread, Registers), ReliefRefusal> {
+    pub fn hold(&self) -> Result<(HeldThread, Registers), ReliefRefusal> {
         self.barrier()?;
         if !self.is_running() {
             return Err(ReliefBarrier::NotThere.into());

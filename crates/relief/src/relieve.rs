@@ -18,7 +18,7 @@ use crate::{
     cost::{CopiedMemory, ReliefBudget},
     footprint::FirstCache,
     kept::LoopCode,
-    passes::{PassTimes, Passes},
+    passes::{LONG_PASS_NS, PassTimes, Passes},
     program::{CopyNumbers, ProgramThread, TakenCopy},
     ptrace::ticks,
     replay::Replay,
@@ -88,9 +88,6 @@ const TRIES: usize = 40;
 
 /// Steps from where the thread was stopped to the beginning of a turn.
 const APPROACH: usize = 4000;
-
-/// Passes that take longer are timed in the program itself.
-const LONG_PASS_NS: f64 = 400e3;
 
 /// One stretch, from the program that runs to times.
 pub(crate) struct Attempt<'a> {
@@ -181,7 +178,12 @@ impl Attempt<'_> {
         measured.stretch.near_ns = Some(near_ns);
         measured.near_open = open;
         watch.check()?;
-        let passes = Passes { copy, arenas: &mut arenas, ticks_per_ns }.time(&stretch);
+        let (program, allowed) = (self.thread(), self.budget.pauses_left(Instant::now()));
+        let mut timing = Passes::new(copy, &mut arenas, ticks_per_ns, program, allowed);
+        let passes = timing.time(&stretch);
+        if !timing.paused.is_zero() {
+            self.budget.paused(timing.paused);
+        }
         Ok((turn_register(&stretch), passes))
     }
 

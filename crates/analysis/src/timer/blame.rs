@@ -4,6 +4,8 @@
 //! merely executed. What instructions that cannot wait get in the same block is the baseline; a load that hits takes
 //! about as long as [`HIT`] of them; only what is beyond that is waiting.
 
+use std::collections::HashSet;
+
 use code::{Block, Class};
 use machine::profile::{LevelName, Profile};
 
@@ -151,6 +153,8 @@ pub(crate) fn meanings(
     let mut meanings = Vec::with_capacity(program.sites.len());
     let mut baselines = vec![0.0; program.blocks.len()];
     let pool = SamplePool::new(program);
+    let chasing: HashSet<usize> =
+        program.chased.iter().flatten().map(|&site| program.sites[site].block).collect();
     for (id, baseline) in baselines.iter_mut().enumerate() {
         let Some(block) = program.block(id) else {
             bounds.push(WaitBounds::UNKNOWN);
@@ -171,8 +175,9 @@ pub(crate) fn meanings(
         leave_executing(&mut meanings[first..], found.value * samples, judge.chain);
         judge.leave_waiting(&mut meanings[first..], found.value * samples);
         let is_relieved = relieved.measured(id).is_some();
-        if is_relieved || streams.speed(id).is_some() {
-            // How long a turn takes was measured: what its code cannot have taken was waiting, wherever samples lie.
+        if is_relieved || streams.speed(id).is_some() || chasing.contains(&id) {
+            // How long a turn takes was measured, or follows from where its chase goes: what its code cannot have taken was
+            // waiting, wherever samples lie.
             let least = if is_relieved { found.value } else { found.least_found() };
             give_waiting(&mut meanings[first..], least * samples);
         }
@@ -185,9 +190,16 @@ pub(crate) fn meanings(
 /// Gives to waiting for memory what it still lacks of `least` measured samples: a core that waits for data may show it behind
 /// whatever needs that data.
 fn give_waiting(meanings: &mut [SampleMeaning], least: f64) {
-    let room = |meaning: &SampleMeaning| meaning.executing + meaning.chained;
+    if least <= memory_waiting(meanings) {
+        return;
+    }
+    // Of what takes its time by itself, what hangs on a load seems to take that load's time too.
+    for meaning in meanings.iter_mut().filter(|meaning| meaning.activity == ThreadActivity::Chains) {
+        meaning.chained += std::mem::take(&mut meaning.waiting);
+    }
+    let room = SampleMeaning::busy;
     let (missing, rooms) = (least - memory_waiting(meanings), meanings.iter().map(room).sum::<f64>());
-    if missing <= 0.0 || rooms <= 0.0 {
+    if rooms <= 0.0 {
         return;
     }
     let left = 1.0 - (missing / rooms).min(1.0);
@@ -201,6 +213,7 @@ fn give_waiting(meanings: &mut [SampleMeaning], least: f64) {
         meaning.waiting += moved;
         meaning.executing *= left;
         meaning.chained *= left;
+        meaning.near *= left;
     }
 }
 

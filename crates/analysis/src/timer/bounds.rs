@@ -5,7 +5,7 @@
 //! what its lines cost where they come from, by how far its addresses range, and how long a turn took, where its addresses
 //! tell. Each gives bounds; what the samples say counts within them.
 
-use code::{Block, Flow, Instruction};
+use code::{Block, Class, Flow, Instruction};
 use machine::profile::{LevelName, Profile, ProfileLevel};
 use trust::{ErrorSummary, UnseenCase};
 
@@ -65,11 +65,13 @@ const BLAME_ERROR: f64 = 0.3;
 /// Operands behind which fewer of a block's samples lie.
 const IDLE: f64 = 0.02;
 
-/// The same downwards where a branch waits for a load: wrong guesses look like waiting for data.
+/// The same downwards where a branch waits for a load: wrong guesses look like waiting for data. And of a loop whose loads do not
+/// wait for each other, nobody knows where: one over the first cache leaves most of its samples behind them.
 const BRANCH_ERROR: f64 = 0.65;
 
 /// The same upwards of a loop that stores nobody knows where: a store is done for the core before it is written, and once too
-/// many wait to be written, what stands still is whatever comes next.
+/// many wait to be written, what stands still is whatever comes next. And of one that follows a chase nobody knows where: what
+/// hangs on a link is done long after it, when the next link is there already.
 const QUEUE_ERROR: f64 = 0.65;
 
 /// An interval is never narrower: truths themselves are steady to half of it.
@@ -254,12 +256,27 @@ pub(crate) fn of_block(
     let is_known = all.iter().any(|stream| stream.footprint_bytes().is_some())
         && all.iter().all(|stream| stream.footprint_bytes().is_some() || is_idle(stream));
     let repeats = block.is_loop() || block.string().is_some();
-    if !repeats || !is_known || is_shared {
+    // How long a turn took tells what waits even where nothing tells where its data lies.
+    let is_timed = || !all.is_empty() && is_plain(block) && streams.speed(id).is_some();
+    if !repeats || is_shared || !is_known && !is_timed() {
+        let first_site = program.blocks[id].first_site;
+        let unknown = || all.iter().filter(|stream| stream.footprint_bytes().is_none());
         let may_miss = !repeats && may_guess_wrong(program, id, block);
-        let down = if may_miss { BRANCH_ERROR } else { BLAME_ERROR };
-        let unknown = all.iter().filter(|stream| stream.footprint_bytes().is_none());
-        let may_be_queued = block.is_loop() && stores_of(unknown, block, program.blocks[id].first_site) > 0.0;
-        let up = if may_be_queued { QUEUE_ERROR } else { BLAME_ERROR };
+        // What comes from memory holds a core up however much it has under way.
+        let is_far = core
+            .level_for(streams.footprint_bytes(id) / FIT)
+            .is_some_and(|level| level.level == WaitLevel::Memory);
+        let may_be_near = match block.is_loop() {
+            true => loads_apart(unknown(), block, first_site),
+            false => !is_far && loads_apart(all.iter(), block, first_site),
+        };
+        let down = if may_miss || may_be_near { BRANCH_ERROR } else { BLAME_ERROR };
+        let may_be_queued = block.is_loop() && stores_of(unknown(), block, first_site) > 0.0;
+        let may_be_hidden = || {
+            let beside = if block.is_loop() { Vec::new() } else { program.neighbours(id) };
+            beside.into_iter().chain([id]).any(|near| follows_chase(program, streams, near))
+        };
+        let up = if may_be_queued || may_be_hidden() { QUEUE_ERROR } else { BLAME_ERROR };
         let (low, high) = ((blamed - down).max(0.0), (blamed + up).min(1.0));
         let wide = WaitBounds { value: blamed, low, high, is_counted: true };
         return if is_shared { wide } else { by_chain(block, &core.costs, wide).no_narrower() };
@@ -281,12 +298,12 @@ pub(crate) fn of_block(
         Some(speed) => {
             let turn_ns = speed.turn_ns();
             // A cache of its own gives a core what was measured; of what is shared, others may have left less.
-            let is_own = core.level_for(streams.footprint_bytes(id) * FIT) == core.levels.get(1);
+            let is_own = is_known && core.level_for(streams.footprint_bytes(id) * FIT) == core.levels.get(1);
             let lines_ns =
                 if is_own { memory.most + memory.unforeseen + memory.alone } else { f64::INFINITY };
             let by_turn = by_turn(code, lines_ns, turn_ns, CLOCK + speed.error).no_narrower();
             // What lines cost on most machines speaks against nothing that was measured on this one.
-            if core.is_measured {
+            if core.is_measured && is_known {
                 by_turn.beside(by_costs(code, access_ns, memory.beside_others()))
             } else {
                 by_turn
@@ -294,6 +311,12 @@ pub(crate) fn of_block(
         }
         None => by_costs(code, access_ns, memory).no_narrower(),
     }
+}
+
+/// Whether what a turn takes at least and at most is known of all its instructions.
+fn is_plain(block: &Block) -> bool {
+    let is_odd = |class| matches!(class, Class::AtomicOrFence | Class::Pause | Class::System | Class::Other);
+    !block.instructions().iter().any(|instruction| is_odd(instruction.class()))
 }
 
 /// Whether samples that seem to wait for data may lie behind a wrong guess: where a branch or a jump waits for what was loaded,
@@ -321,11 +344,40 @@ fn by_chain(block: &Block, costs: &CoreCosts, wide: WaitBounds) -> WaitBounds {
     WaitBounds { low: (1.0 - busy).clamp(wide.low, wide.value), ..wide }
 }
 
+/// The instructions that belong to some of a block's streams.
+fn instructions_of<'a, 'b>(
+    streams: impl Iterator<Item = &'a AddressStream>,
+    block: &'b Block,
+    first_site: usize,
+) -> impl Iterator<Item = &'b Instruction> {
+    let sites = streams.flat_map(|stream| &stream.sites);
+    sites.filter_map(move |site| block.instructions().get(site - first_site))
+}
+
 /// Stores of a turn to some of its streams.
 fn stores_of<'a>(streams: impl Iterator<Item = &'a AddressStream>, block: &Block, first_site: usize) -> f64 {
-    let sites = streams.flat_map(|stream| &stream.sites);
-    let instructions = sites.filter_map(|site| block.instructions().get(site - first_site));
+    let instructions = instructions_of(streams, block, first_site);
     instructions.filter(|instruction| writes_memory(block, instruction)).count() as f64
+}
+
+/// Whether a block has a load that feeds its own address, and nothing tells where its data lies.
+fn follows_chase(program: &DecodedProgram, streams: &AddressStreams, id: usize) -> bool {
+    let Some(block) = program.block(id) else { return false };
+    let unknown = streams.of_block(id).iter().filter(|stream| stream.footprint_bytes().is_none());
+    instructions_of(unknown, block, program.blocks[id].first_site)
+        .any(|instruction| feeds_itself(block, instruction))
+}
+
+/// Whether some streams have loads, none of which feeds its own address: a core has many of those under way, and is often as
+/// fast as it can be with samples behind each of them.
+fn loads_apart<'a>(
+    streams: impl Iterator<Item = &'a AddressStream>,
+    block: &Block,
+    first_site: usize,
+) -> bool {
+    let mut loads = instructions_of(streams, block, first_site).filter(|instruction| instruction.has_load());
+    let Some(first) = loads.next() else { return false };
+    !std::iter::once(first).chain(loads).any(|instruction| feeds_itself(block, instruction))
 }
 
 /// What a turn took, to the factor `error`, and what its code and its lines take; those at most.
@@ -351,7 +403,10 @@ fn by_costs(code: TurnCycles, access_ns: f64, memory: CostRange) -> WaitBounds {
         (1.0 - code.least / most_ns).max(low)
     };
     let (usual, high) = (at_most(memory.unforeseen), at_most(memory.unforeseen + memory.alone));
-    WaitBounds { value: (low + usual) / 2.0, low, high, is_counted: false }
+    // Most likely lines cost what lies between the least and the most, and arrive beside the code.
+    let likely_ns = (memory.least * (memory.most + memory.unforeseen)).sqrt();
+    let value = (1.0 - code.usual / likely_ns.max(code.usual)).clamp(low, usual);
+    WaitBounds { value, low, high, is_counted: false }
 }
 
 impl CostRange {
@@ -409,7 +464,7 @@ fn memory_ns(
         } else if chases > 0.0 {
             sum.least += chases * beyond_hit(own_bytes / FIT);
             sum.unforeseen += chases * beyond_hit(far_bytes) * SMALL_PAGES;
-        } else if stream.is_gapless() {
+        } else if stream.is_gapless() && !stream.may_step_further() {
             let is_second = far.is_some_and(|far| core.levels.get(1) == Some(far));
             let narrow = if is_second { NARROW_NEAR } else { NARROW };
             let most = far.map_or(0.0, transfer) * narrow;
@@ -454,7 +509,8 @@ impl Default for ScatteredMisses {
 
 impl ScatteredMisses {
     fn add(&mut self, stream: &AddressStream, least_ns: f64, most_ns: f64) {
-        self.lines += stream.bytes_per_turn() / LINE as f64;
+        let lines = stream.bytes_per_turn() / LINE as f64;
+        self.lines += if stream.may_step_further() { stream.lines_per_turn() as f64 } else { lines };
         self.least_ns += least_ns;
         self.most_ns += most_ns;
         self.is_foreseeable &= stream.is_linear;

@@ -401,18 +401,18 @@ pub(crate) fn writes_memory(block: &Block, instruction: &Instruction) -> bool {
     block.memory_of(instruction).iter().map(|operand| operand.access()).any(MemoryAccess::writes)
 }
 
-/// Whether a load's result reaches its own address by the end of the block: the next one waits for this one.
+/// Whether a load's result reaches its own address when the block is executed again: the next one waits for this one. What
+/// a lookup loads may lie in a register of its address too, and is overwritten before the next.
 pub(crate) fn feeds_itself(block: &Block, instruction: &Instruction) -> bool {
     let own = block.uops_of(instruction);
     let Some(load) = own.iter().find(|uop| uop.class() == UopClass::Load) else { return false };
+    let Some(at) = block.uops().iter().position(|uop| std::ptr::eq(uop, load)) else { return false };
     let mut tainted = [false; Reg::COUNT];
-    let mut begun = false;
-    for uop in block.uops() {
-        let is_load = std::ptr::eq(uop, load);
-        begun |= is_load;
-        let from = is_load || (begun && reads(uop, &tainted));
+    load.destinations().iter().for_each(|reg| tainted[reg.index()] = true);
+    for uop in block.uops()[at + 1..].iter().chain(&block.uops()[..at]) {
+        let from = reads(uop, &tainted);
         for reg in uop.destinations() {
-            tainted[reg.index()] = begun && from;
+            tainted[reg.index()] = from;
         }
     }
     reads(load, &tainted)

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use code::{
     Block, Flow, Instruction,
     blame::{Blame, CodeSpot, Routine, WatchedOperand},
+    pace::LoopPace,
 };
 use record::{
     ids::{FunctionId, PlaceId},
@@ -46,6 +47,15 @@ pub(crate) enum BlamedSites {
     Unknown,
 }
 
+/// What tells in which turn of its loop a sample was taken.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum PacedBy {
+    /// The address of this site's operand.
+    Operand(usize),
+    /// A register that turns of this block change by so much.
+    Counter { block: usize, step: i64 },
+}
+
 /// Decoded functions, and the blocks and sites seen in them.
 pub(crate) struct DecodedProgram {
     functions: Vec<Option<Routine>>,
@@ -55,8 +65,10 @@ pub(crate) struct DecodedProgram {
     pub(crate) blames: Vec<BlamedSites>,
     /// By place: the operand whose address its samples carry.
     pub(crate) watched: Vec<Option<WatchedOperand>>,
-    /// By place: the site whose operand's address samples of bursts carry.
-    pub(crate) pacing: Vec<Option<usize>>,
+    /// By place: the load of a chase whose address its samples carry, as they are blamed on what has none.
+    pub(crate) chased: Vec<Option<usize>>,
+    /// By place: what samples of bursts carry.
+    pub(crate) pacing: Vec<Option<PacedBy>>,
     by_block: HashMap<(usize, usize), usize>,
 }
 
@@ -76,6 +88,7 @@ impl DecodedProgram {
             sites: Vec::new(),
             blames: Vec::new(),
             watched: Vec::new(),
+            chased: Vec::new(),
             pacing: Vec::new(),
             by_block: HashMap::new(),
         };
@@ -87,8 +100,11 @@ impl DecodedProgram {
             let routine = function.and_then(|function| program.functions.get(function)?.as_ref());
             program.watched.push(routine.and_then(|routine| routine.watched(place.address, skid)));
             let pacing = routine.and_then(|routine| routine.pacing(place.address));
-            let pacing = function.zip(pacing).map(|(function, (spot, _))| program.site(function, spot));
+            let chased = routine.and_then(|routine| routine.chased(place.address, skid));
+            let pacing = function.zip(pacing).map(|(function, (pace, _))| program.paced_by(function, pace));
             program.pacing.push(pacing);
+            let chased = function.zip(chased).map(|(function, (spot, _))| program.site(function, spot));
+            program.chased.push(chased);
             program.count(&blame, count as f64);
             program.blames.push(blame);
         }
@@ -273,6 +289,15 @@ impl DecodedProgram {
             Blame::Entry(spot) => BlamedSites::Sites(vec![(self.site(function, spot), 1.0)]),
             Blame::Undecided(spot) => BlamedSites::Undecided(self.site(function, spot)),
             Blame::Unknown => BlamedSites::Unknown,
+        }
+    }
+
+    fn paced_by(&mut self, function: usize, pace: LoopPace) -> PacedBy {
+        match pace {
+            LoopPace::Operand(spot) => PacedBy::Operand(self.site(function, spot)),
+            LoopPace::Counter { block, step } => {
+                PacedBy::Counter { block: self.enter(function, block), step }
+            }
         }
     }
 

@@ -12,8 +12,8 @@ use super::{
     entries::LoopEntries,
     facts::TurnCycles,
     pace::LoopTurns,
-    program::DecodedProgram,
-    streams::{AddressStream, AddressStreams, addressed, addressed_at},
+    program::{DecodedProgram, PacedBy},
+    streams::{AddressStream, AddressStreams, addressed_at},
 };
 
 /// No core turns that much faster than it should by what its operations cost.
@@ -22,32 +22,34 @@ const IMPOSSIBLE: f64 = 2.0;
 impl AddressStreams {
     /// Finds how fast the loops turn, and their streams advance.
     pub(super) fn find_speeds(&mut self, run: &Run, program: &DecodedProgram, core: &BlameCore) {
-        let linear =
-            |id: usize| Some(id).filter(|&id| self.all[id].is_linear && self.all[id].turn_bytes().is_some());
-        let stream_of = |site: usize| self.of_site.get(&site).copied().and_then(linear);
-        let mut spans: HashMap<(ThreadId, usize), (u64, u64, u64)> = HashMap::new();
-        let bursts = || paced(&run.bursts, program);
-        for (thread, site, _, address) in addressed(&run.samples, program).chain(bursts()) {
-            if let Some(id) = stream_of(site) {
-                let (low, high, seen) = spans.entry((thread, id)).or_insert((address, address, 0));
-                (*low, *high, *seen) = ((*low).min(address), (*high).max(address), *seen + 1);
+        let pacer_of = |by: PacedBy| self.pacer_of(by);
+        let mut spans: HashMap<(ThreadId, Pacer), (u64, u64, u64)> = HashMap::new();
+        let ran_ns = ran_ns(run);
+        let all = || {
+            let samples = addressed_at(&run.samples, program).map(|(at, (thread, site, time, address))| {
+                (ran_ns.get(at).copied(), (thread, PacedBy::Operand(site), time, address))
+            });
+            samples.chain(paced(&run.bursts, program).map(|found| (None, found)))
+        };
+        for (_, (thread, by, _, value)) in all() {
+            if let Some((pacer, _)) = pacer_of(by) {
+                let (low, high, seen) = spans.entry((thread, pacer)).or_insert((value, value, 0));
+                (*low, *high, *seen) = ((*low).min(value), (*high).max(value), *seen + 1);
             }
         }
         let mut turns: HashMap<usize, LoopTurns> = HashMap::new();
-        let ran_ns = ran_ns(run);
-        let far = addressed_at(&run.samples, program).map(|(at, found)| (ran_ns.get(at).copied(), found));
-        for (ran_ns, (thread, site, time_ns, address)) in far.chain(bursts().map(|found| (None, found))) {
-            let Some(id) = stream_of(site) else { continue };
-            let Some(&(low, high, seen)) = spans.get(&(thread, id)).filter(|(_, _, seen)| *seen > 1) else {
+        for (ran_ns, (thread, by, time_ns, value)) in all() {
+            let Some((pacer, divisor)) = pacer_of(by) else { continue };
+            let Some(&(low, high, seen)) = spans.get(&(thread, pacer)).filter(|(_, _, seen)| *seen > 1)
+            else {
                 continue;
             };
-            let divisor = self.all[id].turn_bytes().unwrap_or(1) as f64;
-            let seen_bytes = (high - low) as f64;
+            let apart = (high - low) as f64;
             // The lowest of n places lies behind the beginning by about the n-th part of the whole.
-            let missed_bytes = seen_bytes / (seen - 1) as f64;
-            let turn = ((address - low) as f64 + missed_bytes) / divisor;
-            let length = (seen_bytes + 2.0 * missed_bytes) / divisor;
-            let turns = turns.entry(self.all[id].block).or_default();
+            let missed = apart / (seen - 1) as f64;
+            let turn = ((value - low) as f64 + missed) / divisor;
+            let length = (apart + 2.0 * missed) / divisor;
+            let turns = turns.entry(self.block_of(pacer)).or_default();
             match ran_ns {
                 Some(ran_ns) => turns.push(thread, (time_ns, ran_ns), turn, length),
                 None => turns.push_burst(thread, time_ns, turn, length),
@@ -74,14 +76,42 @@ impl AddressStreams {
         streams.map(AddressStream::forget_changing_step).filter(|&is_forgotten| is_forgotten).count() > 0
     }
 
+    /// What tells turns, and how far each moves it; none of streams that not every turn moves alike.
+    fn pacer_of(&self, by: PacedBy) -> Option<(Pacer, f64)> {
+        match by {
+            PacedBy::Operand(site) => {
+                let id = *self.of_site.get(&site)?;
+                let stream = self.all.get(id).filter(|stream| stream.is_linear)?;
+                Some((Pacer::Stream(id), stream.turn_bytes()? as f64))
+            }
+            PacedBy::Counter { block, step } => Some((Pacer::Counter(block), step.unsigned_abs() as f64)),
+        }
+    }
+
+    fn block_of(&self, pacer: Pacer) -> usize {
+        match pacer {
+            Pacer::Stream(id) => self.all[id].block,
+            Pacer::Counter(block) => block,
+        }
+    }
+
     /// Streams that each turn moves alike may be seen in bursts alone, where samples are blamed on what touches no memory.
     pub(super) fn follow_bursts(&mut self, bursts: &Samples, program: &DecodedProgram) {
-        for (_, site, _, address) in paced(bursts, program) {
-            if let Some(&id) = self.of_site.get(&site) {
+        for (_, by, _, address) in paced(bursts, program) {
+            if let PacedBy::Operand(site) = by
+                && let Some(&id) = self.of_site.get(&site)
+            {
                 self.all[id].note(site, address);
             }
         }
     }
+}
+
+/// What moves alike with every turn of a loop: a stream, by its number, or a register of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Pacer {
+    Stream(usize),
+    Counter(usize),
 }
 
 /// By sample: how long its thread had run by then. The clock that samples are taken by stands still while a thread does not run.
@@ -95,14 +125,14 @@ fn ran_ns(run: &Run) -> Vec<f64> {
     run.samples.thread.iter().map(ran).collect()
 }
 
-/// Thread, site, time and address of every sample of a burst that tells in which turn of a loop it was taken.
+/// Thread, what tells, time and its value of every sample of a burst that tells in which turn of a loop it was taken.
 fn paced<'a>(
     bursts: &'a Samples,
     program: &'a DecodedProgram,
-) -> impl Iterator<Item = (ThreadId, usize, u64, u64)> + 'a {
+) -> impl Iterator<Item = (ThreadId, PacedBy, u64, u64)> + 'a {
     let columns = bursts.thread.iter().zip(&bursts.place).zip(&bursts.time_ns).zip(&bursts.address);
     columns.filter_map(|(((&thread, &place), &time_ns), &address)| {
-        let site = (*program.pacing.get(place.index())?)?;
-        Some((thread, site, time_ns, address?.get()))
+        let by = (*program.pacing.get(place.index())?)?;
+        Some((thread, by, time_ns, address?.get()))
     })
 }

@@ -173,10 +173,16 @@ impl AddressStream {
         self.step_bytes.or(seen).filter(|bytes| *bytes > 0)
     }
 
+    /// Whether a turn may move it further than all distances seen allow: a step that is in a register is not known, and walks
+    /// down the columns of a matrix begin one element further each.
+    pub(super) fn may_step_further(&self) -> bool {
+        self.is_linear && self.step_bytes.is_none()
+    }
+
     /// A step that is in a register may be another one each time the loop is entered: the distances then have a divisor that is
     /// none of them. Whether this is such a stream; nothing is known of its turns then.
     pub(super) fn forget_changing_step(&mut self) -> bool {
-        let changes = self.is_linear && self.step_bytes.is_none();
+        let changes = self.may_step_further();
         if changes {
             (self.is_linear, self.footprint_bytes) = (false, None);
         }
@@ -371,8 +377,13 @@ impl AddressStreams {
     }
 
     fn follow(&mut self, samples: &Samples, program: &DecodedProgram) {
+        self.follow_each(addressed(samples, program));
+        self.follow_each(chased(samples, program));
+    }
+
+    fn follow_each(&mut self, samples: impl Iterator<Item = AddressedSample>) {
         let mut last: HashMap<(ThreadId, usize), (u64, u64)> = HashMap::new();
-        for (thread, site, time_ns, address) in addressed(samples, program) {
+        for (thread, site, time_ns, address) in samples {
             let Some(&id) = self.of_site.get(&site) else { continue };
             let stream = &mut self.all[id];
             stream.sightings.push(address);
@@ -442,6 +453,18 @@ pub(super) fn addressed<'a>(
     program: &'a DecodedProgram,
 ) -> impl Iterator<Item = AddressedSample> + 'a {
     addressed_at(samples, program).map(|(_, found)| found)
+}
+
+/// Every sample that is blamed on what has no address, and carries one of the chase that its loop follows.
+fn chased<'a>(
+    samples: &'a Samples,
+    program: &'a DecodedProgram,
+) -> impl Iterator<Item = AddressedSample> + 'a {
+    let columns = samples.thread.iter().zip(&samples.place).zip(&samples.time_ns).zip(&samples.address);
+    columns.filter_map(|(((&thread, &place), &time_ns), &address)| {
+        let site = (*program.chased.get(place.index())?)?;
+        Some((thread, site, time_ns, address?.get()))
+    })
 }
 
 /// The same with the number of the sample.

@@ -28,7 +28,9 @@ const MOST_CALLERS: usize = 1 << 18;
 
 impl Recorder {
     pub(super) fn sample(&mut self, sample: &KernelSample<'_>) {
-        let Some((mut recorded, ip)) = self.landed(sample, |operands| operands.watched) else { return };
+        let Some((mut recorded, ip)) = self.landed(sample, |operands| (operands.watched, true)) else {
+            return;
+        };
         let pointer = sample.registers.as_ref().and_then(|registers| registers.get(STACK_POINTER));
         if let (Some(pointer), Some(live)) = (pointer, self.population.threads.get_mut(&sample.tid)) {
             live.stack_pointer = Some(pointer);
@@ -52,7 +54,9 @@ impl Recorder {
         }
         // What is said of samples is said of the others.
         let counts = self.counts;
-        if let Some((recorded, _)) = self.landed(sample, |operands| operands.pacing) {
+        if let Some((recorded, _)) = self.landed(sample, |operands| {
+            (operands.pacing.map(|(_, pacing)| pacing), operands.is_paced_by_address())
+        }) {
             if self.heap.is_some() {
                 self.regions.burst(sample.tid, recorded.thread, recorded.time_ns);
             }
@@ -62,11 +66,11 @@ impl Recorder {
     }
 
     /// Where a sample of user code landed and the address of the chosen operand, its chain left out; and its instruction
-    /// pointer.
+    /// pointer. With the operand is said whether it is one, or a register that counts.
     fn landed(
         &mut self,
         sample: &KernelSample<'_>,
-        choose: fn(PlaceOperands) -> Option<WatchedOperand>,
+        choose: fn(PlaceOperands) -> (Option<WatchedOperand>, bool),
     ) -> Option<(file::RecordedSample, u64)> {
         let ip = sample.ip.filter(|_| matches!(sample.mode, Mode::User | Mode::Unknown))?;
         let is_foreign = !self.generated.is_empty() && !self.generated.iter().any(|code| code.holds(ip));
@@ -93,12 +97,13 @@ impl Recorder {
             return None;
         }
         let known = self.place(number, sample.pid, mapped.as_ref(), ip);
-        let address = choose(known.operands).and_then(|operand| {
+        let (operand, is_address) = choose(known.operands);
+        let address = operand.and_then(|operand| {
             let bias = ip.wrapping_sub(self.places[known.index as usize].address);
             operand::address(&operand, sample.registers.as_ref()?, bias)
         });
         let address = address.and_then(NonZeroU64::new);
-        if let Some(address) = address {
+        if let Some(address) = address.filter(|_| is_address) {
             self.touch(sample.pid, address.get());
         }
         let recorded = file::RecordedSample {

@@ -56,9 +56,20 @@ const SUM: [u8; 17] =
 
 /// A loop over half a megabyte whose samples lie behind the addition, with bursts in which a turn takes `turn_ns`.
 fn summed(turn_ns: f64, profile: Option<&Profile>) -> TimeShare {
+    timed(&SUM, 4, turn_ns, |turn| DATA + 8 * turn, profile)
+}
+
+/// Samples at one place of a loop of 65536 turns, and bursts that carry a value by the turn.
+fn timed(
+    code: &[u8],
+    at: u64,
+    turn_ns: f64,
+    value: impl Fn(u64) -> u64,
+    profile: Option<&Profile>,
+) -> TimeShare {
     const LENGTH: f64 = 65536.0;
-    let samples: Vec<_> = (0..600).map(|_| (4, None)).collect();
-    let mut run = run(&SUM, &samples);
+    let samples: Vec<_> = (0..600).map(|_| (at, None)).collect();
+    let mut run = run(code, &samples);
     for burst in 0..8u32 {
         let clock = |period: u64| (0..22).map(move |at| period * at + period * u64::from(burst) / 9);
         let mut times: Vec<u64> = clock(89_000).chain(clock(127_000)).collect();
@@ -69,7 +80,7 @@ fn summed(turn_ns: f64, profile: Option<&Profile>) -> TimeShare {
             run.bursts.thread.push(record::ids::ThreadId(0));
             run.bursts.cpu.push(0);
             run.bursts.place.push(record::ids::PlaceId(0));
-            run.bursts.address.push(std::num::NonZeroU64::new(DATA + 8 * turn));
+            run.bursts.address.push(std::num::NonZeroU64::new(value(turn)));
         }
     }
     analyse(&run, profile, &TimerOptions::unlimited()).verdict.memory.expect("a share")
@@ -267,6 +278,109 @@ fn a_chain_through_a_load_waits_by_the_samples_behind_it() {
     assert!(far.low > 0.75 && far.value > 0.85, "{far:?}");
     let near = of(200);
     assert!(near.low < 0.05, "a third is the load's by itself: {near:?}");
+}
+
+/// A loop that no address tells anything of has a register that counts its turns: what its code cannot have taken was waiting,
+/// though all samples lie on what hangs on the load.
+#[test]
+fn a_counter_tells_how_long_turns_take() {
+    // mov rax,[rax]; mov rcx,[rax+32]; imul rcx,rcx; sub rdx,1; jne 0
+    const COUNTED: [u8; 17] = [
+        0x48, 0x8b, 0x00, 0x48, 0x8b, 0x48, 0x20, 0x48, 0x0f, 0xaf, 0xc9, 0x48, 0x83, 0xea, 0x01, 0x75, 0xef,
+    ];
+    let of = |turn_ns: f64| timed(&COUNTED, 11, turn_ns, |turn| 65536 - turn, None);
+    let waiting = of(12.0);
+    assert!(waiting.low > 0.6 && waiting.high < 0.97, "36 cycles, of which five are a hit: {waiting:?}");
+    let busy = of(1.7);
+    assert!(busy.value < 0.2 && busy.low == 0.0, "five cycles: {busy:?}");
+}
+
+/// The same loop without its counter: samples behind what hangs on a chase may be the chase's, wherever that goes.
+#[test]
+fn what_hangs_on_a_chase_may_hide_its_waiting() {
+    // mov rax,[rax]; mov rcx,[rax+32]; imul rcx,rcx; test rax,rax; jne 0
+    const LIST: [u8; 16] =
+        [0x48, 0x8b, 0x00, 0x48, 0x8b, 0x48, 0x20, 0x48, 0x0f, 0xaf, 0xc9, 0x48, 0x85, 0xc0, 0x75, 0xf0];
+    let of = |places: Option<u64>| {
+        let at = without_order(places.unwrap_or(1)).map(|line| places.map(|_| DATA + line * 64));
+        let samples: Vec<_> = at.map(|address| (11, address)).collect();
+        analyse(&run(&LIST, &samples), None, &TimerOptions::unlimited()).verdict.memory.expect("a share")
+    };
+    let lost = of(None);
+    assert!(lost.low == 0.0 && lost.high > 0.6, "{lost:?}");
+    // Its registers hold its links, so that samples on other instructions tell where it goes.
+    let far = of(Some(4 << 20));
+    assert!(far.low > 0.7, "256 MiB: {far:?}");
+    let near = of(Some(100));
+    assert!(near.high < 0.1, "6 KiB: {near:?}");
+}
+
+/// mov rax,rdx; add rdx,r8; shr rax,32; movzx eax,[r9+rax]; add rcx,rax; cmp rdi,rdx; jne 0
+const LOOKUP: [u8; 23] = [
+    0x48, 0x89, 0xd0, 0x4c, 0x01, 0xc2, 0x48, 0xc1, 0xe8, 0x20, 0x41, 0x0f, 0xb6, 0x04, 0x01, 0x48, 0x01,
+    0xc1, 0x48, 0x39, 0xd7, 0x75, 0xe9,
+];
+
+/// What a lookup loads lies in a register of its address, and no lookup waits for the one before: with data in the first cache all
+/// samples lie behind the load as well.
+#[test]
+fn a_lookup_is_no_chase() {
+    let samples: Vec<_> = (0..600).map(|_| (15, None)).collect();
+    let findings = analyse(&run(&LOOKUP, &samples), None, &TimerOptions::unlimited());
+    let found = findings.verdict.memory.expect("a share");
+    assert!(found.low < 0.4 && found.high > 0.95, "{found:?}");
+    let access = findings.instructions[0].access;
+    assert!(
+        access.is_none_or(|access| access.pattern != crate::findings::Pattern::PointerChasing),
+        "{access:?}"
+    );
+}
+
+/// movsd xmm0,[rax]; mulsd xmm0,[rcx]; add rax,8; add rcx,rdi; addsd xmm1,xmm0; cmp rsi,rax; jne 0
+const PRODUCT: [u8; 24] = [
+    0xf2, 0x0f, 0x10, 0x00, 0xf2, 0x0f, 0x59, 0x01, 0x48, 0x83, 0xc0, 0x08, 0x48, 0x01, 0xf9, 0xf2, 0x0f,
+    0x58, 0xc8, 0x48, 0x39, 0xc6, 0x75, 0xe8,
+];
+
+/// Columns begin one element further each: eight bytes divide all distances, and a turn may move by a row.
+#[test]
+fn a_step_in_a_register_may_be_a_whole_row() {
+    let samples: Vec<_> = without_order(4 << 20).map(|element| (8, Some(DATA + element * 8))).collect();
+    let findings = analyse(&run(&PRODUCT, &samples), None, &TimerOptions::unlimited());
+    let found = findings.verdict.memory.expect("a share");
+    assert!(found.low < 0.05 && found.high > 0.9, "{found:?}");
+}
+
+/// A core has loads of many turns under way: where samples of code that is no loop lie behind them, it may be as fast as it can
+/// be, unless data comes from memory.
+#[test]
+fn loads_from_caches_may_be_hidden_in_code_that_is_no_loop() {
+    // mov rax,[rdi]; test rax,rax; js 11; inc rcx; add rdi,rdx; cmp rdi,rsi; jb 0
+    const CODE: [u8; 19] = [
+        0x48, 0x8b, 0x07, 0x48, 0x85, 0xc0, 0x78, 0x03, 0x48, 0xff, 0xc1, 0x48, 0x01, 0xd7, 0x48, 0x39, 0xf7,
+        0x72, 0xed,
+    ];
+    let of = |lines: u64| {
+        let samples: Vec<_> = without_order(lines).map(|line| (3, Some(DATA + line * 64))).collect();
+        analyse(&run(&CODE, &samples), None, &TimerOptions::unlimited()).verdict.memory.expect("a share")
+    };
+    let cached = of(3 << 14);
+    assert!(cached.value > 0.8 && cached.low < 0.4, "3 MiB: {cached:?}");
+    let far = of(4 << 20);
+    assert!(far.low > 0.6, "256 MiB: {far:?}");
+}
+
+/// Where lines probably cost less than the code takes, it is not said to wait in the middle of what is possible.
+#[test]
+fn lines_that_arrive_beside_the_code_are_probably_not_waited_for() {
+    // addsd xmm0,[rdi]; mulsd xmm0,xmm1; add rdi,8; cmp rdi,rsi; jb 0
+    let code = [
+        0xf2, 0x0f, 0x58, 0x07, 0xf2, 0x0f, 0x59, 0xc1, 0x48, 0x83, 0xc7, 0x08, 0x48, 0x39, 0xf7, 0x72, 0xef,
+    ];
+    let samples: Vec<_> = without_order(40 << 10).map(|element| (4, Some(DATA + element * 8))).collect();
+    let found = analyse(&run(&code, &samples), None, &TimerOptions::unlimited()).verdict.memory;
+    let found = found.expect("a share");
+    assert!(found.value < 0.02 && found.high > 0.05, "{found:?}");
 }
 
 /// What does not depend on where samples land is not moved by chance; how samples divide between blocks is.
