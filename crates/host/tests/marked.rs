@@ -211,3 +211,9 @@ fn threads_are_told_apart_where_that_is_asked_for() {
     assert_eq!(of_threads("both"), [40.0, 40.0]);
     assert_eq!(of_threads("hot"), [3.0 * 507.0]);
 }
+
+#[test]
+fn a_thread_is_counted_though_others_had_the_cpu_while_its_events_were_opened() {
+    let Some((_, regions)) = counted("stalled-cycles-frontend", CountShare::Together) else { return };
+    assert_eq!(estimate(of(&regions, "both"), 0), Some(80.0));
+}
