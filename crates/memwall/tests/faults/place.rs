@@ -58,7 +58,7 @@ impl Place {
     /// Runs a program alone and under `memwall run`: its output and exit code must be the same. Gives the report.
     pub fn same_as_alone(&self, command: &[&str]) -> String {
         let alone = self.command(command[0]).args(&command[1..]).output().expect("it starts");
-        let arguments = [&["run", "--to", "report.txt", "--"], command].concat();
+        let arguments = [&["run", "--verbose", "--to", "report.txt", "--"], command].concat();
         let with = self.memwall(&arguments).output().expect("memwall starts");
         assert_eq!(
             (said(&with.stdout), said(&with.stderr), with.status.code()),

@@ -6,6 +6,9 @@ use record::run::ModuleKind;
 use super::*;
 use crate::recorder::RecordCounts;
 
+/// Of fewer samples no share is told.
+const FEWEST_FOR_A_SHARE: u64 = 30;
+
 impl RecordSession<'_> {
     /// Writes how the recording ended. What goes wrong with that is kept as trouble.
     pub(super) fn conclude(&mut self, end_ns: u64, ending: Ending, usage: Option<Usage>) {
@@ -85,7 +88,7 @@ impl RecordSession<'_> {
             ));
         }
         let share = 100.0 * own as f64 / (own + samples).max(1) as f64;
-        if share >= 0.1 {
+        if share >= 0.1 && own + samples >= FEWEST_FOR_A_SHARE {
             say(format!(
                 "{share:.1} % of the program's time in user mode went to memwall's own notes of its allocations; these \
                  samples are left out."
