@@ -75,11 +75,11 @@ pub(crate) fn joined(
 ) -> (WaitBounds, Agreement) {
     let WaitBounds { value, low, high, is_counted } = by_samples;
     if has_wild_branches {
-        // Waiting for branches is in it as well.
+        // Waiting for branches is in it as well, and samples that are counted take wrong guesses for waiting.
         let high = high.min(share.high).max(share.low.min(high));
-        let low = low.min(high);
-        let bounds = WaitBounds { value: value.clamp(low, high), low, high, is_counted };
-        return (bounds, Agreement::MemoryOrBranches);
+        let low = if is_counted || low > share.high { 0.0 } else { low.min(high) };
+        let value = if value > high { (low + high) / 2.0 } else { value.max(low) };
+        return (WaitBounds { value, low, high, is_counted }, Agreement::MemoryOrBranches);
     }
     let mean = weighted(&by_samples, share);
     // Intervals that only touch are no agreement: one way at least must hold possible what the other found.
@@ -311,5 +311,17 @@ mod tests {
         let (found, agreement) = joined(bounds(0.1, 0.05, 0.9), &share, true);
         assert_eq!(agreement, Agreement::MemoryOrBranches);
         assert_eq!(found, bounds(0.1, 0.05, 0.6));
+    }
+
+    /// A loop in the second cache whose guesses are wrong: samples behind them said that it waits 77 % of its time, and all of
+    /// that was the branch.
+    #[test]
+    fn with_wild_branches_samples_set_no_lower_end() {
+        let share = Bounded { value: 0.18, low: 0.11, high: 0.26 };
+        let counted = WaitBounds { is_counted: true, ..bounds(0.77, 0.24, 0.86) };
+        for by_samples in [bounds(0.77, 0.4, 0.86), counted] {
+            let (found, _) = joined(by_samples, &share, true);
+            assert_eq!((found.value, found.low, found.high), (0.13, 0.0, 0.26), "{by_samples:?}");
+        }
     }
 }
