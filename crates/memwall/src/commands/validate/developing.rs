@@ -20,21 +20,23 @@ use validate::{
 };
 
 use super::{ValidateArgs, analysed, relieved};
-use crate::{failure::Failure, interrupt, output};
+use crate::{commands::recording::profile_of, failure::Failure, interrupt, output};
 
 /// The kernels of a folder, one to a line, beside their recordings.
 const CASES: &str = "cases.jsonl";
 
 /// Prints what is found of kernels that rules may be made on.
 pub fn develop(store: &Store, fingerprint: &Fingerprint, args: &ValidateArgs) -> Result<(), Failure> {
-    let profile = store.load(&fingerprint.id).ok().flatten();
     let cases = match &args.develop_again {
-        Some(folder) => again(folder, profile.as_ref())?,
-        None => tried(args, profile.as_ref())?,
+        Some(folder) => again(folder)?,
+        None => tried(args, store.load(&fingerprint.id).ok().flatten().as_ref())?,
     };
+    let ways = [OutOfSample::of(&cases, analysis::RULES), OutOfSample::with_relief(&cases, analysis::RULES)];
+    if !args.forms.is_text() {
+        return output::json(&ways.into_iter().flatten().collect::<Vec<_>>());
+    }
     let mut text = report::terminal::validate::cases(&cases);
-    for found in [OutOfSample::of(&cases, analysis::RULES), OutOfSample::with_relief(&cases, analysis::RULES)]
-    {
+    for found in ways {
         text += &report::terminal::validate::unseen_text(found.as_ref(), 120);
     }
     output::text(&text)
@@ -68,8 +70,8 @@ fn tried(args: &ValidateArgs, profile: Option<&Profile>) -> Result<Vec<UnseenCas
     Ok(tried.cases)
 }
 
-/// What is made today of recordings that were kept; truths are those of then.
-fn again(folder: &Path, profile: Option<&Profile>) -> Result<Vec<UnseenCase>, Failure> {
+/// What is made today of recordings that were kept, on whichever machine; truths are those of then.
+fn again(folder: &Path) -> Result<Vec<UnseenCase>, Failure> {
     let cases = folder.join(CASES);
     let kept = fs::read_to_string(&cases)
         .map_err(|error| Failure::Usage(format!("{} cannot be read: {error}", cases.display())))?;
@@ -78,7 +80,8 @@ fn again(folder: &Path, profile: Option<&Profile>) -> Result<Vec<UnseenCase>, Fa
         let mut run = record::file::read(&folder.join(format!("{}.sqlite", case.seed)))
             .map_err(Failure::measurement)?;
         recorder::complete(&mut run);
-        let found = analysed(&run, profile);
+        let profile = profile_of(&run.about.fingerprint);
+        let found = analysed(&run, profile.as_ref());
         let found =
             found.ok_or_else(|| Failure::Measurement(format!("{} holds no sample", case.seed)))?.answer;
         let (rules, decided, sure) = (analysis::RULES.to_owned(), found.decided, found.sure);
