@@ -15,6 +15,8 @@ use super::{CountedRun, PackageMetrics, total};
 const APART: f64 = 0.03;
 /// Below this share of the whole its parts leave something unexplained.
 const EXPLAINED: f64 = 0.8;
+/// How units of shares begin.
+const SHARE: &str = "% of ";
 /// An impact from this share of the cycles on gets its advice.
 const WORTH_ADVICE: f64 = 0.1;
 
@@ -326,7 +328,7 @@ const ROUNDED: f64 = 0.5;
 
 /// What claims to be a share of something must be one: more than all of it, or less than nothing, is no value.
 fn as_share(found: BoundedValue, unit: &str) -> Result<BoundedValue, String> {
-    let Some(whole) = unit.strip_prefix("% of ") else { return Ok(found) };
+    let Some(whole) = unit.strip_prefix(SHARE) else { return Ok(found) };
     match found.value {
         value if value > 100.0 + ROUNDED => Err(format!(
             "{value:.0} % is no share of {whole}: its events count more than that, or something else besides"
@@ -389,15 +391,27 @@ fn bar(wanted: &MetricBar, chosen: &Chosen<'_>, metrics: &[CountedMetric]) -> Co
         let place = chosen.metrics.iter().position(|metric| metric.key.as_ref() == Some(key))?;
         metrics.get(place)
     };
-    let whole = wanted.of.as_ref().and_then(keyed);
+    let parts: Vec<&CountedMetric> = wanted.parts.iter().filter_map(keyed).collect();
+    let (whole, unit) = match &wanted.of {
+        Some(key) => {
+            let whole = keyed(key);
+            (whole.and_then(|metric| mean(&metric.values)), whole.map(|metric| metric.unit.as_str()))
+        }
+        // Shares of the same are of all of it.
+        None => {
+            let unit = parts.first().map(|first| first.unit.as_str()).filter(|unit| unit.starts_with(SHARE));
+            let unit = unit.filter(|unit| parts.iter().all(|part| part.unit == *unit));
+            (unit.map(|_| 100.0), unit)
+        }
+    };
     let mut bar = CountedBar {
         title: wanted.title.clone(),
-        whole: whole.and_then(|metric| mean(&metric.values)),
-        unit: whole.map_or_else(String::new, |metric| metric.unit.clone()),
+        whole,
+        unit: unit.unwrap_or_default().to_owned(),
         parts: Vec::new(),
         missing: Vec::new(),
     };
-    for metric in wanted.parts.iter().filter_map(keyed) {
+    for metric in parts {
         match mean(&metric.values) {
             Some(value) => bar.parts.push(BarPart {
                 name: metric.name.clone(),
@@ -414,6 +428,13 @@ fn bar(wanted: &MetricBar, chosen: &Chosen<'_>, metrics: &[CountedMetric]) -> Co
 fn adds_up(bar: &CountedBar, group: &GroupMetrics) -> Option<String> {
     let whole = bar.whole.filter(|whole| *whole > 0.0 && !bar.parts.is_empty())?;
     let share = bar.sum() / whole;
+    if bar.unit.starts_with(SHARE) {
+        let apart = share > 1.0 + APART || share < 1.0 - APART && bar.missing.is_empty();
+        let why = if share > 1.0 { "they overlap" } else { "the rest is in none of them" };
+        return apart.then(|| {
+            format!("The parts of '{}' come to {:.0} {}: {why}.", bar.title, 100.0 * share, bar.unit)
+        });
+    }
     if share > 1.0 + APART {
         return Some(format!(
             "The parts of '{}' come to {share:.2} times the whole: they overlap, and none of them is a share of time.",
@@ -483,7 +504,11 @@ parts = ["near_impact", "far_impact"]
 "#;
 
     fn of(counts: [Option<u64>; 4], profile: Option<ProfileFigures<'_>>) -> GroupMetrics {
-        let groups = MetricGroup::parse(FILE, "g.toml").expect("a group");
+        counted(FILE, counts, profile)
+    }
+
+    fn counted(file: &str, counts: [Option<u64>; 4], profile: Option<ProfileFigures<'_>>) -> GroupMetrics {
+        let groups = MetricGroup::parse(file, "g.toml").expect("a group");
         let chosen = groups[0].choose(&|_| true);
         let inputs = [("cycles", 0), ("stalled", 1), ("near", 2), ("far", 3)];
         let counted = |(event, raw): (usize, Option<u64>)| {
@@ -582,6 +607,44 @@ parts = ["near_impact", "far_impact"]
         assert_eq!(series("stalled"), &[Some(40.0), Some(60.0)]);
         assert_eq!(series("far impact"), &[Some(30.0), None], "what was not counted is not 0");
         assert_eq!(series("both"), &[Some(87.5), None], "158 % is no share");
+    }
+
+    #[test]
+    fn shares_of_slots_are_held_against_all_slots() {
+        let file = r#"
+[[group]]
+name = "G"
+about = "x"
+inputs = { cycles = ["cycles"], stalled = ["stalls"], near = ["near"], far = ["far"] }
+[[group.metric]]
+name = "near"
+key = "near_share"
+formula = "100 * near / cycles"
+unit = "% of slots"
+about = "y"
+[[group.metric]]
+name = "far"
+key = "far_share"
+formula = "100 * far / cycles"
+unit = "% of slots"
+about = "y"
+[[group.bar]]
+title = "slots"
+parts = ["near_share", "far_share"]
+"#;
+        let said = |near, far| {
+            let group = counted(file, [Some(1000), None, Some(near), far], None);
+            assert_eq!((group.bars[0].whole, group.bars[0].unit.as_str()), (Some(100.0), "% of slots"));
+            group.remarks
+        };
+        assert_eq!(said(400, Some(600)), [""; 0]);
+        assert_eq!(said(400, Some(620)), [""; 0], "events are not exact");
+        assert_eq!(said(900, Some(990)), ["The parts of 'slots' come to 189 % of slots: they overlap."]);
+        assert_eq!(
+            said(400, Some(500)),
+            ["The parts of 'slots' come to 90 % of slots: the rest is in none of them."]
+        );
+        assert_eq!(said(400, None), [""; 0], "a part is missing, and is named beside the bar");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use code::Flow;
 use super::{hardware::Hardware, stores::StorePort, table::UopTable, thread::CoreThread};
 use crate::{
     access::{MemoryPort, RequestKind},
-    signal::{CoreObserver, CoreSignal},
+    signal::{CoreObserver, CoreSignal, Detour},
 };
 
 /// An indirect branch or a return whose target the next block will tell.
@@ -126,8 +126,15 @@ impl<P: CoreObserver> CoreThread<P> {
         if let Some(probe) = &mut self.probe {
             probe.pulse(CoreSignal::Mispredicts, times.resolved, 1);
             probe.pulse(CoreSignal::MispredictsConditional, times.resolved, conditional.into());
-            probe.wrong_path(times.dispatched + 1, wrong, width);
-            probe.span(CoreSignal::Recovery, times.resolved, times.resolved + self.limits.mispredict_penalty);
+            // A core that does not guess waits for the branch: until then nothing is delivered, and nothing is wrong.
+            let waits = self.limits.waits_for_branches;
+            probe.wrong_path(&Detour {
+                from: if waits { times.resolved } else { times.dispatched + 1 },
+                slots: wrong,
+                width,
+                resolved: times.resolved,
+                recovered: times.resolved + self.limits.mispredict_penalty,
+            });
         }
         match self.probe {
             None => self.go_astray::<false>(path, wrong, table, hardware),

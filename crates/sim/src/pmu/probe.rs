@@ -1,5 +1,7 @@
 //! What watches one hardware thread during a run.
 
+use std::ops::Range;
+
 use super::{
     recipe::{Programme, Recipe, Trigger},
     sample::{LoadSample, Raw, SimulatedSampler},
@@ -8,8 +10,8 @@ use super::{
 use crate::{
     core::CoreClock,
     signal::{
-        CoreObserver, CoreSignal, CounterTurns, LOADS_BY_SUPPLIER, Number, ObservedWaits, Retirement, Set,
-        SignalNote, WatchedLoad,
+        CoreObserver, CoreSignal, CounterTurns, Detour, LOADS_BY_SUPPLIER, Number, ObservedWaits, Retirement,
+        Set, SignalNote, WatchedLoad,
     },
     supplier::{Supplier, Translation},
     time::Time,
@@ -48,6 +50,8 @@ pub(crate) struct Probe {
     /// Of its core; it does not change during a run.
     clock: CoreClock,
     started: u64,
+    /// On a wrong path, or on the way back from it: the front end is asked for nothing.
+    astray: Range<u64>,
 }
 
 /// What a thread's counters and samples came to.
@@ -75,6 +79,7 @@ impl Probe {
             notes: Vec::new(),
             clock: *clock,
             started: begin,
+            astray: begin..begin,
         };
         let mut lanes = 0;
         for (index, counter) in programme.counters.iter().enumerate() {
@@ -211,12 +216,15 @@ impl CoreObserver for Probe {
 
     fn dispatch(&mut self, waits: &ObservedWaits) {
         use CoreSignal as S;
-        let ObservedWaits { from, delivered, at, used, width, .. } = *waits;
+        let ObservedWaits { from, delivered, at, used, width, window, .. } = *waits;
         self.pulse(S::SlotsIssued, at, 1);
-        // In a cycle in which slots went before it, allocation is not stalled.
-        let stalled = delivered + u64::from(used > 0 && delivered == from);
+        // Of the first cycle some slots were used: allocation is not stalled in it, and only the others were not delivered.
+        let whole = from + u64::from(used > 0);
+        // As long as the window is full the front end is asked for nothing.
+        let full = window.clamp(whole, delivered.max(whole));
+        let stalled = delivered.max(whole);
         for (signal, until) in [
-            (S::StallWindow, waits.window),
+            (S::StallWindow, window),
             (S::StallLoadBuffer, waits.loads),
             (S::StallStoreBuffer, waits.stores),
             (S::StallScheduler, waits.scheduler),
@@ -224,21 +232,26 @@ impl CoreObserver for Probe {
             self.span(signal, stalled, until.min(at));
         }
         self.span(S::StallAny, stalled, at);
-        if delivered > from {
-            self.spans(S::SlotsUndelivered.into(), from, delivered, width);
-            // Of the first cycle some slots were used.
-            if used > 0 && self.summed.wants(S::SlotsUndelivered) {
-                let (turn, _) = self.turns.at(from);
-                let sum = &mut self.sums[turn][S::SlotsUndelivered as usize];
-                *sum = sum.saturating_sub(used);
-            }
+        let Range { start, end } = self.astray;
+        if end <= whole {
+            self.span(S::StallWindow, whole, full);
+            self.span(S::StallAny, whole, full);
         }
+        if delivered > from && window <= from {
+            self.spans(S::SlotsUndelivered.into(), from, whole, width - used);
+        }
+        self.spans(S::SlotsUndelivered.into(), full, delivered.min(start), width);
+        self.spans(S::SlotsUndelivered.into(), full.max(end), delivered, width);
     }
 
-    fn wrong_path(&mut self, from: u64, slots: u64, width: u64) {
+    fn wrong_path(&mut self, detour: &Detour) {
+        let &Detour { from, slots, width, resolved, recovered } = detour;
         let whole = slots / width.max(1);
         self.spans(CoreSignal::SlotsIssued.into(), from, from + whole, width);
         self.pulse(CoreSignal::SlotsIssued, from + whole, slots % width.max(1));
+        let gone = resolved.max(from + slots.div_ceil(width.max(1)));
+        self.span(CoreSignal::Recovery, gone, recovered);
+        self.astray = from.min(recovered)..recovered;
     }
 
     fn abandon(&mut self, dispatched: u64, until: u64) {

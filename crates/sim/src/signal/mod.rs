@@ -17,7 +17,7 @@ pub use turns::CounterTurns;
 pub use watch::{SignalNote, SignalWatch};
 
 pub(crate) use boxes::BoxWatcher;
-pub(crate) use observer::{CoreObserver, ObservedWaits, WatchedLoad};
+pub(crate) use observer::{CoreObserver, Detour, ObservedWaits, WatchedLoad};
 pub(crate) use retirement::Retirement;
 
 use crate::supplier::Supplier;
@@ -52,7 +52,7 @@ signals! {
         InstructionsOther = "instructions_other",
         /// Fused µops, wrong path included.
         SlotsIssued = "slots_issued",
-        /// Slots that the front end left empty although there was room.
+        /// Slots that the front end left empty although there was room, and the core not on its way back from a wrong path.
         SlotsUndelivered = "slots_undelivered",
         /// Cycles in which the switch to microcode holds slots up.
         Microcode = "microcode",

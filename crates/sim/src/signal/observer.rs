@@ -14,8 +14,8 @@ pub(crate) trait CoreObserver {
     /// A slot of the right path is dispatched.
     fn dispatch(&mut self, waits: &ObservedWaits);
 
-    /// Slots of a wrong path, from a cycle on.
-    fn wrong_path(&mut self, from: u64, slots: u64, width: u64);
+    /// A branch went wrong.
+    fn wrong_path(&mut self, detour: &Detour);
 
     /// A µop starts on a port.
     fn start(&mut self, dispatched: u64, at: u64);
@@ -52,6 +52,19 @@ pub(crate) struct ObservedWaits {
     /// Slots taken of the cycle `from`.
     pub used: u64,
     pub width: u64,
+}
+
+/// What a wrong guess made of a stretch of cycles.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Detour {
+    /// Slots of the wrong path are dispatched from here on, as many as the width in each cycle.
+    pub from: u64,
+    pub slots: u64,
+    pub width: u64,
+    /// The branch is resolved.
+    pub resolved: u64,
+    /// The first slot of the right path can be delivered.
+    pub recovered: u64,
 }
 
 /// A load, as it went.
