@@ -97,6 +97,12 @@ impl Profile {
         rank(self) > rank(other)
     }
 
+    /// What one core was measured to have of a cache.
+    pub fn usable_cache(&self, level: u32) -> Option<Bytes> {
+        let named = self.levels.iter().find(|one| one.name == LevelName::Cache(level))?;
+        named.usable.map(|usable| Bytes(usable.value as u64))
+    }
+
     /// Parts that were measured.
     fn parts(&self) -> usize {
         let singles =

@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use events::{CountRequest, CountShare, CountedPlace, Event, Instrument as _, Signal, TooMany, Unit};
+use events::{CountRequest, CountShare, CountedPlace, Event, Instrument as _, TooMany, Unit};
 use host::{
     Host as _,
     meter::{Conditions, Interruptions, MeteredPart, MeteredRun},
@@ -30,6 +30,9 @@ use crate::{
 
 /// Why there is no sampled latency.
 pub(crate) const NO_SAMPLE: &str = "no load from memory was sampled";
+
+/// The package whose memory is remote.
+const REMOTE: u32 = 1;
 
 /// What one run gave, by name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -89,7 +92,14 @@ impl Measurement<'_> {
         let job = Job::new(kernel, setup.bytes(self.model), &setup.cpus(self.model));
         let job = Job { width: setup.width, ..job };
         let job = if setup.small_pages { job.on_small_pages() } else { job };
-        Ok(job.on_node(setup.remote.then_some(1)).seeded(1 + u64::from(self.seed)))
+        Ok(job.on_node(setup.remote.then_some(REMOTE)).seeded(1 + u64::from(self.seed)))
+    }
+
+    /// Packages that work or have the data: what others draw from an idle one is nobody's error.
+    fn packages(&self, job: &Job) -> BTreeSet<u32> {
+        let per_package = self.model.cores_per_socket.max(1);
+        let working = job.cpus.iter().map(|cpu| cpu % self.model.cores().max(1) / per_package);
+        working.chain(self.setup.remote.then_some(REMOTE)).collect()
     }
 
     fn part(&self) -> MeteredPart {
@@ -154,11 +164,11 @@ impl Measurement<'_> {
         }
         let counts = counting.read().map_err(|error| self.failed(error))?;
         drop(counting);
+        let packages = self.packages(&job);
         for (index, (name, event)) in resolved.iter().enumerate() {
             for count in counts.iter().filter(|count| count.event == index) {
-                // A link is looked at from the package that works: the other sends what this one receives.
-                let elsewhere = matches!(&count.place, CountedPlace::Box { package, .. } if *package != 0);
-                if elsewhere && is_link(event) {
+                if matches!(&count.place, CountedPlace::Box { package, .. } if !counts_box(event, *package, &packages))
+                {
                     continue;
                 }
                 let Some(value) = count.value.estimate() else { continue };
@@ -253,6 +263,11 @@ fn countable(pmu: &SimulatedPmu, event: Event) -> Result<Event, events::CountRef
     pmu.open(&request).map(|_| event)
 }
 
-fn is_link(event: &Event) -> bool {
-    matches!(&event.signal, Signal::Encoded(encoding) if encoding.unit == Unit::Link)
+/// Whether a box of a package belongs to what is measured. A link is looked at from the package that works: the other sends what
+/// this one receives.
+fn counts_box(event: &Event, package: u32, packages: &BTreeSet<u32>) -> bool {
+    match event.unit() {
+        Some(Unit::Link) => package == 0,
+        _ => packages.contains(&package),
+    }
 }

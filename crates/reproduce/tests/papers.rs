@@ -90,6 +90,16 @@ fn what_mutants_say_of_claims_exists_and_does_not_contradict_itself() {
     }
 }
 
+/// Numbers in the simulator's page are those of the file.
+#[test]
+fn the_page_of_the_simulator_counts_mutants_as_they_are() {
+    let page = include_str!("../../../docs/simulator.md");
+    let (all, words) = (Mutant::all(), page.split_whitespace().collect::<Vec<_>>().join(" "));
+    let said: usize = all.iter().map(|mutant| mutant.falls.len() + mutant.stands.len()).sum();
+    let counted = format!("of {} mutated machines, against {said} expectations", all.len());
+    assert!(words.contains(&counted), "{counted}");
+}
+
 #[test]
 fn a_table_is_made_once_and_kept_readings_are_enough() {
     let choice = choice("molka2017", Some("section4.3"));

@@ -48,6 +48,8 @@ pub struct Response {
     pub ready: Time,
     /// When the request left the queue it had to wait in; `at` if it did not wait.
     pub accepted: Time,
+    /// When its address was translated; `at` if that took no time. The first cache looks from then on.
+    pub translated: Time,
     /// Who had it.
     pub supplier: Supplier,
     /// How the address was translated.

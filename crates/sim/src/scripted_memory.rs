@@ -83,8 +83,14 @@ impl ScriptedMemory {
     fn miss(&mut self, request: &MemoryRequest, supplier: Supplier, latency: Time) -> Response {
         let (line, l1) = (request.address >> LINE_SHIFT, self.l1);
         let port = self.port(request.core);
-        let response =
-            |ready, accepted, supplier| Response { ready, accepted, supplier, translation: Translation::L1 };
+        let translated = request.at;
+        let response = |ready, accepted, supplier| Response {
+            ready,
+            accepted,
+            translated,
+            supplier,
+            translation: Translation::L1,
+        };
         let flying = |fill: &&Fill| fill.line == line && fill.begin <= request.at && fill.ready > request.at;
         if let Some(fill) = port.fills.iter().find(flying) {
             return response(fill.ready.max(request.at + l1), request.at, Supplier::FillBuffer);
@@ -118,6 +124,7 @@ impl MemoryPort for ScriptedMemory {
             _ => Response {
                 ready: request.at + self.l1,
                 accepted: request.at,
+                translated: request.at,
                 supplier: Supplier::L1,
                 translation: Translation::L1,
             },

@@ -290,11 +290,16 @@ fn beside((original, first): (&str, &Trust), (other, second): (&str, &Trust)) ->
         Trust::Broken { .. } => Some(BROKEN),
         Trust::Untested { .. } => None,
     };
+    let trusted = |trust: &Trust| matches!(trust, Trust::Trusted { .. });
     match (rank(first), rank(second)) {
         (None, None) => format!("Neither {original} nor {other} could be tried here."),
         (Some(_), None) => format!("{other}, another source's encoding, could not be tried here."),
         (None, Some(_)) => {
             format!("{other} is another source's encoding; {original} could not be tried here.")
+        }
+        // Errors of two that are believed are what noise made of each.
+        _ if trusted(first) && trusted(second) => {
+            format!("{original} and {other} cannot be told apart here.")
         }
         (Some(theirs), Some(mine)) => match mine.total_cmp(&theirs) {
             _ if mine.min(theirs) >= BROKEN => format!("Neither {original} nor {other} is honest here."),
@@ -328,5 +333,14 @@ mod tests {
         let said = beside(("EVENT", &broken), ("EVENT@other", &trusted));
         assert_eq!(said, "EVENT@other is the honest encoding, not EVENT.");
         assert!(beside(("EVENT", &broken), ("EVENT@other", &broken)).starts_with("Neither"));
+    }
+
+    #[test]
+    fn of_two_trusted_encodings_neither_is_called_dishonest() {
+        let [near, nearer] = [0.01, 0.001].map(|error| Trust::Trusted { error });
+        for (first, second) in [(&near, &nearer), (&nearer, &near), (&near, &near)] {
+            let said = beside(("EVENT", first), ("EVENT@other", second));
+            assert_eq!(said, "EVENT and EVENT@other cannot be told apart here.");
+        }
     }
 }

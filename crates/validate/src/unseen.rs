@@ -13,10 +13,7 @@ use kernels::{
     generate::RandomKernel,
     geometry::LINE,
 };
-use machine::{
-    Bytes, Isa, Topology,
-    profile::{LevelName, Profile},
-};
+use machine::{Bytes, Isa, Profile, Topology};
 use trust::{AccessClass, KernelPlace, TrustPart, UnseenCase, WaitedLevel};
 
 use crate::Observer;
@@ -82,10 +79,7 @@ impl CacheSizes {
         let claimed = topology.data_caches_of(cpu);
         let mut bytes = [Bytes(0); 3];
         for (level, size) in (1..=3).zip(0..3) {
-            let measured = profile.and_then(|profile| {
-                let named = profile.levels.iter().find(|one| one.name == LevelName::Cache(level))?;
-                named.usable.map(|usable| Bytes(usable.value as u64))
-            });
+            let measured = profile.and_then(|profile| profile.usable_cache(level));
             let claim = || claimed.iter().find(|cache| cache.level == level).and_then(|cache| cache.size);
             let before = if size == 0 { None } else { Some(bytes[size - 1]) };
             bytes[size] = measured.or_else(claim).or(before)?.max(before.unwrap_or(Bytes(0)));

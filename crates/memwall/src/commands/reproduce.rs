@@ -14,7 +14,7 @@ use ::reproduce::{
     session::{ItemChoice, MachineChange, ReproduceObserver, Session, Unchanged},
 };
 use indicatif::ProgressBar;
-use machine::store::Store;
+use machine::{profile::Fingerprint, store::Store};
 use record::reproduce::Reproduction;
 
 use crate::{
@@ -194,8 +194,10 @@ fn mutants(
 /// Rows that need no event, on this machine.
 fn here(args: &ReproduceArgs, choice: &ItemChoice) -> Result<(), Failure> {
     let interrupt = interrupt::flag()?;
-    let mut host = host::native::Native::new(&machine::Source::live(), 1).map_err(Failure::measurement)?;
-    let reproduction = ::reproduce::here::measure(choice, &mut host, &interrupt);
+    let source = machine::Source::live();
+    let mut host = host::native::Native::new(&source, 1).map_err(Failure::measurement)?;
+    let profile = super::recording::profile_of(&Fingerprint::read(&source));
+    let reproduction = ::reproduce::here::measure(choice, &mut host, profile.as_ref(), &interrupt);
     args.page.give(|| report::html::reproduce(&reproduction))?;
     let printed = args.markdown.give(|| report::markdown::reproduce(&reproduction))?;
     let screen = if printed { Screen::None } else { Screen::Out };

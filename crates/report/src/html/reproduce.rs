@@ -134,3 +134,50 @@ fn table(reproduction: &Reproduction) -> DataTable {
         rows: rows.map(row).collect(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use record::reproduce::FigureCurve;
+
+    use super::*;
+    use crate::terminal::reproduce::tests::reproduction;
+
+    #[test]
+    fn the_page_has_every_row_what_is_to_be_said_of_it_and_a_drawing() {
+        let page = reproduce(&reproduction());
+        for claim in ["near", "slow", "off", "absent"] {
+            assert!(page.contains(&format!("paper/table1/{claim}")), "{claim}");
+        }
+        for words in [
+            "2 of 3 conclusions are those of the papers.",
+            "paper on tiny",
+            "paper/table1/slow: what slow is: the paper: as fast as that; why: channels turn",
+            "paper/table1/near: what near is: not independent of l3.latency (assumed)",
+            "paper: slip of the paper: the caption says eleven",
+            "paper: Title of section9: filled by memwall squeeze",
+            "paper, Title of figure1",
+            "<svg",
+        ] {
+            assert!(page.contains(words), "{words}");
+        }
+        assert!(!page.contains("has no drawings"));
+    }
+
+    #[test]
+    fn a_page_without_drawings_says_what_makes_them() {
+        let mut quick = reproduction();
+        quick.papers[0].items.retain(|item| item.figures.is_empty());
+        assert!(reproduce(&quick).contains("The quick set has no drawings; --full makes them."));
+    }
+
+    #[test]
+    fn more_curves_than_a_drawing_holds_make_more_drawings() {
+        let mut many = reproduction();
+        let figure = &mut many.papers[0].items[1].figures[0];
+        let curve = figure.curves[0].clone();
+        figure.curves = (0..=MOST_CURVES)
+            .map(|at| FigureCurve { name: format!("curve {at}"), ..curve.clone() })
+            .collect();
+        assert_eq!(drawings(figure).len(), 2);
+    }
+}

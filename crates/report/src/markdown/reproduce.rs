@@ -17,8 +17,11 @@ pub fn reproduce(reproduction: &Reproduction) -> String {
         if reproduction.full { " --full" } else { "" }
     );
     for paper in &reproduction.papers {
-        out +=
-            &format!("\n## {}\n\n{}; on the model `{}`.\n", paper.id, escaped(&paper.title), paper.machine);
+        let machine = match reproduction.here {
+            true => escaped(&paper.machine),
+            false => format!("the model `{}`", paper.machine),
+        };
+        out += &format!("\n## {}\n\n{}; on {machine}.\n", paper.id, escaped(&paper.title));
         for item in &paper.items {
             out += &item_text(item);
         }

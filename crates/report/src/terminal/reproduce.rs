@@ -25,7 +25,7 @@ pub fn text(reproduction: &Reproduction, columns: usize) -> String {
 
 fn header(reproduction: &Reproduction, paper: &ReproducedPaper, columns: usize) -> String {
     let where_it_ran = match reproduction.here {
-        true => "on this machine, which is not the paper's: nothing is concluded".to_owned(),
+        true => format!("on {}, which is not the paper's: nothing is concluded", paper.machine),
         false => format!("on the model {}", paper.machine),
     };
     titled(&paper.id, &paper.title, columns) + &wrap_in(QUIET, "", &where_it_ran, columns) + "\n"
@@ -229,4 +229,187 @@ pub fn list(all: &Reproduction, columns: usize) -> String {
         out.push('\n');
     }
     out
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use record::reproduce::{
+        ClaimOutcome, FigureCurve, MATRIX_SCHEMA, MutantOutcome, ReproducedFigure, ReproducedPaper, SCHEMA,
+    };
+
+    use super::*;
+
+    /// A row of table 1 of a paper.
+    pub(crate) fn row(
+        id: &str,
+        published: Option<f64>,
+        ours: Option<f64>,
+        same: Option<bool>,
+    ) -> ReproducedRow {
+        ReproducedRow {
+            claim: format!("paper/table1/{id}"),
+            label: format!("what {id} is"),
+            unit: "GB/s".to_owned(),
+            published,
+            ours,
+            missing: ours.is_none().then(|| "no such event here".to_owned()),
+            deviation: published.zip(ours).map(|(published, ours)| ours / published - 1.0),
+            concludes: "as fast as that".to_owned(),
+            holds_if: "within 10 % of the published".to_owned(),
+            same,
+            why: None,
+            not_independent: None,
+        }
+    }
+
+    fn item(id: &str) -> ReproducedItem {
+        ReproducedItem {
+            id: id.to_owned(),
+            title: format!("Title of {id}"),
+            method: None,
+            filled_by: None,
+            left_out: false,
+            rows: Vec::new(),
+            figures: Vec::new(),
+            slips: Vec::new(),
+        }
+    }
+
+    /// A table with a row of each kind, a drawing, an item left out and one of another command.
+    pub(crate) fn reproduction() -> Reproduction {
+        let why = ReproducedRow {
+            why: Some("channels turn".to_owned()),
+            ..row("slow", Some(100.0), Some(50.0), Some(false))
+        };
+        let marked = ReproducedRow {
+            not_independent: Some("l3.latency (assumed)".to_owned()),
+            ..row("near", Some(100.0), Some(101.0), Some(true))
+        };
+        let table = ReproducedItem {
+            method: Some("One core.".to_owned()),
+            rows: vec![
+                marked,
+                why,
+                row("off", Some(100.0), Some(130.0), Some(true)),
+                row("absent", None, None, None),
+            ],
+            slips: vec!["the caption says eleven".to_owned()],
+            ..item("table1")
+        };
+        let curve = FigureCurve { name: "loads".to_owned(), points: vec![(1024.0, 10.0), (2048.0, 300.0)] };
+        let drawing = ReproducedFigure {
+            title: "Bandwidth".to_owned(),
+            x: "bytes".to_owned(),
+            y: "GB/s".to_owned(),
+            curves: vec![curve],
+        };
+        let items = vec![
+            table,
+            ReproducedItem { figures: vec![drawing], ..item("figure1") },
+            ReproducedItem { left_out: true, ..item("figure2") },
+            ReproducedItem { filled_by: Some("memwall squeeze".to_owned()), ..item("section9") },
+        ];
+        let (id, title, machine) = ("paper".to_owned(), "A Paper".to_owned(), "tiny".to_owned());
+        let papers = vec![ReproducedPaper { id, title, machine, items }];
+        Reproduction { schema: SCHEMA.to_owned(), full: false, here: false, complete: true, papers }
+    }
+
+    /// A line of the text that has all of these.
+    fn says(text: &str, words: &[&str]) -> bool {
+        text.lines().any(|line| words.iter().all(|word| line.contains(word)))
+    }
+
+    #[test]
+    fn rows_stand_beside_what_was_published_with_the_reason_where_one_is_owed() {
+        let text = text(&reproduction(), 200);
+        for words in [
+            &["what near is, GB/s", "100", "101", "+1.0 %", "yes"][..],
+            &["what slow is, GB/s", "100", "50.0", "-50.0 %", "NO"],
+            &["what slow is: the paper: as fast as that; why: channels turn"],
+            &["what off is: why: not explained"],
+            &["what absent is: no such event here"],
+            &["what near is: not independent of l3.latency (assumed)"],
+            &["slip of the paper: the caption says eleven"],
+            &["Bandwidth: 1 curve of 2 points; --html draws them"],
+            &["left out of the quick set", "figure2"],
+            &["filled by: memwall squeeze"],
+            &["on the model tiny"],
+            &["2 of 3 conclusions are those of the papers"],
+        ] {
+            assert!(says(&text, words), "{words:?}\n{text}");
+        }
+        assert!(!text.contains("interrupted") && !text.contains("what near is: why"), "{text}");
+    }
+
+    #[test]
+    fn of_this_machine_nothing_is_concluded_and_what_was_stopped_says_so() {
+        let mut here = reproduction();
+        (here.here, here.complete) = (true, false);
+        here.papers[0].machine = "this machine (size of L3 as claimed)".to_owned();
+        here.papers[0].items.truncate(1);
+        here.papers[0].items[0].rows.iter_mut().for_each(|row| row.same = None);
+        let told = text(&here, 200);
+        assert!(
+            says(
+                &told,
+                &["on this machine (size of L3 as claimed), which is not the paper's: nothing is concluded"]
+            ),
+            "{told}"
+        );
+        assert!(says(&told, &["interrupted: what was measured is kept"]), "{told}");
+        assert!(!told.contains("conclusions are those"), "{told}");
+        here.papers.clear();
+        assert!(says(&text(&here, 200), &["nothing of this is measured by a clock alone"]));
+    }
+
+    #[test]
+    fn the_list_names_items_and_who_makes_them() {
+        let text = list(&reproduction(), 120);
+        for words in [["table1", "quick"], ["figure2", "full"], ["section9", "by another command"]] {
+            assert!(says(&text, &words), "{words:?}\n{text}");
+        }
+    }
+
+    #[test]
+    fn mutants_say_what_fell_and_what_came_otherwise() {
+        let outcome = |claim: &str, expected, holds| ClaimOutcome {
+            claim: claim.to_owned(),
+            expected,
+            holds,
+            ours: None,
+        };
+        let mutant = |id: &str, claims| MutantOutcome {
+            id: id.to_owned(),
+            change: "less of it".to_owned(),
+            mechanism: String::new(),
+            claims,
+        };
+        let good = mutant(
+            "good",
+            vec![outcome("a", Some(false), Some(false)), outcome("b", Some(true), Some(true))],
+        );
+        let bad = mutant(
+            "bad",
+            vec![
+                outcome("c", Some(true), Some(false)),
+                outcome("d", Some(false), Some(true)),
+                outcome("e", Some(true), None),
+            ],
+        );
+        let (schema, never_fell) = (MATRIX_SCHEMA.to_owned(), vec!["b".to_owned()]);
+        let text =
+            matrix(&MutationMatrix { schema, complete: false, mutants: vec![good, bad], never_fell }, 120);
+        for words in [
+            &["1 of 2 claims fell: a"][..],
+            &["as was said before"],
+            &["c: fell and should stand"],
+            &["d: stands and should fall"],
+            &["e: could not be tried"],
+            &["no mutant that was tried fells b"],
+            &["interrupted"],
+            &["2 mutants, 3 misses against what was said before"],
+        ] {
+            assert!(says(&text, words), "{words:?}\n{text}");
+        }
+    }
 }

@@ -26,6 +26,7 @@ pub(super) struct AccessPlace {
 /// What became of a load.
 #[derive(Clone, Copy)]
 struct AccessAnswer {
+    translated: u64,
     complete: u64,
     supplier: Supplier,
     translation: Translation,
@@ -115,7 +116,8 @@ impl<P: CoreObserver> CoreThread<P> {
                     true => value.max(ready),
                     false => at.max(data) + self.limits.store_forward_latency,
                 };
-                AccessAnswer { complete, supplier: Supplier::L1, translation: Translation::L1 }
+                let (supplier, translation) = (Supplier::L1, Translation::L1);
+                AccessAnswer { translated: at, complete, supplier, translation }
             }
             ForwardedStore::Blocked { number: store, .. } => {
                 self.statistics.loads_blocked += 1;
@@ -127,7 +129,7 @@ impl<P: CoreObserver> CoreThread<P> {
                 self.read::<M, WATCHED>(op, place, again, hardware, port)
             }
         };
-        let AccessAnswer { complete, supplier, translation } = answer;
+        let AccessAnswer { translated, complete, supplier, translation } = answer;
         self.statistics.load_cycles += complete.saturating_sub(at);
         hardware.timeline.pend(pending(supplier), at, complete);
         let dispatched = self.dispatched();
@@ -139,6 +141,7 @@ impl<P: CoreObserver> CoreThread<P> {
                 address,
                 dispatched,
                 started,
+                translated,
                 complete,
                 supplier,
                 translation,
@@ -162,6 +165,7 @@ impl<P: CoreObserver> CoreThread<P> {
         let kind = if op.locked { RequestKind::LoadToOwn } else { RequestKind::Load };
         let (cycles, response) = port.ask(kind, place.address, at, place.instruction);
         let mut answer = AccessAnswer {
+            translated: port.cycle_of(at, response.translated),
             complete: at + cycles,
             supplier: response.supplier,
             translation: response.translation,
@@ -173,6 +177,7 @@ impl<P: CoreObserver> CoreThread<P> {
             let (cycles, response) = port.ask(kind, second, again, place.instruction);
             if again + cycles > answer.complete {
                 (answer.complete, answer.supplier) = (again + cycles, response.supplier);
+                answer.translated = port.cycle_of(again, response.translated);
             }
             if response.translation == Translation::Walk {
                 answer.translation = Translation::Walk;

@@ -9,7 +9,10 @@
 //! and needs no line, so a core notices the loss of a line only when its buffer is full.
 
 use super::{access::AccessPlace, clock::CoreClock};
-use crate::access::{MemoryPort, MemoryRequest, RequestKind, Response};
+use crate::{
+    access::{MemoryPort, MemoryRequest, RequestKind, Response},
+    time::Time,
+};
 
 /// Buckets of the table from lines to stores.
 const BUCKETS: usize = 256;
@@ -98,6 +101,12 @@ impl<M: MemoryPort> StorePort<'_, M> {
         let at = self.clock.time(cycle);
         let response = self.memory.access(&MemoryRequest { core: self.core, kind, address, at, instruction });
         (self.clock.cycles(response.ready.since(at)), response)
+    }
+
+    /// The cycle of a moment of what was asked at `asked`.
+    #[inline]
+    pub fn cycle_of(&self, asked: u64, moment: Time) -> u64 {
+        asked + self.clock.cycles(moment.since(self.clock.time(asked)))
     }
 
     /// The cycle in which the translation of a code address is known.

@@ -364,6 +364,7 @@ impl MemorySystem {
         Response {
             ready: Time(served.ready),
             accepted: if waited { Time(served.accepted) } else { request.at },
+            translated: Time(translated.at),
             supplier: served.supplier,
             translation: translated.how,
         }

@@ -266,16 +266,17 @@ impl CoreObserver for Probe {
 
     fn load(&mut self, load: &WatchedLoad) {
         use CoreSignal as S;
-        let WatchedLoad { dispatched, started, complete, supplier, .. } = *load;
+        let WatchedLoad { dispatched, started, translated, complete, supplier, .. } = *load;
         // It is pending from the moment it waits for anything, its address too.
         self.span(S::LoadsPending, dispatched, complete);
-        // Nobody knows of a miss before the cache has looked (molka2017 §4.3).
+        // Nobody knows of a miss before the cache has looked (molka2017 §4.3), nor does it look before the address is
+        // translated.
         let [first, second] = load.lookups;
         if !matches!(supplier, Supplier::L1) {
-            self.span(S::L1MissesPending, started + first, complete);
+            self.span(S::L1MissesPending, translated + first, complete);
         }
         if !matches!(supplier, Supplier::L1 | Supplier::FillBuffer | Supplier::L2) {
-            self.span(S::L2MissesPending, started + second, complete);
+            self.span(S::L2MissesPending, translated + second, complete);
         }
         self.pulse(LOADS_BY_SUPPLIER[supplier as usize], complete, 1);
         if load.translation == Translation::Walk {

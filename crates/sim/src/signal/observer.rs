@@ -74,10 +74,12 @@ pub(crate) struct WatchedLoad {
     pub address: u64,
     pub dispatched: u64,
     pub started: u64,
+    /// Its address was translated: the first cache looks from then on.
+    pub translated: u64,
     pub complete: u64,
     pub supplier: Supplier,
     pub translation: Translation,
     pub forwarded: bool,
-    /// Cycles from its start until the first and the second cache know that they have it not.
+    /// Cycles from its translation until the first and the second cache know that they have it not.
     pub lookups: [u64; 2],
 }

@@ -164,7 +164,7 @@ impl<'k> NativeBench<'k> {
         let run = run.map_err(|error| error.source.to_string())?;
         let elapsed_ns = crate::judge::median(&run.elapsed_ns).unwrap_or(0.0);
         let mut truth = run.truth;
-        truth.cycles = self.clock_hz.map(|hz| elapsed_ns * hz / 1e9 * experiment.cores as f64);
+        truth.cycles = self.clock_hz.map(|hz| elapsed_ns * hz / 1e9 * job.cpus.len() as f64);
         Ok(Observation {
             experiment: experiment.clone(),
             elapsed_ns,

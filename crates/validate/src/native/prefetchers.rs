@@ -38,9 +38,11 @@ impl PrefetchControl {
         for file in &self.files {
             let register = Register::open(file)?;
             let before = register.read()?;
+            // From before it is written, whatever comes of that.
+            guard.before.push((register, before));
+            let Some((register, _)) = guard.before.last() else { continue };
             register.write(before | ALL_FOUR)?;
             let kept = register.read()?;
-            guard.before.push((register, before));
             // A hypervisor may take what is written and do nothing with it.
             if kept & ALL_FOUR != ALL_FOUR {
                 return Err(io::Error::other(

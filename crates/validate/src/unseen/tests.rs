@@ -1,6 +1,6 @@
 use std::{collections::BTreeSet, sync::Arc};
 
-use machine::profile::{Bandwidths, Estimate, ProfileLevel};
+use machine::profile::{Bandwidths, Estimate, LevelName, ProfileLevel};
 use trust::{ErrorSummary, OutOfSample, TrustPart};
 
 use super::*;

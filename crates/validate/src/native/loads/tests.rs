@@ -165,3 +165,32 @@ fn prefetchers_are_off_just_while_an_experiment_that_wants_them_off_is_counted()
     assert_eq!(stood[0], Ok(0x20));
     assert!(stood[1].as_ref().is_err_and(|why| why.contains("cannot be switched")), "{stood:?}");
 }
+
+/// Counts of a core are those of its threads together, and so is the truth beside them.
+#[test]
+fn cycles_of_two_threads_of_a_core_are_those_of_both() {
+    const HZ: f64 = 3e9;
+    let (_root, source) = machine(&[]);
+    let mut topology = Topology::read(&Source::live());
+    let cpus: Vec<u32> = topology.usable_cpus().iter().take(2).collect();
+    if cpus.len() < 2 {
+        prerequisites::skip(prerequisites::TWO_CPUS, "one CPU may be used");
+        return;
+    }
+    for cpu in &mut topology.cpus {
+        cpu.siblings =
+            if cpus.contains(&cpu.id) { cpus.iter().copied().collect() } else { cpu.siblings.clone() };
+    }
+    let kernel = Scripted::new(|_| Ok(Behaviour::counts(7)));
+    let caches = |_: u32| Some(CacheSizes { bytes: [16, 64, 128].map(Bytes::kib) });
+    let kernels = KernelCatalogue::builtin().unwrap();
+    let mut bench = NativeBench::new(&kernel, source, &topology, kernels, &caches, Some(HZ)).unwrap();
+    assert_eq!(bench.machine().threads_per_core, 2);
+    let one = experiment(bench.machine(), "load", KernelPlace::L1, 1).unwrap();
+    for (siblings, threads) in [(false, 1.0), (true, 2.0)] {
+        let experiment = Experiment { siblings, ..one.clone() };
+        let made = bench.observe(&experiment, &["task-clock".to_owned()], &AtomicBool::new(false)).unwrap();
+        let cycles = made.truth.cycles.unwrap();
+        assert!((cycles / (made.elapsed_ns / 1e9 * HZ * threads) - 1.0).abs() < 1e-9, "{siblings}: {cycles}");
+    }
+}
