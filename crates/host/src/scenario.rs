@@ -156,6 +156,9 @@ pub fn find_pace(
 ) -> Result<Vec<StepPace>, RunError> {
     let failed = |error| failed(request, error);
     let plan = plan(request, host.topology())?;
+    if host.simulated().is_some() {
+        one_each(request)?;
+    }
     let nodes = placement::nodes(&plan, request.cpus, host.topology())?;
     let mut prepared = host.prepare(plan, request.cpus, &nodes).map_err(failed)?;
     pacing::pace(&mut *prepared, interrupt).map_err(failed)

@@ -177,7 +177,7 @@ fn a_simulated_scenario_becomes_a_recording_whose_regions_have_the_cycles_they_t
     };
     let recording = folder.path().join("mine.sqlite");
     let recording = recording.to_str().expect("a name");
-    json(&["--on", "sim:tiny", "scenario", &path, "--record", recording]);
+    json(&["--on", "sim:tiny", "scenario", &path, "-o", recording]);
     let views = &json(&["report", recording, "--json"])["views"];
     let cycles = views["cycles"].as_u64().expect("cycles") as usize;
     assert_eq!(views["events"][cycles]["name"], "cycles");
@@ -208,5 +208,34 @@ fn a_simulated_scenario_becomes_a_recording_whose_regions_have_the_cycles_they_t
         assert_eq!(views["symbols"][symbol]["signature"], kernel);
     }
     // A real machine runs programs, which 'record' samples.
-    memwall().args([&path, "--record", recording]).assert().code(2).stderr(contains("--on sim:NAME"));
+    memwall().args([&path, "-o", recording]).assert().code(2).stderr(contains("--on sim:NAME"));
+}
+
+#[test]
+fn what_is_recorded_is_given_in_every_form_too() {
+    let (folder, path) = file(MINE);
+    let told = |more: &[&str]| {
+        let mut command = memwall();
+        let words = [&[&path[..], "--on", "sim:tiny", "--set", "size=16K"], more].concat();
+        command.current_dir(folder.path()).args(words).assert().success().get_output().stdout.clone()
+    };
+    let document = |text: &[u8]| -> serde_json::Value { serde_json::from_slice(text).expect("JSON") };
+    let timed = document(&told(&["--json"]));
+    // The older spelling too.
+    for output in ["-o", "--record"] {
+        assert_eq!(document(&told(&[output, "a.sqlite", "--json", "--text", "a.txt"])), timed, "{output}");
+        let text = std::fs::read_to_string(folder.path().join("a.txt")).expect("the text");
+        assert!(text.contains("  compute "), "{text}");
+    }
+    assert!(String::from_utf8_lossy(&told(&["-o", "a.sqlite"])).contains("  compute "));
+}
+
+#[test]
+fn threads_that_share_a_cpu_are_refused_in_the_same_words_with_a_recording() {
+    let (folder, path) = file(&MINE.replace("threads = 1", "threads = 100"));
+    for more in [&[][..], &["-o", "a.sqlite"]] {
+        let mut command = memwall();
+        command.current_dir(folder.path()).args([&path, "--on", "sim:tiny", "--oversubscribe"]).args(more);
+        command.assert().code(2).stderr(contains("on a simulated machine each thread needs a CPU"));
+    }
 }

@@ -122,7 +122,7 @@ fn documents(home: &Path) -> BTreeMap<String, Vec<Value>> {
     // As where events were sampled: by region, and with loads.
     let sampled = home.join("sampled.sqlite");
     let sampled = sampled.to_str().expect("a name");
-    let scenario = format!("--on sim:tiny scenario imbalance --scale 64 --record {sampled}");
+    let scenario = format!("--on sim:tiny scenario imbalance --scale 64 -o {sampled}");
     let mut command = Command::new(env!("CARGO_BIN_EXE_memwall"));
     let done = command.env("XDG_DATA_HOME", home).args(scenario.split(' ')).output().expect("memwall starts");
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));

@@ -55,13 +55,15 @@ pub struct ScenarioRecording<'a> {
     pub started_at: u64,
 }
 
-/// What came of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What is in the recording, and how long each region took.
+#[derive(Clone, Debug)]
 pub struct RecordedScenario {
     /// Samples of events.
     pub samples: u64,
     /// Sampled loads.
     pub loads: u64,
+    /// A run as without sampling.
+    pub timed: ScenarioRun,
 }
 
 /// Records into a file.
@@ -98,7 +100,8 @@ pub fn record_scenario(
     let mut recording = ScenarioWriter::begin(asked, &placed, &timed, output)?;
     recording.events(asked, &periods, &samples)?;
     recording.loads(&loads);
-    recording.finish()
+    let (samples, loads) = recording.finish()?;
+    Ok(RecordedScenario { samples, loads, timed })
 }
 
 impl ScenarioRecording<'_> {
@@ -309,11 +312,12 @@ impl<'a> ScenarioWriter<'a> {
         PlaceId(index)
     }
 
-    fn finish(mut self) -> Result<RecordedScenario, RunError> {
+    /// Gives the numbers of samples of events and of loads.
+    fn finish(mut self) -> Result<(u64, u64), RunError> {
         let code =
             Code { functions: self.functions, function_of_place: self.function_of_place, ..Code::default() };
         self.writer.finish(&self.about, &code)?;
-        Ok(RecordedScenario { samples: self.samples, loads: self.loads })
+        Ok((self.samples, self.loads))
     }
 }
 

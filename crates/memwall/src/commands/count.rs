@@ -125,6 +125,7 @@ Schema of --json: memwall.count/1.";
 
 /// Counts and prints.
 pub fn run(args: &CountArgs, machine: &Target) -> Result<ExitCode, Failure> {
+    args.forms.check(&[args.rows.file(), args.page.file()])?;
     let mut groups = args.groups.clone();
     let mut choice = None;
     if let Some(topic) = args.about {
@@ -153,7 +154,7 @@ pub fn run(args: &CountArgs, machine: &Target) -> Result<ExitCode, Failure> {
             }
             if args.interval.is_some() {
                 return Err(Failure::Usage(
-                    "a simulated machine is counted as a whole; 'memwall scenario NAME --on sim:NAME --record FILE' samples it over \
+                    "a simulated machine is counted as a whole; 'memwall scenario NAME --on sim:NAME -o FILE' samples it over \
                      time, and 'memwall report FILE --by time' shows that"
                         .to_owned(),
                 ));

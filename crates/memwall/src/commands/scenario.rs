@@ -1,6 +1,6 @@
 //! `memwall scenario`: a program made of kernels, timed region by region.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use events::Instrument as _;
 use host::{
@@ -18,6 +18,7 @@ use machine::{
     regular::{self, LARGEST_DATA_FILE},
 };
 
+use record::scenario::ScenarioRun;
 use sim::pmu::SampleRequest;
 
 use crate::{
@@ -51,15 +52,15 @@ pub struct ScenarioArgs {
     scale: u64,
     /// Use the kernels of a file too
     #[arg(long, value_name = "FILE")]
-    kernel_file: Option<std::path::PathBuf>,
-    /// On a simulated machine: sample events of it into a recording, for 'memwall report --by region'
-    #[arg(long, value_name = "FILE")]
-    record: Option<std::path::PathBuf>,
+    kernel_file: Option<PathBuf>,
+    /// On a simulated machine: also sample events of it into this recording, for 'memwall report --by region'
+    #[arg(long, short, value_name = "FILE", alias = "record")]
+    output: Option<PathBuf>,
     /// Events to sample, separated by commas [default: cycles, stalled cycles, and how long loads that miss wait]
-    #[arg(long = "event", short, value_name = "EVENTS", requires = "record")]
+    #[arg(long = "event", short, value_name = "EVENTS", requires = "output")]
     events: Vec<String>,
     /// Take a sample after so many of each event [default: so that each has some thousands]
-    #[arg(long, value_name = "N", requires = "record", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", requires = "output", value_parser = clap::value_parser!(u64).range(1..))]
     period: Option<u64>,
     #[command(flatten)]
     forms: Forms,
@@ -73,7 +74,7 @@ Examples:
   memwall scenario stream-rate --set b=5GB/s --json
   memwall scenario ./mine.toml --scale 16
   memwall scenario imbalance --on sim:tiny --scale 64
-  memwall scenario bandwidth-compute --on sim:haswell-ep-e5-2695v3 --scale 16 --record s.sqlite
+  memwall scenario bandwidth-compute --on sim:haswell-ep-e5-2695v3 --scale 16 -o s.sqlite
   memwall report s.sqlite --by region
 
 A file names threads, data and regions (docs/scenarios.md). What each of them does follows from
@@ -87,9 +88,9 @@ pub fn run(args: &ScenarioArgs, machine: &Target) -> Result<(), Failure> {
     let Some(name) = args.scenario.as_ref().filter(|_| !args.list) else {
         return list(&catalogue);
     };
-    args.forms.check(&[])?;
+    args.forms.check(&[&args.output])?;
     let scenario = read(name, &catalogue, &settings(&args.set)?)?;
-    if let Some(output) = &args.record {
+    if let Some(output) = &args.output {
         return recorded(args, machine, catalogue, &scenario, output);
     }
     // The seed is the scenario's own.
@@ -106,7 +107,11 @@ pub fn run(args: &ScenarioArgs, machine: &Target) -> Result<(), Failure> {
     if run.regions.iter().all(|region| region.entries() == 0) {
         return Err(Failure::Measurement("stopped before the first region was finished".to_owned()));
     }
-    args.forms.give(Screen::Out, &run, |columns| report::terminal::scenario::text(&run, columns))
+    print(args, &run)
+}
+
+fn print(args: &ScenarioArgs, run: &ScenarioRun) -> Result<(), Failure> {
+    args.forms.give(Screen::Out, run, |columns| report::terminal::scenario::text(run, columns))
 }
 
 /// What is sampled unless something else is asked for: of each line the first that the machine has.
@@ -133,7 +138,7 @@ fn recorded(
 ) -> Result<(), Failure> {
     let Target::Simulated(model) = machine else {
         return Err(Failure::Usage(
-            "--record samples a simulated machine: add --on sim:NAME; 'memwall record -e EVENTS ./app' samples a program"
+            "--output samples a simulated machine: add --on sim:NAME; 'memwall record -e EVENTS ./app' samples a program"
                 .to_owned(),
         ));
     };
@@ -153,7 +158,7 @@ fn recorded(
         events = SAMPLED.iter().filter_map(|names| names.iter().find_map(here)).collect();
     }
     let mut host = Simulated::with_kernels(model, catalogue, scenario.seed).counted_by(&pmu);
-    let cpus = host::scenario::choose_cpus(scenario, host.topology(), args.cpus.as_ref(), false);
+    let cpus = host::scenario::choose_cpus(scenario, host.topology(), args.cpus.as_ref(), args.oversubscribe);
     let cpus = cpus.map_err(failure)?;
     let asked = host::scenario::ScenarioRecording {
         request: ScenarioJob { scenario, cpus: &cpus, scale: args.scale },
@@ -174,7 +179,7 @@ fn recorded(
         output.display(),
         output.display()
     ));
-    Ok(())
+    print(args, &done.timed)
 }
 
 fn list(catalogue: &KernelCatalogue) -> Result<(), Failure> {

@@ -128,11 +128,22 @@ fn unreadable_profile() -> Tried {
 
 fn no_place_for_report() -> Tried {
     let place = Place::new();
-    for flag in ["--html=no/such/a", "--json=no/such/a", "--text=no/such/a", "--to=no/such/a"] {
-        let output = place.memwall(&["run", flag, "--", "touch", "started"]).output().expect("it starts");
-        assert_eq!(output.status.code(), Some(2), "{flag}: {output:?}");
+    let refused = |command: &[&str], flag: &str, rest: &[&str]| {
+        let output = place.memwall(&[command, &[flag], rest].concat()).output().expect("it starts");
+        assert_eq!(output.status.code(), Some(2), "{command:?} {flag}: {output:?}");
         assert!(said(&output.stderr).contains("cannot write no/such/a"), "{output:?}");
-        assert!(!place.path("started").exists(), "{flag}");
+        assert!(!place.path("started").exists(), "{command:?} {flag}");
+    };
+    let program = ["--", "touch", "started"];
+    for flag in ["--html=no/such/a", "--json=no/such/a", "--text=no/such/a", "--to=no/such/a"] {
+        refused(&["run"], flag, &program);
+        refused(&["count", "-e", "page-faults"], flag, &program);
+    }
+    refused(&["count", "-e", "page-faults"], "--csv=no/such/a", &program);
+    // It would take minutes.
+    let scenario = ["scenario", "bandwidth-compute", "--on", "sim:haswell-ep-e5-2695v3"];
+    for flag in ["--json=no/such/a", "--text=no/such/a", "--output=no/such/a"] {
+        refused(&scenario, flag, &[]);
     }
     // What can be written is left as it was until there is something to write.
     fs::write(place.path("a.json"), "older").expect("written");

@@ -183,7 +183,7 @@ fn only_slow_loads_of_intervals_above_the_machines_threshold_name_code_and_data(
         let recording = folder.path().join(format!("{nops}.sqlite"));
         let (file, recording) = (file.to_str().unwrap(), recording.to_str().unwrap());
         let nops = format!("nops={nops}");
-        words(home, &["scenario", file, "--on", "sim:tiny", "--set", &nops, "--record", recording]);
+        words(home, &["scenario", file, "--on", "sim:tiny", "--set", &nops, "-o", recording]);
         json(home, &["report", recording, "--json"])["hybrid"].clone()
     };
     let found = &hybrid(home.path(), "0")["value"];
