@@ -69,3 +69,8 @@ fn kernels_on_emerald_rapids() {
 fn kernels_on_emerald_rapids_with_relief() {
     judge("emerald-rapids", "relieved", RELIEVED);
 }
+
+#[test]
+fn kernels_on_zen_5() {
+    judge("zen5", "alone", THIRD);
+}
