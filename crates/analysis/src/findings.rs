@@ -25,8 +25,8 @@ pub use levels::{LevelFindings, LevelPart, WaitLevel};
 pub use limits::{LevelLimit, LimitFindings, Rate, StreamLimit};
 pub use loads::{FunctionLoads, LoadFindings, LoadSummary, ObjectLoads};
 pub use objects::{
-    LineUse, ObjectFinding, ObjectId, ObjectKind, ObjectPages, ObjectSharing, ObjectSite, ObjectUse, Objects,
-    SharedLine,
+    AllocatedBytes, LineUse, ObjectFinding, ObjectId, ObjectKind, ObjectPages, ObjectSharing, ObjectSite,
+    ObjectUse, Objects, SharedLine,
 };
 pub use relief::{Agreement, ReliefFindings, RelievedFinding};
 pub use timeline::{Timeline, TimelineInterval};

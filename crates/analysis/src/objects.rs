@@ -4,6 +4,7 @@
 //! written down: an address beside one belongs most likely to a block of the same site, and is counted there if the
 //! next one known lies close. What no block, variable or stack explains is named by its mapping.
 
+mod allocated;
 mod flagged;
 mod lines;
 mod name;
@@ -139,6 +140,7 @@ fn findings_of(run: &Run, spaces: &Spaces<'_>, tally: &ObjectTally) -> Vec<Objec
     let all_loads = tally.loads;
     let all_other = tally.other;
     let share = |part: f64, all: f64| if all > 0.0 { part / all } else { 0.0 };
+    let allocated = allocated::of_all(run);
     let tid = |thread: ThreadId| run.thread(thread).map_or(0, |thread| thread.tid);
     tally
         .ranked()
@@ -166,6 +168,7 @@ fn findings_of(run: &Run, spaces: &Spaces<'_>, tally: &ObjectTally) -> Vec<Objec
                 site: name::site(run, key),
                 size_bytes: spaces.size(key),
                 blocks: spaces.blocks(key),
+                allocated: allocated.get(key).and_then(|sum| sum.estimate()),
                 samples: sum.samples,
                 next_address_samples: sum.next_address,
                 load_waiting,

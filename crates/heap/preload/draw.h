@@ -4,7 +4,8 @@
  * allocated before it, where d is the mean distance, which the note carries. Each such block therefore stands for
  * s / (1 - exp(-s / d)) bytes, without bias. d doubles with every so many points in memory that held one before: a
  * program that uses the same memory again and again is noted ever more rarely, one that fills new memory is not, since its blocks
- * are named by their neighbours. It changes only at a point, so that it depends on the past alone. A forked process has its parent's next point for its first one: without bias too, but
+ * are named by their neighbours. It changes only at a point, so that it depends on the past alone. Where points come fast even so,
+ * in blocks that nobody works on, it goes on doubling. A forked process has its parent's next point for its first one: without bias too, but
  * children of one parent share it.
  *
  * Whole numbers only: floating point would leave its marks in the program's flags, or trap there.
@@ -13,7 +14,9 @@
 enum {
     LARGE = 16384,     /* written down always, see heap.c */
     OFTEN_LOG2 = 12,   /* mean distance of a thread's points, at first */
-    RARE_LOG2 = 23,    /* and at last */
+    RARE_LOG2 = 23,    /* and at last, */
+    RAREST_LOG2 = 30,  /* or where points come fast */
+    WORTH_NS = 10000,  /* who is noted more often than that has notes come fast: one takes a hundredth of it, or two */
     AGAIN_MANY = 256,  /* in between it doubles after so many more points in memory that held one before than in new memory */
     CHUNK_LOG2 = 16,   /* of such pieces of memory is known whether they did: as far as blocks speak for their neighbours */
     CHUNKS = 8192,     /* so many of them; then they begin again */
@@ -30,6 +33,7 @@ PER_THREAD struct {
     uint64_t small_most;    /* larger blocks are all written down */
     unsigned distance_log2; /* mean distance; 0 in a thread that has allocated nothing */
     unsigned again;         /* how many so far, see AGAIN_MANY */
+    uint64_t rare_since_ns;
 } points = {.small_most = LARGE - 1};
 
 PER_THREAD uint64_t held[CHUNKS / 64]; /* a bit for each chunk */
@@ -117,6 +121,22 @@ static inline bool held_before(const void *block) {
     return before;
 }
 
+/* Whether notes come fast: so many since this was asked before. It may not be asked where the time may not. */
+static bool come_fast(uint64_t *since_ns, uint64_t notes) {
+    if (inside || atomic_load_explicit(&ring, memory_order_relaxed) == NULL) return false;
+    uint64_t before = *since_ns, now = now_ns();
+    *since_ns = now;
+    return now - before < notes * WORTH_NS;
+}
+
+/* So many points lay in memory that held one before. */
+static __attribute__((noinline, cold)) void thin_points(void) {
+    points.again = 0;
+    bool goes_on = points.distance_log2 < RARE_LOG2 ||
+                   (points.distance_log2 < RAREST_LOG2 && come_fast(&points.rare_since_ns, AGAIN_MANY));
+    points.distance_log2 += goes_on;
+}
+
 /* A small block ends the countdown, which stands as before it. Gives the mean distance that it was chosen at if it holds the
  * next point, else 0. */
 static inline unsigned pass_point(const void *block, size_t size) {
@@ -134,8 +154,7 @@ static inline unsigned pass_point(const void *block, size_t size) {
     if (!held_before(block)) {
         points.again -= points.again > 0;
     } else if (++points.again == AGAIN_MANY) {
-        points.again = 0;
-        points.distance_log2 += chosen_at < RARE_LOG2;
+        thin_points();
     }
     count_down(draw_distance());
     return chosen_at;

@@ -1,5 +1,6 @@
 /* Programs that are executed, and those that must not have us: a sanitizer's runtime insists on being the first library, and ends the program if it is
- * not. Which one comes next is known when a process executes it, so that its file is looked at there, and our entry taken
+ * not; loaders of other processors or C libraries complain; programs without a loader pass us on to others, which nobody looks at.
+ * Which one comes next is known when a process executes it, so that its file is looked at there, and our entry taken
  * out of the environment that it is given. The same where the library cannot be reached any more, and behind a filter of system calls,
  * which may forbid what we need at the start.
  *
@@ -14,13 +15,23 @@ static bool read_at(int file, void *to, size_t bytes, uint64_t at) {
     return CALL4(SYS_pread64, file, to, bytes, at) == (long)bytes;
 }
 
-/* Whether the name of a library, at this place of the file, is a sanitizer's. */
+/* Whether the name of a library, at this place of the file, is of a kind. */
+typedef bool is_kind(int file, uint64_t at);
+
 static bool is_sanitizer(int file, uint64_t at) {
     char name[16] = {0};
     if (CALL4(SYS_pread64, file, name, sizeof name - 1, at) <= 0) return false;
     for (size_t index = 0; index < sizeof FIRST_OF_ALL / sizeof FIRST_OF_ALL[0]; index++)
         if (begins_with(name, FIRST_OF_ALL[index])) return true;
     return false;
+}
+
+/* As the loaders of glibc are called, and no other's. */
+static const char LOADER[] = "ld-linux";
+
+static bool is_loader(int file, uint64_t at) {
+    char name[sizeof LOADER] = {0};
+    return read_at(file, name, sizeof name - 1, at) && begins_with(name, LOADER);
 }
 
 /* A table of a program's file, of which a little is in memory at a time. */
@@ -60,42 +71,124 @@ static uint64_t offset_of(int file, const ElfW(Ehdr) *head, uint64_t address) {
     return 0;
 }
 
-/* Whether one of the libraries that are asked for is a sanitizer. */
-static bool asks_for_sanitizer(int file, const ElfW(Ehdr) *head, uint64_t at, uint64_t bytes) {
+/* A part of a program's file. */
+struct part {
+    uint64_t at, bytes;
+};
+
+/* Whether one of the names that the entries of this kind lead to is such a one. */
+static bool names_one(int file, const ElfW(Ehdr) *head, struct part dynamic, int64_t tag, is_kind *is_one) {
     struct table entries;
     const ElfW(Dyn) *entry;
     uint64_t names = 0;
-    begin_table(&entries, file, at, bytes, sizeof *entry);
+    begin_table(&entries, file, dynamic.at, dynamic.bytes, sizeof *entry);
     while (names == 0 && (entry = next_entry(&entries)) != NULL)
         if (entry->d_tag == DT_STRTAB) names = offset_of(file, head, entry->d_un.d_ptr);
-    begin_table(&entries, file, at, bytes, sizeof *entry);
+    begin_table(&entries, file, dynamic.at, dynamic.bytes, sizeof *entry);
     while (names != 0 && (entry = next_entry(&entries)) != NULL && entry->d_tag != DT_NULL)
-        if (entry->d_tag == DT_NEEDED && is_sanitizer(file, names + entry->d_un.d_val)) return true;
+        if (entry->d_tag == tag && is_one(file, names + entry->d_un.d_val)) return true;
     return false;
 }
 
-static bool needs_sanitizer(int file) {
-    ElfW(Ehdr) head;
-    if (!read_at(file, &head, sizeof head, 0) || !begins_with((const char *)head.e_ident, ELFMAG)) return false;
-    if (head.e_ident[EI_CLASS] != (sizeof(void *) == 8 ? ELFCLASS64 : ELFCLASS32)) return false;
-    if (head.e_phentsize != sizeof(ElfW(Phdr))) return false;
-    uint64_t at = 0, bytes = 0;
-    {
-        struct table parts;
-        begin_table(&parts, file, head.e_phoff, (uint64_t)head.e_phnum * sizeof(ElfW(Phdr)), sizeof(ElfW(Phdr)));
-        for (const ElfW(Phdr) *part; (part = next_entry(&parts)) != NULL;)
-            if (part->p_type == PT_DYNAMIC) at = part->p_offset, bytes = part->p_filesz;
-    }
-    return asks_for_sanitizer(file, &head, at, bytes);
+/* Whether the loader that a program asks for is one of glibc: the end of its path tells. */
+static bool asks_for_glibc(int file, struct part path) {
+    enum { LONGEST_NAME = 40 };
+    uint64_t bytes = path.bytes < LONGEST_NAME ? path.bytes : LONGEST_NAME;
+    char end[LONGEST_NAME + 1];
+    if (!read_at(file, end, bytes, path.at + path.bytes - bytes)) return true;
+    end[bytes] = 0;
+    const char *name = end;
+    for (const char *sign = end; *sign != 0; sign++)
+        if (*sign == '/') name = sign + 1;
+    return begins_with(name, LOADER);
 }
 
-/* Whether a program can be executed with us in its environment. One that cannot be read is left to itself. */
-static bool may_enter(const char *path) {
-    int file = (int)CALL4(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
-    if (file < 0) return true;
-    bool needs = needs_sanitizer(file);
-    CALL2(SYS_close, file, 0);
-    return !needs;
+#ifdef __x86_64__
+enum { OWN_CLASS = ELFCLASS64, OWN_MACHINE = EM_X86_64 };
+#else
+enum { OWN_CLASS = ELFCLASS64, OWN_MACHINE = EM_AARCH64 };
+#endif
+
+/* Whether a program of this file can have us in its environment. */
+static bool is_fit(int file, const ElfW(Ehdr) *head) {
+    if (!begins_with((const char *)head->e_ident, ELFMAG)) return true;
+    if (head->e_ident[EI_CLASS] != OWN_CLASS || head->e_machine != OWN_MACHINE) return false;
+    if (head->e_phentsize != sizeof(ElfW(Phdr))) return true;
+    struct part dynamic = {0, 0}, loader = {0, 0};
+    {
+        struct table parts;
+        begin_table(&parts, file, head->e_phoff, (uint64_t)head->e_phnum * sizeof(ElfW(Phdr)), sizeof(ElfW(Phdr)));
+        for (const ElfW(Phdr) *part; (part = next_entry(&parts)) != NULL;) {
+            struct part here = {part->p_offset, part->p_filesz};
+            if (part->p_type == PT_DYNAMIC) dynamic = here;
+            if (part->p_type == PT_INTERP) loader = here;
+        }
+    }
+    /* Who executes the loader itself names the program behind it. */
+    if (loader.bytes == 0) return names_one(file, head, dynamic, DT_SONAME, is_loader);
+    return asks_for_glibc(file, loader) && !names_one(file, head, dynamic, DT_NEEDED, is_sanitizer);
+}
+
+enum {
+    BEGIN_BYTES = 256, /* of a script the kernel looks at so many, */
+    LONGEST_CHAIN = 5, /* and scripts may be interpreted by scripts */
+};
+
+/* What a script names as its interpreter, cut out of its beginning; none if it is not one. */
+static const char *interpreter_of(char *begin) {
+    if (!begins_with(begin, "#!")) return NULL;
+    char *name = begin + 2;
+    while (*name == ' ' || *name == '\t') name++;
+    char *end = name;
+    while (*end != 0 && *end != ' ' && *end != '\t' && *end != '\n') end++;
+    *end = 0;
+    return *name != 0 ? name : NULL;
+}
+
+static int open_program(int folder, const char *path) {
+    return (int)CALL4(SYS_openat, folder, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+}
+
+/* Whether a program can be executed with us in its environment: for a script its interpreter counts. What cannot be read is left to
+ * itself. The file is closed if it is ours. */
+static bool may_enter_file(int file, bool is_ours) {
+    union {
+        ElfW(Ehdr) head;
+        char text[BEGIN_BYTES + 1];
+    } begin;
+    for (int scripts = 0; file >= 0; scripts++) {
+        long bytes = CALL4(SYS_pread64, file, begin.text, BEGIN_BYTES, 0);
+        begin.text[bytes > 0 ? bytes : 0] = 0;
+        const char *interpreter = scripts < LONGEST_CHAIN ? interpreter_of(begin.text) : NULL;
+        bool fits = interpreter != NULL || bytes < (long)sizeof begin.head || is_fit(file, &begin.head);
+        if (is_ours) CALL2(SYS_close, file, 0);
+        if (interpreter == NULL) return fits;
+        file = open_program(AT_FDCWD, interpreter);
+        is_ours = true;
+    }
+    return true;
+}
+
+static bool may_enter(const char *path) { return may_enter_file(open_program(AT_FDCWD, path), true); }
+
+/* The same of a file that is open already, perhaps not to be read (O_PATH). */
+static bool may_enter_open(int file) {
+    static const char FOLDER[] = "/proc/self/fd/";
+    enum { DIGITS = 10 };
+    char path[sizeof FOLDER + DIGITS], *at = path + sizeof path - 1;
+    *at = 0;
+    unsigned number = (unsigned)file;
+    do *--at = (char)('0' + number % 10); while ((number /= 10) != 0);
+    at -= sizeof FOLDER - 1;
+    copy(at, FOLDER, sizeof FOLDER - 1);
+    int again = open_program(AT_FDCWD, at);
+    return again >= 0 ? may_enter_file(again, true) : may_enter_file(file, false);
+}
+
+/* The same of a path below an open folder, or of that file itself. */
+static bool may_enter_at(int folder, const char *path, int flags) {
+    int file = open_program(folder, path);
+    return file < 0 && (flags & AT_EMPTY_PATH) != 0 ? may_enter_open(folder) : may_enter_file(file, true);
 }
 
 /* A name as it is found in a folder, which may be none: the one that the process is in. */
@@ -118,12 +211,23 @@ static size_t path_room(const char *folders, const char *name) {
     return (length < LONGEST_FOLDER ? length : LONGEST_FOLDER) + length_of(name) + 2;
 }
 
+/* Who starts a program may have it go to another folder first, from where paths lead elsewhere. */
+enum moving { STAYS, MAY_MOVE };
+
+static bool is_path(const char *name) { return name[length_before(name, '/', '/')] != 0; }
+
+/* What a path leads to in another folder is not known. */
+static bool may_enter_from(const char *path, enum moving moving) {
+    return (moving == STAYS || *path == '/') && may_enter(path);
+}
+
 /* The same for a name that is looked for as shells do. */
-static bool may_enter_named(const char *name) {
-    if (name[length_before(name, '/', '/')] != 0) return may_enter(name);
+static bool may_enter_named(const char *name, enum moving moving) {
+    if (is_path(name)) return may_enter_from(name, moving);
     const char *folders = search_path();
     char path[path_room(folders, name)];
     for (size_t length;; folders += length + 1) {
+        if (moving != STAYS && *folders != '/') return false;
         length = length_before(folders, ':', ':');
         if (length <= LONGEST_FOLDER) {
             join(path, folders, length, name);
@@ -202,7 +306,7 @@ static int execute_or_interpret(const char *path, char *const arguments[], char 
 
 /* As the C library looks for programs, with what of it may be called between fork and exec. */
 static int execute_named(const char *name, char *const arguments[], char *const environment[]) {
-    if (name[length_before(name, '/', '/')] != 0) return execute_or_interpret(name, arguments, environment);
+    if (is_path(name)) return execute_or_interpret(name, arguments, environment);
     if (*name == 0) return errno = ENOENT, -1;
     const char *folders = search_path();
     char path[path_room(folders, name)];
@@ -225,33 +329,70 @@ static int execute_named(const char *name, char *const arguments[], char *const 
 
 SHOWN int execvpe(const char *name, char *const arguments[], char *const environment[]) {
     if (next.execvpe == NULL) return execute_named(name, arguments, environment);
-    GIVEN_ENVIRONMENT(environment, may_enter_named(name));
+    GIVEN_ENVIRONMENT(environment, may_enter_named(name, STAYS));
     return next.execvpe(name, arguments, given);
 }
 
 SHOWN int execvp(const char *name, char *const arguments[]) {
     if (next.execvp == NULL) return execvpe(name, arguments, environ);
-    GIVEN_ENVIRONMENT(environ, may_enter_named(name));
+    GIVEN_ENVIRONMENT(environ, may_enter_named(name, STAYS));
     return given == environ ? next.execvp(name, arguments) : execvpe(name, arguments, given);
 }
 
 SHOWN int fexecve(int file, char *const arguments[], char *const environment[]) {
     if (file < 0) return errno = EINVAL, -1;
-    GIVEN_ENVIRONMENT(environment, !needs_sanitizer(file));
+    GIVEN_ENVIRONMENT(environment, may_enter_open(file));
     if (next.fexecve != NULL) return next.fexecve(file, arguments, given);
     return (int)plain_call(SYS_execveat, file, (long)"", (long)arguments, (long)given, AT_EMPTY_PATH, 0);
 }
 
+SHOWN int execveat(int folder, const char *path, char *const arguments[], char *const environment[], int flags) {
+    GIVEN_ENVIRONMENT(environment, may_enter_at(folder, path, flags));
+    if (next.execveat != NULL) return next.execveat(folder, path, arguments, given, flags);
+    return (int)plain_call(SYS_execveat, folder, (long)path, (long)arguments, (long)given, flags, 0);
+}
+
+/* Both by their numbers, past the functions above: nobody else sees those calls. */
+static __attribute__((noinline, cold)) long call_execve(const char *path, char *const *arguments, char *const *environment) {
+    GIVEN_ENVIRONMENT(environment, may_enter(path));
+    return plain_call(SYS_execve, (long)path, (long)arguments, (long)given, 0, 0, 0);
+}
+
+static __attribute__((noinline, cold)) long call_execveat(int folder, const char *path, char *const *arguments,
+                                                          char *const *environment, int flags) {
+    GIVEN_ENVIRONMENT(environment, may_enter_at(folder, path, flags));
+    return plain_call(SYS_execveat, folder, (long)path, (long)arguments, (long)given, flags, 0);
+}
+
+/* Some actions lead to another folder. Which ones do only the C library can tell. */
+static _Atomic bool actions_move;
+
+static enum moving moving_by(const posix_spawn_file_actions_t *actions) {
+    return actions != NULL && atomic_load(&actions_move) ? MAY_MOVE : STAYS;
+}
+
+SHOWN int posix_spawn_file_actions_addchdir_np(posix_spawn_file_actions_t *actions, const char *path) {
+    atomic_store(&actions_move, true);
+    if (!KNOWN(posix_spawn_file_actions_addchdir_np)) return ENOSYS;
+    return next.posix_spawn_file_actions_addchdir_np(actions, path);
+}
+
+SHOWN int posix_spawn_file_actions_addfchdir_np(posix_spawn_file_actions_t *actions, int folder) {
+    atomic_store(&actions_move, true);
+    if (!KNOWN(posix_spawn_file_actions_addfchdir_np)) return ENOSYS;
+    return next.posix_spawn_file_actions_addfchdir_np(actions, folder);
+}
+
 SHOWN int posix_spawn(pid_t *child, const char *path, const posix_spawn_file_actions_t *actions,
                       const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[]) {
-    GIVEN_ENVIRONMENT(environment, may_enter(path));
+    GIVEN_ENVIRONMENT(environment, may_enter_from(path, moving_by(actions)));
     if (!KNOWN(posix_spawn)) return ENOSYS;
     return next.posix_spawn(child, path, actions, attributes, arguments, given);
 }
 
 SHOWN int posix_spawnp(pid_t *child, const char *name, const posix_spawn_file_actions_t *actions,
                        const posix_spawnattr_t *attributes, char *const arguments[], char *const environment[]) {
-    GIVEN_ENVIRONMENT(environment, may_enter_named(name));
+    GIVEN_ENVIRONMENT(environment, may_enter_named(name, moving_by(actions)));
     if (!KNOWN(posix_spawnp)) return ENOSYS;
     return next.posix_spawnp(child, name, actions, attributes, arguments, given);
 }

@@ -73,6 +73,8 @@ SHOWN int prctl(int option, ...) {
 static __attribute__((noinline, cold, used)) long watched_call(long number, long a, long b, long c, long d, long e) {
     struct system_call call = {number, {a, b, c, d, e}};
     if (number == SYS_prctl) return made_prctl(&call);
+    if (number == SYS_execve) return call_execve((const char *)a, (char *const *)b, (char *const *)c);
+    if (number == SYS_execveat) return call_execveat((int)a, (const char *)b, (char *const *)c, (char *const *)d, (int)e);
     return a == SECCOMP_SET_MODE_FILTER ? made_filter(&call, (const struct sock_fprog *)c)
          : a == SECCOMP_SET_MODE_STRICT ? made_ban(&call)
                                         : made(&call);
@@ -100,6 +102,10 @@ __asm__(".text\n"
         "    je watched_call\n"
         "    cmpl $157, %edi\n" /* SYS_prctl */
         "    je watched_call\n"
+        "    cmpl $59, %edi\n" /* SYS_execve */
+        "    je watched_call\n"
+        "    cmpl $322, %edi\n" /* SYS_execveat */
+        "    je watched_call\n"
         "    jmp *next_call(%rip)\n"
         ".cfi_endproc\n"
         ".size syscall, . - syscall\n"
@@ -123,7 +129,7 @@ __asm__(".text\n"
         ".cfi_endproc\n"
         ".size unwatched_call, . - unwatched_call\n");
 
-_Static_assert(SYS_seccomp == 317 && SYS_prctl == 157, "as compared above");
+_Static_assert(SYS_seccomp == 317 && SYS_prctl == 157 && SYS_execve == 59 && SYS_execveat == 322, "as compared above");
 #else
 static void find_next_call(void) {}
 #endif

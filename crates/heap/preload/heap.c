@@ -23,10 +23,13 @@
 
 enum {
     LARGE_MANY = 512,     /* of large blocks a thread may have so many: then only those twice as large as the last are, and so on */
-    LARGE_MOST = 1 << 17, /* up to here: the kernel's work on such blocks costs far more than a note */
+    LARGE_MOST = 1 << 17, /* up to here; beyond, who works on its blocks is busy with them far longer than we are with a note */
+    HUGE_MOST = 1 << 25,  /* who does not: up to here, where the C library keeps what is freed. The kernel's work on larger ones costs far
+                           * more than a note */
 };
 
 PER_THREAD uint32_t large_notes;
+PER_THREAD uint64_t many_since_ns;
 
 /* ---- the allocator behind us ---- */
 
@@ -54,8 +57,13 @@ static struct {
     void *(*mremap)(void *, size_t, size_t, int, void *);
     int (*execve)(const char *, char *const *, char *const *), (*execvpe)(const char *, char *const *, char *const *);
     int (*execv)(const char *, char *const *), (*execvp)(const char *, char *const *);
-    int (*fexecve)(int, char *const *, char *const *);
+    int (*fexecve)(int, char *const *, char *const *), (*execveat)(int, const char *, char *const *, char *const *, int);
     spawn_function *posix_spawn, *posix_spawnp;
+    int (*setrlimit)(__rlimit_resource_t, const struct rlimit *), (*setrlimit64)(__rlimit_resource_t, const struct rlimit64 *);
+    int (*prlimit)(pid_t, enum __rlimit_resource, const struct rlimit *, struct rlimit *);
+    int (*prlimit64)(pid_t, enum __rlimit_resource, const struct rlimit64 *, struct rlimit64 *);
+    int (*posix_spawn_file_actions_addchdir_np)(posix_spawn_file_actions_t *, const char *);
+    int (*posix_spawn_file_actions_addfchdir_np)(posix_spawn_file_actions_t *, int);
 } next = {.malloc = first_malloc, .calloc = first_calloc, .realloc = first_realloc,
           .aligned_alloc = first_aligned_alloc, .memalign = first_memalign};
 
@@ -92,15 +100,19 @@ FIRST(memalign, (size_t alignment, size_t size), (alignment, size), (errno = ENO
 #define FRAME ((uintptr_t)__builtin_frame_address(0))
 #define CALLER __builtin_return_address(0)
 
+/* So many large blocks were written down that the smaller of them need not be, from now on. */
+static __attribute__((noinline, cold)) void thin_large(size_t size) {
+    large_notes = 0;
+    uint64_t most = points.small_most < LARGE_MOST - 1 ? LARGE_MOST - 1 : HUGE_MOST - 1;
+    if (most > LARGE_MOST && !come_fast(&many_since_ns, LARGE_MANY)) return;
+    while (points.small_most < 2 * size && points.small_most < most) points.small_most = points.small_most * 2 + 1;
+}
+
 static __attribute__((noinline)) void *noted(void *block, size_t size, void *caller, uintptr_t frame) {
     points.countdown += size;
     uint64_t what = WHAT(ALLOCATED, 0);
     if (size > points.small_most) {
-        if (++large_notes == LARGE_MANY && points.small_most < LARGE_MOST - 1) {
-            do points.small_most = points.small_most * 2 + 1;
-            while (points.small_most < 2 * size && points.small_most < LARGE_MOST - 1);
-            large_notes = 0;
-        }
+        if (++large_notes == LARGE_MANY) thin_large(size);
     } else {
         unsigned chosen_at = pass_point(block, size);
         if (chosen_at == 0) return block;
@@ -128,7 +140,12 @@ static __attribute__((noinline, cold)) void find_others(void) {
     next.execvp = find("execvp");
     next.execvpe = find("execvpe");
     next.fexecve = find("fexecve");
+    next.execveat = find("execveat");
     next.mprotect = find("mprotect");
+    next.setrlimit = find("setrlimit");
+    next.setrlimit64 = find("setrlimit64");
+    next.prlimit = find("prlimit");
+    next.prlimit64 = find("prlimit64");
     find_next_call();
 }
 
@@ -246,6 +263,35 @@ SHOWN int mlockall(int flags) {
     int (*next_mlockall)(int) = (int (*)(int))dlsym(RTLD_NEXT, "mlockall");
     return next_mlockall != NULL ? next_mlockall(flags) : (int)plain_call(SYS_mlockall, flags, 0, 0, 0, 0, 0);
 }
+
+/* What we have in the address space counts against a limit on it. A process that was made by vfork has its parent's. */
+static int after_limit(int failed, int resource, const void *limit) {
+    bool is_limit = failed == 0 && resource == RLIMIT_AS && limit != NULL && ((const struct rlimit *)limit)->rlim_cur != RLIM_INFINITY;
+    if (!is_limit || atomic_load(&ring) == NULL || is_filtered()) return failed;
+    uint32_t known = atomic_load(&self->pid);
+    if (known == 0 || known == (uint32_t)CALL0(SYS_getpid)) close_region(CONFINED);
+    return failed;
+}
+
+/* Between fork and exec, too: the next ones are not looked up here. The kernel knows one form of limits, whatever their name. */
+#define SETRLIMIT(name, limit_type)                                                                    \
+    SHOWN int name(__rlimit_resource_t resource, const struct limit_type *limit) {                     \
+        int failed = next.name != NULL ? next.name(resource, limit)                                    \
+                                       : (int)plain_call(SYS_prlimit64, 0, resource, (long)limit, 0, 0, 0); \
+        return after_limit(failed, resource, limit);                                                   \
+    }
+SETRLIMIT(setrlimit, rlimit)
+SETRLIMIT(setrlimit64, rlimit64)
+
+#define PRLIMIT(name, limit_type)                                                                      \
+    SHOWN int name(pid_t whose, enum __rlimit_resource resource, const struct limit_type *limit, struct limit_type *before) { \
+        int failed = next.name != NULL ? next.name(whose, resource, limit, before)                     \
+                                       : (int)plain_call(SYS_prlimit64, whose, resource, (long)limit, (long)before, 0, 0); \
+        bool is_own = whose == 0 || (uint64_t)whose == program_pid;                                    \
+        return is_own ? after_limit(failed, resource, limit) : failed;                                 \
+    }
+PRLIMIT(prlimit, rlimit)
+PRLIMIT(prlimit64, rlimit64)
 
 SHOWN int chroot(const char *path) {
     int (*next_chroot)(const char *) = (int (*)(const char *))dlsym(RTLD_NEXT, "chroot");

@@ -163,7 +163,7 @@ static __attribute__((noinline, cold)) void write_note(uint64_t what, const void
 #define WHAT(kind, distance_log2) ((uint64_t)(kind) << (SIZE_BITS + DISTANCE_BITS) | (uint64_t)(distance_log2) << SIZE_BITS)
 
 /* Why a region holds less than it could. */
-enum closing { LOCKED = 1, FORBIDDEN = 2, TAKEN_AWAY = 3 };
+enum closing { LOCKED = 1, FORBIDDEN = 2, TAKEN_AWAY = 3, CONFINED = 4 };
 
 /* This thread is about to forbid itself the clock: it writes nothing down any more, and reads no counter. Nor does any other:
  * threads that it starts inherit the ban. */

@@ -35,6 +35,7 @@ const SLOTS: u64 = ((REGION_BYTES / 8 - HEAD_WORDS) / WORDS) as u64;
 const LOCKED: u64 = 1;
 const FORBIDDEN: u64 = 2;
 const TAKEN_AWAY: u64 = 3;
+const CONFINED: u64 = 4;
 
 /// In place of a note's first word: nobody may write here any more.
 const GIVEN_UP: u64 = u64::MAX;
@@ -103,6 +104,11 @@ impl NoteRing {
     /// A process took away the memory that the ring lies in.
     pub fn is_taken_away(&self) -> bool {
         self.words.word(CLOSED).load(Relaxed) == TAKEN_AWAY
+    }
+
+    /// A process took the ring out of its memory, since it limited its address space.
+    pub fn is_confined(&self) -> bool {
+        self.words.word(CLOSED).load(Relaxed) == CONFINED
     }
 
     /// A thread forbade itself the clock, and writes nothing any more.

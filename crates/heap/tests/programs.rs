@@ -172,6 +172,61 @@ fn small_blocks_stand_for_all_without_bias() {
     }
 }
 
+/// Large blocks that nobody works on, as fast as they can be had: the C library keeps what is freed.
+#[test]
+fn large_blocks_that_come_fast_are_thinned_without_bias() {
+    let trial = Trial::new();
+    let source = r"
+        #include <stdlib.h>
+        enum { LOOPS = 30000 };
+        int main(void) {
+            free(malloc(30000000));
+            for (int i = 0; i < LOOPS; i++) free(malloc(140000));
+            for (int i = 0; i < LOOPS; i++) free(malloc(1000000)), free(malloc(5000000));
+            for (int i = 0; i < LOOPS; i++) free(malloc(200000));
+        }";
+    let program = trial.build("large", source, &["-fno-builtin"]);
+    const RUNS: usize = 20;
+    const LOOPS: f64 = 30_000.0;
+    let sizes = [140_000, 1_000_000, 5_000_000, 200_000];
+    let mut sums = [(0.0, 0.0); 4];
+    for _ in 0..RUNS {
+        let (_, logs) = trial.run(&program, &[]);
+        assert_eq!((logs.len(), logs[0].dropped), (1, 0));
+        for (size, sum) in sizes.iter().zip(&mut sums) {
+            for note in logs[0].notes.iter().filter(|note| note.size_bytes == *size) {
+                let stands = note.stands_for();
+                *sum = (sum.0 + stands.bytes, sum.1 + stands.variance);
+            }
+        }
+    }
+    for (size, (sum, variance)) in sizes.iter().zip(sums) {
+        let bytes = *size as f64 * LOOPS;
+        let (off, sigma) = (sum / RUNS as f64 - bytes, variance.sqrt() / RUNS as f64);
+        println!("{size:>8} bytes: {:+.2} % off, sigma {:.2} %", 100.0 * off / bytes, 100.0 * sigma / bytes);
+        assert!(off.abs() < 4.0 * sigma, "{size}: {off} off of {bytes}, sigma {sigma}");
+        assert!(sigma < 0.1 * bytes, "{size}: too few notes to tell");
+    }
+}
+
+/// Those that the program works on take far longer than a note of each.
+#[test]
+fn large_blocks_that_are_worked_on_are_all_written_down() {
+    let trial = Trial::new();
+    let source = r"
+        #include <stdlib.h>
+        #include <string.h>
+        int main(void) {
+            for (int i = 0; i < 2000; i++) { void *volatile block = malloc(4000000); memset(block, i, 4000000); free(block); }
+        }";
+    let program = trial.build("worked", source, &["-fno-builtin"]);
+    let (_, logs) = trial.run(&program, &[]);
+    assert_eq!(
+        count(&logs[0], |note| note.size_bytes == 4_000_000 && note.kind == NoteKind::Allocated),
+        2000
+    );
+}
+
 /// Memory that is used again and again.
 #[test]
 fn small_blocks_are_noted_more_and_more_rarely() {
@@ -428,8 +483,9 @@ fn raw_clones_are_told_apart() {
 #[test]
 fn a_full_ring_drops_and_counts() {
     let trial = Trial::new();
+    // Beyond what is ever thinned.
     let source =
-        "#include <stdlib.h>\nint main(void) { for (int i = 0; i < 100000; i++) free(malloc(200000)); }";
+        "#include <stdlib.h>\nint main(void) { for (int i = 0; i < 100000; i++) free(malloc(50000000)); }";
     let program = trial.build("many", source, &["-fno-builtin"]);
     let (output, logs) = trial.run(&program, &[]);
     assert!(output.status.success(), "{output:?}");

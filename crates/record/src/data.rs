@@ -133,6 +133,10 @@ pub struct HeapBlock {
     pub address: u64,
     /// Bytes.
     pub size_bytes: u64,
+    /// Of one that was chosen among many: bytes of all blocks like it that it stands for, itself among them. None of others, and in
+    /// recordings from before it was kept.
+    #[serde(default)]
+    pub stands_for_bytes: Option<u64>,
     /// How it is known.
     pub kind: BlockKind,
     /// Thread that asked, by number.

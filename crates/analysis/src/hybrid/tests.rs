@@ -249,6 +249,7 @@ fn data_is_what_lay_at_the_address_at_that_moment() {
         time_ns,
         address: 0x50_000,
         size_bytes: 4096,
+        stands_for_bytes: None,
         kind: BlockKind::Large,
         tid: 7,
         site: Some(site),

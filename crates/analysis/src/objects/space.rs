@@ -113,8 +113,7 @@ impl<'a> Spaces<'a> {
     }
 
     fn key(&self, block: u32) -> Option<ObjectId> {
-        let block = self.run.data.blocks.get(block as usize)?;
-        Some(ObjectId::Heap { site: block.site?, size_class: block.size_bytes.max(1).ilog2() })
+        self.run.data.blocks.get(block as usize).and_then(ObjectId::of_block)
     }
 
     fn variable(&self, process: ProcessId, address: u64) -> Option<u32> {

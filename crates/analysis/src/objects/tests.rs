@@ -41,7 +41,16 @@ fn site(name: &str) -> Site {
 }
 
 fn block(time_ns: u64, address: u64, size_bytes: u64, kind: BlockKind, site: Option<u32>) -> HeapBlock {
-    HeapBlock { process: ProcessId(0), time_ns, address, size_bytes, kind, tid: 7, site }
+    HeapBlock {
+        process: ProcessId(0),
+        time_ns,
+        address,
+        size_bytes,
+        stands_for_bytes: None,
+        kind,
+        tid: 7,
+        site,
+    }
 }
 
 fn area(start: u64, end: u64, kind: AreaKind) -> Area {
@@ -213,4 +222,27 @@ fn without_addresses_that_is_said() {
     assert!(objects.objects.is_empty());
     assert_eq!(objects.addressed.map(|share| share.value), Some(0.0));
     assert!(objects.remarks.iter().any(|remark| remark.contains("Only 0 %")));
+}
+
+#[test]
+fn what_was_allocated_is_estimated_with_its_error_where_blocks_say_what_they_stand_for() {
+    let samples: Vec<_> = (0..400).map(|i| (LOADED, Some(0x2000_0800 + i % 6 * 8))).collect();
+    let allocated = |blocks: Vec<HeapBlock>| {
+        let mut run = run(&CODE, &samples);
+        run.data.sites = vec![site("make")];
+        run.data.blocks = blocks;
+        found(&run).1.objects[0].allocated
+    };
+    let chosen = |time_ns, stands_for_bytes| HeapBlock {
+        stands_for_bytes,
+        ..block(time_ns, 0x2000_0800, 48, BlockKind::Small, Some(0))
+    };
+    let sum = allocated(vec![chosen(0, Some(4096)), chosen(1, Some(8192))]).expect("an estimate");
+    let variance: f64 = 4096.0 * (4096.0 - 48.0) + 8192.0 * (8192.0 - 48.0);
+    assert_eq!((sum.bytes, sum.noted), (12_288.0, 2));
+    assert!((sum.error / (1.96 * variance.sqrt()) - 1.0).abs() < 1e-9, "{sum:?}");
+    // Recorded before that was kept, or all of them written down.
+    assert_eq!(allocated(vec![chosen(0, Some(4096)), chosen(1, None)]), None);
+    let all = allocated(vec![block(0, 0x2000_0800, 48, BlockKind::Large, Some(0))]).expect("known");
+    assert_eq!((all.bytes, all.error, all.noted), (48.0, 0.0, 1));
 }

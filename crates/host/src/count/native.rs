@@ -137,7 +137,8 @@ impl Target for NativeTarget<'_> {
             let _ = usage::wait(child.pid, true);
             return Err(not_started(self.program(), &error));
         }
-        let deadline = self.duration.map(|duration| began + duration);
+        // Beyond what the clock can tell: none.
+        let deadline = self.duration.and_then(|duration| began.checked_add(duration));
         let hear = &mut *self.hear;
         let mut watch = Watch { signals: &signals, began, deadline, interval, readings: Vec::new(), hear };
         let pid = match &self.whom {
@@ -220,7 +221,7 @@ impl Watch<'_> {
         process: Option<i32>,
         counting: &mut dyn Counting,
     ) -> Result<Stopped, CountError> {
-        let mut due = self.interval.map(|interval| self.began + interval);
+        let mut due = self.interval.and_then(|interval| self.began.checked_add(interval));
         let watched = child.or(process).and_then(pidfd);
         let mut interrupted = false;
         loop {
@@ -247,7 +248,7 @@ impl Watch<'_> {
                 let now = Instant::now();
                 if now >= at {
                     self.keep(nanos(now - self.began), counting.read()?);
-                    due = Some(at.max(now - interval) + interval);
+                    due = at.max(now.checked_sub(interval).unwrap_or(at)).checked_add(interval);
                 }
             }
         }

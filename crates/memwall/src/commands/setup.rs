@@ -6,6 +6,7 @@ use std::{
 };
 
 use clap_complete::Shell;
+use rustix::fs::Mode;
 
 use crate::{failure::Failure, output, typed};
 
@@ -42,8 +43,13 @@ const SHELLS: [(Shell, &str); 3] = [
 
 const MAN: &str = "share/man/man1";
 
+/// What others get of it: all may read it, nobody else write. Programs of theirs load what lies here.
+const WITHHELD: Mode = Mode::from_raw_mode(0o022);
+
 /// Writes them.
 pub fn run(args: &SetupArgs) -> Result<(), Failure> {
+    // Whatever the caller's is: those who make pages and completions ask for no mode of their own.
+    rustix::process::umask(WITHHELD);
     let prefix = match &args.prefix {
         Some(prefix) => prefix.clone(),
         None => default_prefix()?,

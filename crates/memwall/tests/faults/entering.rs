@@ -144,19 +144,47 @@ fn preloaded_allocators() -> Tried {
     let found = names.iter().map(|name| folder.join(name)).filter(|path| path.exists());
     let paths: Vec<_> = found.collect();
     if paths.is_empty() {
-        return Missing("another allocator");
+        return Missing("allocators");
     }
     let place = Place::new();
+    // What is asked of a block must be asked of the allocator that gave it.
+    let source = r#"
+        #define _GNU_SOURCE
+        #include <malloc.h>
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <string.h>
+        static void use(const char *how, void *block, size_t size) {
+            size_t usable = malloc_usable_size(block);
+            memset(block, 7, usable);
+            printf("%s %zu %zu\n", how, size, usable);
+            free(block);
+        }
+        int main(void) {
+            for (size_t size = 1; size < 40000000; size = size * 3 + 1) {
+                void *block;
+                use("malloc", malloc(size), size);
+                use("calloc", calloc(size, 1), size);
+                use("realloc", realloc(malloc(100), size), size);
+                if (posix_memalign(&block, 64, size) == 0) use("posix_memalign", block, size);
+                use("aligned_alloc", aligned_alloc(64, (size + 63) / 64 * 64), size);
+                use("memalign", memalign(128, size), size);
+                use("reallocarray", reallocarray(NULL, size, 2), size);
+            }
+        }"#;
+    let Some(sizes) = place.build("cc", "sizes", source, &[]) else { return Missing("C compiler") };
     let script =
         "import json; d = {str(i): list(range(i % 50)) for i in range(5000)}; print(len(json.dumps(d)))";
     for path in paths {
-        let run = |command: &mut std::process::Command| {
-            command.args(["python3", "-c", script]).env("LD_PRELOAD", &path).output().expect("it starts")
-        };
-        let alone = run(&mut place.command("env"));
-        let with = run(&mut place.memwall(&["run", "--to", "report.txt", "--"]));
-        assert_eq!((said(&with.stdout), with.status), (said(&alone.stdout), alone.status), "{path:?}");
-        assert_eq!(said(&with.stderr), said(&alone.stderr), "{path:?}");
+        for words in [&["python3", "-c", script][..], &[sizes.to_str().expect("text")]] {
+            let run = |command: &mut std::process::Command| {
+                command.args(words).env("LD_PRELOAD", &path).output().expect("it starts")
+            };
+            let alone = run(&mut place.command("env"));
+            let with = run(&mut place.memwall(&["run", "--to", "report.txt", "--"]));
+            assert_eq!((said(&with.stdout), with.status), (said(&alone.stdout), alone.status), "{path:?}");
+            assert_eq!(said(&with.stderr), said(&alone.stderr), "{path:?}");
+        }
     }
     Held
 }

@@ -1,5 +1,7 @@
 //! How programs execute others: memwall's library looks at each.
 
+use std::{os::unix::fs::PermissionsExt as _, path::Path};
+
 use super::{
     Fault,
     Tried::{self, Held, Missing},
@@ -21,6 +23,36 @@ pub const FAULTS: &[Fault] = &[
         name: "a sanitized program is executed by its descriptor",
         must_hold: "same exit code as alone",
         held: sanitized_by_descriptor,
+    },
+    Fault {
+        name: "a sanitized program interprets a script",
+        must_hold: "same output and exit code as alone",
+        held: sanitized_interpreter,
+    },
+    Fault {
+        name: "a sanitized program is executed by calls that few know (execveat)",
+        must_hold: "same output and exit code as alone",
+        held: sanitized_by_rare_calls,
+    },
+    Fault {
+        name: "a sanitized program is started by one without a loader",
+        must_hold: "same output and exit code as alone, and what is missing is said",
+        held: sanitized_below_static,
+    },
+    Fault {
+        name: "a sanitized program is started in another folder (posix_spawn)",
+        must_hold: "same output and exit code as alone",
+        held: sanitized_elsewhere,
+    },
+    Fault {
+        name: "a program for a narrower processor is behind a shell",
+        must_hold: "its loader finds nothing to complain of",
+        held: other_class,
+    },
+    Fault {
+        name: "a program without a loader gives its rights up and executes another",
+        must_hold: "not a word on stderr",
+        held: rights_given_up,
     },
     Fault {
         name: "programs are looked for in PATH",
@@ -120,32 +152,223 @@ fn little_stack() -> Tried {
             }
         }"#;
     let Some(program) = place.build("cc", "little", source, &[]) else { return Missing("C compiler") };
-    let report = place.same_as_alone(&[program.to_str().expect("text")]);
+    let report = place.same_as_alone(&[text(&program)]);
     assert!(report.contains("exit code 0"), "{report}");
     Held
 }
 
+/// A program with the address sanitizer, of that name.
+fn sanitized(place: &Place, name: &str) -> Option<String> {
+    let code = place.path("sane.c");
+    let source = r#"
+        #include <stdio.h>
+        #include <stdlib.h>
+        int main(void) { void *volatile block = malloc(100000); puts("sane"); free(block); return 9; }"#;
+    std::fs::write(&code, source).expect("written");
+    let sane = place.path(name);
+    let built = place.command("cc").args(["-fsanitize=address", "-o"]).arg(&sane).arg(&code).output();
+    built.is_ok_and(|built| built.status.success()).then(|| text(&sane).to_owned())
+}
+
+const NO_SANITIZER: Tried = Missing("address sanitizer");
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("text")
+}
+
+/// A report without its breaks of lines.
+fn unwrapped(report: &str) -> String {
+    report.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 fn sanitized_by_descriptor() -> Tried {
     let place = Place::new();
-    let code = place.path("sane.c");
-    std::fs::write(&code, "int main(void) { return 9; }").expect("written");
-    let sane = place.path("sane");
-    let built = place.command("cc").args(["-fsanitize=address", "-o"]).arg(&sane).arg(&code).output();
-    if !built.is_ok_and(|built| built.status.success()) {
-        return Missing("address sanitizer");
-    }
+    let Some(sane) = sanitized(&place, "sane") else { return NO_SANITIZER };
     let source = r#"
         #define _GNU_SOURCE
         #include <fcntl.h>
         #include <unistd.h>
         extern char **environ;
         int main(int count, char **words) {
-            fexecve(open(words[1], O_RDONLY | O_CLOEXEC), (char *[]){words[1], NULL}, environ);
+            fexecve(open(words[1], (count > 2 ? O_PATH : O_RDONLY) | O_CLOEXEC), (char *[]){words[1], NULL}, environ);
             return 1;
         }"#;
     let Some(program) = place.build("cc", "opens", source, &[]) else { return Missing("C compiler") };
-    let report = place.same_as_alone(&[program.to_str().expect("text"), sane.to_str().expect("text")]);
+    for more in [&[][..], &["not to be read"]] {
+        let report = place.same_as_alone(&[&[text(&program), &sane], more].concat());
+        assert!(report.contains("exit code 9"), "{report}");
+    }
+    Held
+}
+
+fn sanitized_interpreter() -> Tried {
+    let place = Place::new();
+    let Some(sane) = sanitized(&place, "sane") else { return NO_SANITIZER };
+    // Scripts that interpret scripts, as many as the kernel allows.
+    let mut interpreter = sane;
+    for (number, gap) in ["", " ", "\t", "  ", " \t "].iter().enumerate() {
+        let script = place.path(&format!("script{number}"));
+        std::fs::write(&script, format!("#!{gap}{interpreter} with words\n")).expect("written");
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).expect("ours");
+        interpreter = text(&script).to_owned();
+    }
+    let report = place.same_as_alone(&["bash", "-c", "./script0; ./script1; ./script4; exit $?"]);
     assert!(report.contains("exit code 9"), "{report}");
+    place.same_as_alone(&[&interpreter]);
+    Held
+}
+
+fn sanitized_by_rare_calls() -> Tried {
+    let place = Place::new();
+    let Some(sane) = sanitized(&place, "sane") else { return NO_SANITIZER };
+    let source = r#"
+        #define _GNU_SOURCE
+        #include <fcntl.h>
+        #include <stdlib.h>
+        #include <sys/syscall.h>
+        #include <unistd.h>
+        extern char **environ;
+        int main(int count, char **words) {
+            char *path = words[2], *given[] = {path, NULL};
+            switch (*words[1]) {
+                case 'a': execveat(AT_FDCWD, path, given, environ, 0); break;
+                case 'b': execveat(open(path, O_PATH | O_CLOEXEC), "", given, environ, AT_EMPTY_PATH); break;
+                case 'c': execveat(open(path, O_RDONLY), "", given, environ, AT_EMPTY_PATH); break;
+                case 'd': execveat(open("..", O_PATH), path, given, environ, AT_SYMLINK_NOFOLLOW); break;
+                case 'e': syscall(SYS_execve, path, given, environ); break;
+                case 'f': syscall(SYS_execveat, AT_FDCWD, path, given, environ, 0); break;
+                case 'g': syscall(SYS_execveat, open(path, O_RDONLY), "", given, environ, AT_EMPTY_PATH); break;
+            }
+            return 1;
+        }"#;
+    let Some(program) = place.build("cc", "calls", source, &[]) else { return Missing("C compiler") };
+    for way in ["a", "b", "c", "d", "e", "f", "g"] {
+        let report = place.same_as_alone(&[text(&program), way, &sane]);
+        assert!(report.contains("exit code 9"), "{way}: {report}");
+    }
+    Held
+}
+
+/// Executes what its words say.
+const STATIC: &str = r#"
+    #include <stdlib.h>
+    #include <unistd.h>
+    int main(int count, char **words) {
+        if (*words[1] == 'd' && (setgid(65534) || setuid(65534))) return 1;
+        execv(words[2], words + 2);
+        return 2;
+    }"#;
+
+fn without_loader(place: &Place) -> Option<String> {
+    place.build("cc", "executes", STATIC, &["-static"]).map(|path| text(&path).to_owned())
+}
+
+fn sanitized_below_static() -> Tried {
+    let place = Place::new();
+    let Some(sane) = sanitized(&place, "sane") else { return NO_SANITIZER };
+    let Some(program) = without_loader(&place) else { return Missing("C compiler") };
+    let report = place.same_as_alone(&[&program, "keeps", &sane]);
+    assert!(
+        report.contains("exit code 9") && unwrapped(&report).contains("what it starts is not looked at"),
+        "{report}"
+    );
+    let report = place.same_as_alone(&["sh", "-c", &format!("{program} keeps {sane}; exit $?")]);
+    assert!(
+        report.contains("exit code 9") && unwrapped(&report).contains("what it starts is not looked at"),
+        "{report}"
+    );
+    Held
+}
+
+fn rights_given_up() -> Tried {
+    if !rustix::process::geteuid().is_root() {
+        return Missing("root");
+    }
+    let place = Place::new();
+    let Some(program) = without_loader(&place) else { return Missing("C compiler") };
+    place.same_as_alone(&[&program, "drops", "/bin/echo", "here"]);
+    place.same_as_alone(&["sh", "-c", &format!("{program} drops /bin/echo here; exit $?")]);
+    Held
+}
+
+fn sanitized_elsewhere() -> Tried {
+    let place = Place::new();
+    std::fs::create_dir(place.path("below")).expect("a folder");
+    let Some(_) = sanitized(&place, "below/tool") else { return NO_SANITIZER };
+    // Another one of that name lies here.
+    let source = "int main(void) { return 3; }";
+    let Some(_) = place.build("cc", "tool", source, &[]) else { return Missing("C compiler") };
+    let source = r#"
+        #define _GNU_SOURCE
+        #include <fcntl.h>
+        #include <spawn.h>
+        #include <stdlib.h>
+        #include <sys/wait.h>
+        extern char **environ;
+        int main(int count, char **words) {
+            posix_spawn_file_actions_t actions;
+            posix_spawn_file_actions_init(&actions);
+            if (*words[1] == 'p') posix_spawn_file_actions_addchdir_np(&actions, "below");
+            else posix_spawn_file_actions_addfchdir_np(&actions, open("below", O_RDONLY | O_CLOEXEC));
+            pid_t child;
+            int status, failed;
+            if (*words[2] == 's') failed = posix_spawn(&child, "./tool", &actions, NULL, words, environ);
+            else if (*words[2] == 'n') failed = posix_spawnp(&child, "./tool", &actions, NULL, words, environ);
+            else setenv("PATH", "/no:.", 1), failed = posix_spawnp(&child, "tool", &actions, NULL, words, environ);
+            return failed || waitpid(child, &status, 0) != child ? 1 : WEXITSTATUS(status);
+        }"#;
+    let program = place.build("cc", "moves", source, &[]).expect("as before");
+    for by in ["path", "descriptor"] {
+        for how in ["spawn", "named", "looked for"] {
+            let report = place.same_as_alone(&[text(&program), by, how]);
+            assert!(report.contains("exit code 9"), "{by}, {how}: {report}");
+        }
+    }
+    Held
+}
+
+/// A loader that complains as that of the C library does, which not every machine has.
+const NARROW_LOADER: &str = r#"
+    static int begins(const char *text, const char *begin) { while (*begin && *text == *begin) text++, begin++; return *begin == 0; }
+    static void call(int number, int a, const void *b, int c) {
+        int result;
+        __asm__ volatile("int $0x80" : "=a"(result) : "a"(number), "b"(a), "c"(b), "d"(c) : "memory");
+    }
+    void begin(char **stack) {
+        char **each = stack + 1;
+        while (*each++ != 0) {}
+        for (; *each != 0; each++) if (begins(*each, "LD_PRELOAD=")) call(4, 2, "wrong class\n", 12);
+        call(1, 5, 0, 0);
+    }
+    __asm__(".globl _start\n_start: mov %esp, %eax\n push %eax\n call begin\n");"#;
+
+fn other_class() -> Tried {
+    const WHAT: Tried = Missing("compiler and kernel for programs of 32 bits");
+    let place = Place::new();
+    let code = place.path("narrow.c");
+    std::fs::write(&code, NARROW_LOADER).expect("written");
+    let (loader, program) = (place.path("loader"), place.path("narrow"));
+    let build = |to: &Path, flags: &[&str]| {
+        let mut command = place.command("cc");
+        command
+            .args(["-m32", "-ffreestanding", "-fno-stack-protector", "-nostdlib", "-o"])
+            .arg(to)
+            .arg(&code);
+        command.args(flags).output().is_ok_and(|built| built.status.success())
+    };
+    let names_it = format!("-Wl,--dynamic-linker={}", text(&loader));
+    let is_built =
+        build(&loader, &["-static", "-fno-pie", "-no-pie"]) && build(&program, &["-fPIE", "-pie", &names_it]);
+    if !is_built || place.command(&program).status().ok().and_then(|status| status.code()) != Some(5) {
+        return WHAT;
+    }
+    for shell in ["sh", "bash"] {
+        let report = place.same_as_alone(&[shell, "-c", &format!("{}; exit $?", text(&program))]);
+        assert!(
+            report.contains("exit code 5") && unwrapped(&report).contains("another kind of processor"),
+            "{report}"
+        );
+    }
     Held
 }
 
@@ -187,7 +410,7 @@ fn looked_for() -> Tried {
          echo > sub/denied && echo > sub/file && cp bare sub/ && cp bare denied && chmod +x bare denied sub/bare sub/script sub/file && chmod 0 closed",
     );
     assert!(made.status.success(), "{made:?}");
-    let report = place.same_as_alone(&[program.to_str().expect("text")]);
+    let report = place.same_as_alone(&[text(&program)]);
     assert!(report.contains("exit code 0"), "{report}");
     Held
 }

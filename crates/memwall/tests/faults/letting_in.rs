@@ -1,6 +1,6 @@
 //! What other users of the machine must not get at.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use super::{
     Fault,
@@ -11,7 +11,7 @@ use super::{
 pub const FAULTS: &[Fault] = &[
     Fault {
         name: "umask 0",
-        must_hold: "library, its folder, recordings, reports, profiles: ours alone",
+        must_hold: "recordings and such: ours alone; what setup installs: ours to write",
         held: || whatever_the_umask("0000"),
     },
     Fault {
@@ -34,7 +34,9 @@ fn whatever_the_umask(umask: &str) -> Tried {
                   $memwall --on sim:tiny calibrate --quick > /dev/null && \
                   $memwall --on sim:tiny validate --quick > /dev/null && \
                   $memwall run -- sh -c 'for file in /proc/$PPID/fd/*; do \
-                  case $(readlink $file) in */memwall-*) stat -L -c %a $file;; esac; done; true'";
+                  case $(readlink $file) in */memwall-*) stat -L -c %a $file;; esac; done; true' && \
+                  { $memwall compare --runs 2 --keep series/kept -- true -- true > compared 2>&1 || true; } && \
+                  $memwall setup --prefix installed/below > set-up";
     let output = place.shell(&format!("umask {umask}; {script}"));
     assert!(output.status.success(), "{output:?}");
     let shown = said(&output.stdout);
@@ -53,7 +55,24 @@ fn whatever_the_umask(umask: &str) -> Tried {
             assert_eq!(mode(&file), 0o600, "{}", file.display());
         }
     }
+    check_modes(&place.path("series"), 0o700, 0o600);
+    // All may read it, and programs of theirs load it.
+    check_modes(&place.path("installed"), 0o755, 0o644);
     Held
+}
+
+/// Of a folder and all in it.
+fn check_modes(folder: &Path, of_folders: u32, of_files: u32) {
+    assert_eq!(mode(folder), of_folders, "{}", folder.display());
+    let entries: Vec<_> = fs::read_dir(folder).expect("there").collect();
+    assert!(!entries.is_empty(), "{}", folder.display());
+    for entry in entries {
+        let path = entry.expect("an entry").path();
+        match path.is_dir() {
+            true => check_modes(&path, of_folders, of_files),
+            false => assert_eq!(mode(&path), of_files, "{}", path.display()),
+        }
+    }
 }
 
 fn shared_temporary_folder() -> Tried {
@@ -62,7 +81,7 @@ fn shared_temporary_folder() -> Tried {
     let shared = place.path("shared");
     fs::create_dir(&shared).expect("made");
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o777)).expect("ours");
-    if mode(std::path::Path::new("/tmp")) & 0o777 != 0o777 {
+    if mode(Path::new("/tmp")) & 0o777 != 0o777 {
         return Missing("/tmp that all may write to");
     }
     let output = place.shell("TMPDIR=$PWD/shared $memwall run --to a.txt -- sh -c 'echo $LD_PRELOAD'");

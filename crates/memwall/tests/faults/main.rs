@@ -2,6 +2,7 @@
 //! loses what they have, nobody else gets in. Prints a table; `cargo test -p memwall --test faults -- WORD` tries those
 //! whose name has the word in it.
 
+mod asking;
 mod entering;
 mod executing;
 mod forbidding;
@@ -40,6 +41,7 @@ pub enum Tried {
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let faults = [
+        asking::FAULTS,
         entering::FAULTS,
         noting::FAULTS,
         forbidding::FAULTS,

@@ -17,6 +17,11 @@ pub const FAULTS: &[Fault] = &[
         held: little_address_space,
     },
     Fault {
+        name: "a program limits its own address space (setrlimit, prlimit)",
+        must_hold: "what could be allocated alone still can, and that is said",
+        held: own_limit,
+    },
+    Fault {
         name: "all memory is locked, and little may be (mlockall)",
         must_hold: "it is locked as alone",
         held: locked_memory,
@@ -60,6 +65,11 @@ pub const FAULTS: &[Fault] = &[
         name: "a sanitized program is behind a shell",
         must_hold: "same output and exit code as alone",
         held: sanitized_behind_a_shell,
+    },
+    Fault {
+        name: "memwall's notes take more time than the program itself",
+        must_hold: "that is said once, and none of it is in the shares",
+        held: busy_noting,
     },
     Fault {
         name: "the program is killed by a signal",
@@ -108,6 +118,59 @@ fn little_address_space() -> Tried {
     let script = format!("ulimit -v 80000; exec {}", text(&program));
     let report = place.same_as_alone(&["bash", "-c", &script]);
     assert!(report.contains("with a limit on the address space"), "{report}");
+    Held
+}
+
+fn own_limit() -> Tried {
+    let place = Place::new();
+    let source = r#"
+        #define _GNU_SOURCE
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <string.h>
+        #include <sys/mman.h>
+        #include <sys/resource.h>
+        #include <unistd.h>
+        int main(int count, char **words) {
+            free(malloc(100000));
+            rlim_t most = atol(words[2]) * 1024ul;
+            struct rlimit limit = {most, most};
+            struct rlimit64 limit64 = {most, most};
+            int failed = 1;
+            switch (*words[1]) {
+                case 'a': failed = setrlimit(RLIMIT_AS, &limit); break;
+                case 'b': failed = setrlimit64(RLIMIT_AS, &limit64); break;
+                case 'c': failed = prlimit(0, RLIMIT_AS, &limit, NULL); break;
+                case 'd': failed = prlimit64(getpid(), RLIMIT_AS, &limit64, NULL); break;
+            }
+            int pieces = 0;
+            while (mmap(NULL, 1 << 20, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED) pieces++;
+            printf("%d %d\n", failed, pieces);
+            free(malloc(100000));
+        }"#;
+    let Some(program) = place.build("cc", "limits", source, &[]) else { return Missing("C compiler") };
+    let size = place.shell("grep VmSize /proc/self/status | tr -dc 0-9");
+    let size_kib: u64 = said(&size.stdout).parse().expect("a number");
+    let pieces = |kib: u64| {
+        let output = place.command(&program).args(["a", &kib.to_string()]).output().expect("it starts");
+        said(&output.stdout)
+    };
+    let one_more =
+        (0..32).map(|step| size_kib + 8192 + 64 * step).find(|kib| pieces(*kib) != pieces(kib - 64));
+    // Alone half a piece is left: the library's code has room in it, its memory has not.
+    let most = (one_more.expect("one more piece") + 512).to_string();
+    for way in ["a", "b", "c", "d"] {
+        let file = place.path(way);
+        place.same_as_alone(&[text(&program), way, &most]);
+        let output = place.memwall(&["record", "-o", text(&file), "--", text(&program), way, &most]).output();
+        assert!(output.expect("it starts").status.success());
+        let run = read(&file).expect("a recording");
+        let problems: Vec<_> = run.data.heap.iter().filter_map(|log| log.problem.clone()).collect();
+        assert!(
+            problems.iter().any(|problem| problem.contains("limited its address space")),
+            "{way}: {problems:?}"
+        );
+    }
     Held
 }
 
@@ -358,10 +421,37 @@ fn sanitized_behind_a_shell() -> Tried {
     Held
 }
 
+fn busy_noting() -> Tried {
+    let place = Place::new();
+    // Of the time in user mode nearly all is ours: the rest is the kernel's.
+    let source = r#"
+        #include <sys/mman.h>
+        #include <time.h>
+        int main(void) {
+            for (clock_t end = clock() + 2 * CLOCKS_PER_SEC; clock() < end;)
+                for (int i = 0; i < 500; i++)
+                    munmap(mmap(0, 1 << 16, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 1 << 16);
+        }"#;
+    let Some(program) = place.build("cc", "maps", source, &[]) else { return Missing("C compiler") };
+    let (_, run) = recorded(&place, &[text(&program)]);
+    let own = run.remarks.iter().filter(|remark| remark.contains("memwall's own notes")).count();
+    assert_eq!(own, 1, "{:?}", run.remarks);
+    let ours: Vec<_> = run.modules.iter().filter(|module| module.path.contains("memwall-heap")).collect();
+    assert!(ours.is_empty(), "{ours:?}");
+    Held
+}
+
 fn killed_program() -> Tried {
     let place = Place::new();
-    let report = place.same_as_alone(&["sh", "-c", "kill -SEGV $$"]);
-    assert!(report.contains("--no-heap"), "{report}");
+    // By the program itself, or one that a shell waits for.
+    for script in ["kill -SEGV $$", "sh -c 'kill -SEGV $$'; exit $?"] {
+        let report = place.same_as_alone(&["sh", "-c", script]);
+        assert!(report.contains("--no-heap"), "{script}: {report}");
+    }
+    for code in ["1", "127", "128", "255"] {
+        let report = place.same_as_alone(&["sh", "-c", &format!("exit {code}")]);
+        assert!(!report.contains("--no-heap"), "{code}: {report}");
+    }
     place
         .memwall(&["run", "--no-heap", "--to", "plain.txt", "--", "sh", "-c", "kill -SEGV $$"])
         .output()

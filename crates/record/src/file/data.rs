@@ -69,11 +69,22 @@ impl PendingData {
             ])?;
         }
         let mut insert = to.prepare(
-            "INSERT INTO block(process, time_ns, address, size_bytes, kind, tid, site) VALUES(?,?,?,?,?,?,?)",
+            "INSERT INTO block(process, time_ns, address, size_bytes, kind, tid, site, stands_for_bytes) \
+             VALUES(?,?,?,?,?,?,?,?)",
         )?;
         for b in &self.blocks {
             let [time, address, size] = [b.time_ns, b.address, b.size_bytes].map(u64::cast_signed);
-            insert.execute(params![b.process, time, address, size, b.kind.word(), b.tid, b.site])?;
+            let stands_for = b.stands_for_bytes.map(u64::cast_signed);
+            insert.execute(params![
+                b.process,
+                time,
+                address,
+                size,
+                b.kind.word(),
+                b.tid,
+                b.site,
+                stands_for
+            ])?;
         }
         let mut insert =
             to.prepare("INSERT INTO heap_log(process, inherits, began_ns, problem) VALUES(?,?,?,?)")?;
@@ -224,7 +235,10 @@ fn sites(from: &Connection) -> Result<Vec<Site>, Trouble> {
 }
 
 fn blocks(from: &Connection) -> Result<Vec<HeapBlock>, Trouble> {
-    let columns = "process, time_ns, address, size_bytes, kind, tid, site";
+    // Files of before do not say.
+    let has_estimates = from.prepare("SELECT stands_for_bytes FROM block LIMIT 0").is_ok();
+    let stands_for = if has_estimates { "stands_for_bytes" } else { "NULL" };
+    let columns = format!("process, time_ns, address, size_bytes, kind, tid, site, {stands_for}");
     let mut statement = from.prepare(&format!("SELECT {columns} FROM block ORDER BY id"))?;
     let mut found = statement.query([])?;
     let mut all = Vec::new();
@@ -246,6 +260,7 @@ fn block(row: &Row<'_>) -> Result<HeapBlock, Trouble> {
         kind: kind.ok_or_else(|| Trouble::Content("a block is of no known kind".into()))?,
         tid: row.get(5)?,
         site: row.get(6)?,
+        stands_for_bytes: maybe_unsigned(row, 7)?,
     })
 }
 

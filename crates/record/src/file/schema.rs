@@ -81,7 +81,7 @@ CREATE TABLE site(
 CREATE TABLE block(
     id INTEGER PRIMARY KEY, process INTEGER NOT NULL REFERENCES process, time_ns INTEGER NOT NULL,
     address INTEGER NOT NULL, size_bytes INTEGER NOT NULL, kind TEXT NOT NULL, tid INTEGER NOT NULL,
-    site INTEGER REFERENCES site
+    site INTEGER REFERENCES site, stands_for_bytes INTEGER
 );
 CREATE TABLE heap_log(
     id INTEGER PRIMARY KEY, process INTEGER NOT NULL REFERENCES process, inherits INTEGER REFERENCES process,

@@ -47,6 +47,7 @@ fn data() -> Data {
         time_ns,
         address: 0x7f00_0000,
         size_bytes: 1 << 20,
+        stands_for_bytes: (kind == BlockKind::Small).then_some(9 << 20),
         kind,
         tid: 7,
         site,

@@ -184,6 +184,9 @@ fn row(author: &Author, live: &LiveRing, window: &RecordWindow) -> HeapLog {
         Notes::Ring(ring) if ring.is_taken_away() => {
             Some("it took the memory for them away: blocks from then on are missing".to_owned())
         }
+        Notes::Ring(ring) if ring.is_confined() => Some(
+            "it, or a process forked from it, limited its address space: blocks of that one are missing from then on".to_owned(),
+        ),
         Notes::Ring(ring) if ring.is_silenced() => {
             Some("it forbade itself to read the time: blocks from then on are missing".to_owned())
         }

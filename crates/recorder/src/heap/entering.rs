@@ -26,7 +26,7 @@ impl Barrier {
     /// After "PROGRAM …".
     pub fn words(&self) -> String {
         match self {
-            Self::Static => "is statically linked".into(),
+            Self::Static => "is statically linked, so that what it starts is not looked at either".into(),
             Self::OtherRights => {
                 "runs with rights of its own (set-user-ID, set-group-ID or capabilities), and the kernel takes no \
                  samples of it either"
@@ -40,14 +40,18 @@ impl Barrier {
         }
     }
 
-    /// The program itself would complain or fail if it were tried; else what it starts can still be entered.
+    /// The program itself would complain or fail if it were tried, or have what it starts do so; else that can still be
+    /// entered.
     pub fn is_harmful(&self) -> bool {
-        matches!(self, Self::OtherMachine | Self::OtherLibrary(_) | Self::Sanitizer(_))
+        matches!(self, Self::Static | Self::OtherMachine | Self::OtherLibrary(_) | Self::Sanitizer(_))
     }
 }
 
-/// Scripts may name scripts as their interpreters.
-const LONGEST_CHAIN: usize = 5;
+/// Scripts may name scripts as their interpreters, up to five of them.
+const LONGEST_CHAIN: usize = 6;
+
+/// As the loaders of glibc are called, and no other's.
+const LOADER: &str = "ld-linux";
 
 const SANITIZERS: [&str; 5] = ["libasan.", "libtsan.", "liblsan.", "libhwasan.", "libclang_rt."];
 
@@ -121,25 +125,31 @@ fn elf(file: &File) -> Option<Barrier> {
         .collect();
     const INTERPRETER: u32 = 3;
     let Some(loader) = parts.iter().find(|part| part.kind == INTERPRETER) else {
-        return Some(Barrier::Static);
+        // Who executes the loader itself names the program behind it.
+        let is_loader = named(file, &parts, OWN_NAME)
+            .is_some_and(|names| names.iter().any(|name| name.starts_with(LOADER)));
+        return (!is_loader).then_some(Barrier::Static);
     };
     let loader = bytes(file, loader.offset, loader.size.min(4096))?;
     let loader = text(&loader);
     let name = loader.rsplit('/').next().unwrap_or_default();
-    if !name.starts_with("ld-linux") {
+    if !name.starts_with(LOADER) {
         return Some(Barrier::OtherLibrary(loader));
     }
-    let sanitizer = needed(file, &parts)?
+    let sanitizer = named(file, &parts, NEEDED)?
         .into_iter()
         .find(|library| SANITIZERS.iter().any(|start| library.starts_with(start)));
     sanitizer.map(Barrier::Sanitizer)
 }
 
-/// The libraries the file asks for.
-fn needed(file: &File, parts: &[ElfPart]) -> Option<Vec<String>> {
+/// Entries that name the libraries a file asks for, and itself.
+const NEEDED: u64 = 1;
+const OWN_NAME: u64 = 14;
+
+/// The names that such entries lead to.
+fn named(file: &File, parts: &[ElfPart], kind: u64) -> Option<Vec<String>> {
     const LOADED: u32 = 1;
     const DYNAMIC: u32 = 2;
-    const NEEDED: u64 = 1;
     const NAMES: u64 = 5;
     const LONGEST_NAMES: u64 = 1 << 20;
     let dynamic = parts.iter().find(|part| part.kind == DYNAMIC)?;
@@ -152,7 +162,7 @@ fn needed(file: &File, parts: &[ElfPart]) -> Option<Vec<String>> {
         .find(|part| part.kind == LOADED && part.address <= names && names - part.address < part.size)?;
     let offset = part.offset.checked_add(names - part.address)?;
     let names = bytes(file, offset, LONGEST_NAMES.min(part.size))?;
-    let wanted = entries.iter().filter(|(tag, _)| *tag == NEEDED);
+    let wanted = entries.iter().filter(|(tag, _)| *tag == kind);
     Some(wanted.filter_map(|(_, at)| names.get(usize::try_from(*at).ok()?..).map(text)).collect())
 }
 
@@ -205,6 +215,8 @@ mod tests {
         let library = build(folder.path(), "libasan.so.8", &["-shared", "-fPIC", "-Wl,-soname,libasan.so.8"]);
         let asan = build(folder.path(), "asan", &["-Wl,--no-as-needed", library.to_str().unwrap()]);
         assert_eq!(barrier(&asan), Some(Barrier::Sanitizer("libasan.so.8".into())));
+        let loaders = ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1"].map(Path::new);
+        loaders.iter().filter(|loader| loader.exists()).for_each(|loader| assert_eq!(barrier(loader), None));
         let script = folder.path().join("script");
         fs::write(&script, format!("#! {} -x\n", asan.display())).unwrap();
         assert!(matches!(barrier(&script), Some(Barrier::Sanitizer(_))));

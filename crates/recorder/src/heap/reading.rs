@@ -167,5 +167,16 @@ fn block(
 ) -> HeapBlock {
     // In a namespace of its own the first thread's number is known, others have only the program's word.
     let tid = if note.tid == note.pid { pid.cast_unsigned() } else { note.tid };
-    HeapBlock { process, time_ns, address: note.address, size_bytes: note.size_bytes, kind, tid, site }
+    let stands_for_bytes =
+        matches!(note.kind, NoteKind::Sampled { .. }).then(|| note.stands_for().bytes.round() as u64);
+    HeapBlock {
+        process,
+        time_ns,
+        address: note.address,
+        size_bytes: note.size_bytes,
+        stands_for_bytes,
+        kind,
+        tid,
+        site,
+    }
 }

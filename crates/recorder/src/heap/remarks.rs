@@ -51,7 +51,10 @@ fn absences(programs: u64, known: Absences, passed_over: PassedOver) -> Option<S
         (turned_away, "for which there was no room left"),
         (unmappable, "without memory for it"),
         (filtered, "behind a filter of system calls"),
-        (others, "that had closed the descriptor for it or never got to their beginning"),
+        (
+            others,
+            "that had closed the descriptor for it, were started by one that was not entered, or never got to their beginning",
+        ),
     ];
     let reasons = reasons.iter().filter(|(count, _)| *count > 0).map(|(count, why)| format!("{count} {why}"));
     let reasons: Vec<String> = reasons.collect();

@@ -9,6 +9,22 @@ use crate::recorder::RecordCounts;
 /// Of fewer samples no share is told.
 const FEWEST_FOR_A_SHARE: u64 = 30;
 
+/// An end by a signal, of the program or of one that it waited for as shells do.
+fn sudden_end(ending: Ending) -> Option<String> {
+    const BY_SIGNAL: i32 = 128;
+    const MOST_SIGNALS: i32 = 64;
+    match ending {
+        Ending::Signalled(signal) => Some(format!("The program was ended by signal {signal}")),
+        Ending::Exited(code) => {
+            let signal = Some(code - BY_SIGNAL).filter(|signal| (1..=MOST_SIGNALS).contains(signal))?;
+            Some(format!(
+                "The program ended with exit code {code}, as shells do where a program was ended by signal {signal}"
+            ))
+        }
+        _ => None,
+    }
+}
+
 impl RecordSession<'_> {
     /// Writes how the recording ended. What goes wrong with that is kept as trouble.
     pub(super) fn conclude(&mut self, end_ns: u64, ending: Ending, usage: Option<Usage>) {
@@ -94,10 +110,10 @@ impl RecordSession<'_> {
                  samples are left out."
             ));
         }
-        if let (Ending::Signalled(signal), Some(_)) = (ending, &self.recorder.heap) {
+        if let Some(end) = sudden_end(ending).filter(|_| self.recorder.heap.is_some()) {
             say(format!(
-                "The program was ended by signal {signal}. If it is not when it runs alone, memwall may be to blame: \
-                 --no-heap leaves out the library that memwall loads into it."
+                "{end}. If it is not when it runs alone, memwall may be to blame: --no-heap leaves out the library that \
+                 memwall loads into it."
             ));
         }
         if !self.is_child && ending == Ending::Unknown {

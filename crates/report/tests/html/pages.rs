@@ -1,11 +1,11 @@
 //! A hash join made up by hand: its findings, its data, its code, its samples over time.
 
 use analysis::findings::{
-    AccessPattern, Account, Confidence, Estimated, FindingSubject, Findings, Flagged, FlaggedPart, HeldBack,
-    InstructionFinding, KnownLimits, LevelFindings, LevelLimit, LevelPart, LimitFindings, LineUse, Nature,
-    ObjectFinding, ObjectId, ObjectKind, ObjectPages, ObjectSharing, ObjectSite, ObjectUse, Objects, Pattern,
-    Rate, SCHEMA, SharedLine, SourceLine, Split, StreamLimit, SymbolFinding, ThreadActivity, ThreadFinding,
-    TimeShare, Timeline, TimelineInterval, Verdict, WaitLevel,
+    AccessPattern, Account, AllocatedBytes, Confidence, Estimated, FindingSubject, Findings, Flagged,
+    FlaggedPart, HeldBack, InstructionFinding, KnownLimits, LevelFindings, LevelLimit, LevelPart,
+    LimitFindings, LineUse, Nature, ObjectFinding, ObjectId, ObjectKind, ObjectPages, ObjectSharing,
+    ObjectSite, ObjectUse, Objects, Pattern, Rate, SCHEMA, SharedLine, SourceLine, Split, StreamLimit,
+    SymbolFinding, ThreadActivity, ThreadFinding, TimeShare, Timeline, TimelineInterval, Verdict, WaitLevel,
 };
 use analysis::{
     hybrid::{HybridFindings, HybridInterval, HybridPart},
@@ -267,6 +267,7 @@ fn object(name: &str, kind: ObjectKind, size: u64, loads: f64, uses: &[usize]) -
             KnownLimits::Missing("the mapping grew meanwhile".to_owned())
         },
         blocks: 1,
+        allocated: heap.then_some(AllocatedBytes { bytes: size as f64, error: 0.0, noted: 1 }),
         samples: (loads * SAMPLES as f64 * 0.7) as u64 + 30,
         next_address_samples: 0,
         load_waiting: share(loads),

@@ -2,13 +2,15 @@
 
 use std::{
     ffi::OsString,
-    fs::File,
+    fs::{self, File, Permissions},
     io::{self, BufRead as _, BufReader},
+    os::unix::fs::PermissionsExt as _,
     sync::mpsc,
     thread,
     time::{Duration, Instant},
 };
 
+use machine::private;
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat, open};
 use tempfile::TempDir;
 
@@ -27,9 +29,13 @@ pub(super) struct Marks {
 
 impl Marks {
     pub fn begin() -> io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("memwall-marks-").tempdir()?;
+        let ours = private::folder_permissions();
+        let folder = tempfile::Builder::new().prefix("memwall-marks-").permissions(ours.clone()).tempdir()?;
+        // A umask may have taken rights away, here and below.
+        fs::set_permissions(folder.path(), ours)?;
         let path = folder.path().join("marks");
         mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+        fs::set_permissions(&path, Permissions::from_mode(private::FILE_MODE))?;
         // Opened for both, it never ends while programs open and close it.
         let pipe = File::from(open(&path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?);
         let (say, heard) = mpsc::channel();
@@ -89,6 +95,14 @@ mod tests {
         assert_eq!(between(&heard), Ok(5e6));
         assert!(between(&heard[..1]).unwrap_err().contains("'begin'"));
         assert!(between(&heard[1..2]).unwrap_err().contains("'end'"));
+    }
+
+    #[test]
+    fn nobody_else_can_swap_the_pipe() {
+        let marks = Marks::begin().unwrap();
+        let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(marks.folder.path()), private::FOLDER_MODE);
+        assert_eq!(mode(&marks.folder.path().join("marks")), private::FILE_MODE);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::{
 
 use analysis::compare::{ComparedRun, Comparison, compare, spoilt};
 use indicatif::ProgressBar;
-use machine::{Source, throttle::ThrottleWatch};
+use machine::{Source, private, throttle::ThrottleWatch};
 use recorder::{PassingFolder, ProgramOutput};
 
 use crate::{
@@ -81,7 +81,7 @@ impl Series {
         };
         let folder = match keep {
             Some(folder) => {
-                fs::create_dir_all(folder)
+                private::create_folders(folder)
                     .map_err(|error| Failure::Usage(format!("--keep {}: {error}", folder.display())))?;
                 SeriesFolder::Kept(folder.to_owned())
             }

@@ -115,7 +115,7 @@ impl DemoPhase {
             };
             (all_steps, all_time) = (all_steps + taken, all_time + spent);
             stretches_ns.push(spent.as_nanos() as f64 / taken as f64);
-            if began.elapsed() > time * LONGEST_STRETCHED {
+            if began.elapsed() > time.saturating_mul(LONGEST_STRETCHED) {
                 break;
             }
         }

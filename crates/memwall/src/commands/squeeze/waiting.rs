@@ -11,6 +11,8 @@ use std::{
 
 use record::squeeze::{ProgramClass, SqueezeRun};
 
+use crate::{commands::recording, failure::Failure};
+
 /// Share of user time in waiting for loads above which data comes from further away than a core's own caches.
 const WAITS: f64 = 0.10;
 
@@ -52,8 +54,8 @@ fn judged([low, value, high]: [f64; 3]) -> (Option<ProgramClass>, String) {
 /// Runs `memwall run` on it, and reads the share of waiting for loads.
 fn waiting_on_loads(command: &[OsString], input: Option<&Path>) -> Result<[f64; 3], String> {
     let said = |error: std::io::Error| error.to_string();
-    let folder = tempfile::tempdir().map_err(said)?;
-    let (recording, json) = (folder.path().join("squeezed.memwall"), folder.path().join("squeezed.json"));
+    let (folder, recording) = recording::passing().map_err(Failure::line)?;
+    let json = folder.path().join("squeezed.json");
     let mut json_flag = OsString::from("--json=");
     json_flag.push(&json);
     let stdin = match input {

@@ -154,6 +154,7 @@ function objectDetail(data, readings, selection, index) {
   const facts = [
     ["Kind", object.kind],
     ["Size", size],
+    ["Over the whole run", object.allocated],
     ["Access", object.pattern],
     ["Read by threads", listed(object.readers)],
     ["Written by threads", listed(object.writers)],

@@ -1,7 +1,7 @@
 //! On which data: objects, and lines that threads share.
 
 use analysis::findings::{
-    Findings, FlaggedPart, KnownLimits, ObjectFinding, ObjectSharing, Objects, SharedLine,
+    AllocatedBytes, Findings, FlaggedPart, KnownLimits, ObjectFinding, ObjectSharing, Objects, SharedLine,
 };
 use machine::Bytes;
 
@@ -95,6 +95,7 @@ fn details(findings: &Findings, object: &ObjectFinding, columns: usize) -> Strin
         .map(|(what, threads)| format!("{what} {}", thread_words(threads)))
         .collect();
     facts.push(pages(object));
+    facts.extend(object.allocated.filter(|sum| sum.noted > 1 || sum.error > 0.0).map(|sum| allocated(&sum)));
     out += &wrap("    ", &format!("{}.", facts.join("; ")), columns);
     let all = object.symbols.iter().map(|used| used.waiting_on_loads).sum::<f64>();
     let uses: Vec<String> = object
@@ -122,6 +123,21 @@ fn thread_words(threads: &[u32]) -> String {
             format!("{} {}", if few.len() == 1 { "thread" } else { "threads" }, listed(&numbers))
         }
         many => format!("{} threads", many.len()),
+    }
+}
+
+/// How much was allocated in the course of the run, with the error of an estimate.
+pub(crate) fn allocated(sum: &AllocatedBytes) -> String {
+    let bytes = |number: f64| Bytes(number.round() as u64);
+    let blocks = if sum.noted == 1 { "block" } else { "blocks" };
+    match sum.error > 0.0 {
+        false => format!("{} allocated in all, in {} {blocks}", bytes(sum.bytes), sum.noted),
+        true => format!(
+            "about {} ± {} allocated in all, of which {} {blocks} were written down",
+            bytes(sum.bytes),
+            bytes(sum.error),
+            sum.noted
+        ),
     }
 }
 
@@ -228,6 +244,7 @@ mod tests {
             site: Some(ObjectSite { function, module, address: 0x10, source, callers: vec![] }),
             size_bytes: KnownLimits::Value(64 << 20),
             blocks: 1,
+            allocated: Some(AllocatedBytes { bytes: 3e9, error: 4e8, noted: 57 }),
             samples: 900,
             next_address_samples: 0,
             load_waiting: share(0.81),

@@ -9,7 +9,10 @@ use record::ids::ThreadId;
 use serde::Serialize;
 
 use super::{MOST_ROWS, ends, name, rounded, tenths};
-use crate::terminal::run::{code::file_name, objects::pages};
+use crate::terminal::run::{
+    code::file_name,
+    objects::{allocated, pages},
+};
 
 #[derive(Serialize)]
 pub(super) struct ObjectRows {
@@ -32,6 +35,7 @@ struct ObjectRow {
     readers: Vec<usize>,
     writers: Vec<usize>,
     pages: String,
+    allocated: Option<String>,
     /// Samples whose address is the next one of a chain.
     next_addresses: u64,
     /// Function and line.
@@ -91,6 +95,7 @@ fn object_row(object: &ObjectFinding, threads: &ThreadRows) -> ObjectRow {
         readers: object.reader_ids.iter().filter_map(|id| threads.get(id).copied()).collect(),
         writers: object.writer_ids.iter().filter_map(|id| threads.get(id).copied()).collect(),
         pages: name(&pages(object)),
+        allocated: object.allocated.as_ref().map(allocated),
         next_addresses: object.next_address_samples,
         site: at,
         source: site.map(|site| name(site.source.as_ref().map_or(&site.module, |source| &source.file))),
