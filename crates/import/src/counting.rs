@@ -191,7 +191,9 @@ fn remarks(left_out: &BTreeMap<String, &'static str>, has_catalogue: bool) -> Ve
     let all: Vec<String> = left_out.iter().map(|(event, why)| format!("{event} ({why})")).collect();
     let hint = match has_catalogue {
         true => "",
-        false => " Events of a CPU are known by its id: give a perf.data of the machine as well, or --cpu.",
+        false => {
+            " Events of a CPU are known by its id: give a perf.data of the machine as well, or --cpu-id."
+        }
     };
     vec![format!("Left out: {}.{hint}", all.join(", "))]
 }

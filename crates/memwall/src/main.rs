@@ -103,7 +103,7 @@ fn run(cli: &Cli) -> Result<ExitCode, failure::Failure> {
         Command::Events(args) => commands::events::run(args, &machine.target()?),
         Command::Import(args) => machine.none().and_then(|()| commands::import::run(args)),
         Command::Report(args) => machine.none().and_then(|()| commands::report::run(args)),
-        Command::Predict(args) => machine.none().and_then(|()| commands::predict::run(args)),
+        Command::Predict(args) => commands::predict::run(args, machine),
         Command::Compare(args) => return machine.none().and_then(|()| commands::compare::run(args)),
         Command::Calibrate(args) => commands::calibrate::run(args, &machine.target()?),
         Command::Profile(args) => commands::profile::run(args, &machine.target()?),

@@ -17,8 +17,8 @@ pub struct Choice {
     ///
     /// A simulated machine runs the same kernels in simulated time and gives the same numbers every time. sim:NAME/16
     /// is a sixteenth of it: caches, reach of the TLBs and memory divided, to be given a sixteenth of the data.
-    #[arg(long, global = true, value_name = "MACHINE", default_value = "native", hide_default_value = true)]
-    on: String,
+    #[arg(long, global = true, value_name = "MACHINE")]
+    on: Option<String>,
     /// Simulate the machine of a model file of your own; implies --on sim
     #[arg(long, global = true, value_name = "FILE")]
     model_file: Option<PathBuf>,
@@ -56,8 +56,19 @@ impl Choice {
         }
     }
 
+    /// The machine, if one was named.
+    pub fn named(&self) -> Result<Option<Target>, Failure> {
+        let is_named = self.on.is_some() || self.model_file.is_some() || self.prefetchers.is_some();
+        is_named.then(|| self.target()).transpose()
+    }
+
+    /// Another way to name one: as an older flag did.
+    pub fn of_name(name: &str) -> Result<Target, Failure> {
+        Self { on: Some(name.to_owned()), model_file: None, prefetchers: None }.target()
+    }
+
     fn machine(&self) -> Result<Target, Failure> {
-        match (self.on.as_str(), &self.model_file) {
+        match (self.on.as_deref().unwrap_or("native"), &self.model_file) {
             ("native", None) => Ok(Target::Native),
             ("native" | "sim", Some(path)) => Ok(Target::Simulated(Box::new(model_file(path)?))),
             ("sim", None) => Err(Failure::Usage(

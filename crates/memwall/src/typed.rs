@@ -48,8 +48,8 @@ const FLAGS_OF_PEERS: [(&str, &str); 4] = [
 ];
 
 /// Commands that are about no machine, or about this one only.
-const WITHOUT_MACHINE: [&str; 10] =
-    ["demo", "run", "record", "report", "import", "compare", "predict", "kernels", "models", "setup"];
+const WITHOUT_MACHINE: [&str; 9] =
+    ["demo", "run", "record", "report", "import", "compare", "kernels", "models", "setup"];
 
 /// Options that choose a machine.
 const CHOOSES_MACHINE: [&str; 3] = ["on", "model_file", "prefetchers"];
@@ -218,6 +218,43 @@ mod tests {
         ] {
             let cli = typed(line).unwrap_or_else(|_| panic!("{line}"));
             assert!(matches!(cli.command, Command::Run(_)), "{line}");
+        }
+    }
+
+    /// What scripts were written with: understood as what it is called now, and listed nowhere.
+    #[test]
+    fn older_spellings_of_flags_are_understood() {
+        let matches = |line: &str| command().try_get_matches_from(line.split(' '));
+        for (older, now) in [
+            ("bench triad --repeat 3 --time 0.1", "bench triad --runs 3 --seconds 0.1"),
+            ("run --duration 1 ./app", "run --seconds 1 ./app"),
+            ("record --duration 1 ./app", "record --seconds 1 ./app"),
+            ("count --duration 1 ./app", "count --seconds 1 ./app"),
+            ("scenario neither --record a.sqlite", "scenario neither --output a.sqlite"),
+            ("import a.csv --cpu GenuineIntel,6,143,8", "import a.csv --cpu-id GenuineIntel,6,143,8"),
+        ] {
+            let [then, now] = [older, now].map(|line| matches(&format!("memwall {line}")));
+            assert_eq!(
+                then.unwrap_or_else(|error| panic!("{error}")),
+                now.expect("what it is now"),
+                "{older}"
+            );
+        }
+        for older in ["run --to a.txt ./app", "predict a.json --machine sim:tiny"] {
+            assert!(typed(&format!("memwall {older}")).is_ok(), "{older}");
+        }
+        for (name, flags) in [
+            ("bench", &["--repeat", "--time "][..]),
+            ("run", &["--duration", "--to "]),
+            ("scenario", &["--record"]),
+            ("import", &["--cpu "]),
+            ("predict", &["--machine"]),
+        ] {
+            let mut all = command();
+            let help = all.find_subcommand_mut(name).expect("a command").render_long_help().to_string();
+            for flag in flags {
+                assert!(!help.contains(flag), "{name} {flag}");
+            }
         }
     }
 }

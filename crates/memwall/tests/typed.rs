@@ -53,11 +53,23 @@ fn what_is_no_program_and_no_command_is_answered_in_words() {
         (&["stat", "-e", "cycles", "/bin/true"], "memwall count"),
         (&["record", "-g", "/bin/true"], "--call-graph"),
         (&["run", "--json", "app.json", "/bin/true"], "--json=app.json"),
+        (&["predict", "a.json", "--on", "sim:tiny", "--cache", "8M"], "leave --cache"),
+        (&["predict", "a.json", "--machine", "sim:tiny", "--cache", "8M"], "leave --cache"),
     ] {
         let output = memwall(words);
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
         assert!(said.contains(wanted) && output.stdout.is_empty(), "{words:?}: {said}");
+    }
+}
+
+/// As everywhere: `--on`, and what it was called here.
+#[test]
+fn a_machine_is_predicted_for_by_the_flag_that_names_machines() {
+    for flag in ["--on", "--machine"] {
+        let said = text(&memwall(&["predict", "a.json", flag, "sim:tiny"]).stderr);
+        assert!(said.contains("'memwall squeeze --calibrate --on sim:tiny'"), "{flag}: {said}");
+        assert!(text(&memwall(&["predict", "a.json", flag, "tiny"]).stderr).contains("no such machine"));
     }
 }
 

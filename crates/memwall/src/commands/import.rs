@@ -22,8 +22,8 @@ pub struct ImportArgs {
     #[arg(long, value_name = "FILE")]
     trust: Option<PathBuf>,
     /// The CPU that counted, where no perf.data says which, such as GenuineIntel,6,143,8 ('perf record' keeps it)
-    #[arg(long, value_name = "ID")]
-    cpu: Option<String>,
+    #[arg(long, value_name = "ID", alias = "cpu")]
+    cpu_id: Option<String>,
     /// Also look here for programs and debug information by their build ids; may be given several times
     #[arg(long = "debug-dir", value_name = "DIR")]
     debug: Vec<PathBuf>,
@@ -54,7 +54,7 @@ pub fn run(args: &ImportArgs) -> Result<(), Failure> {
         files: args.files.clone(),
         output: args.output.clone(),
         trust: args.trust.clone(),
-        cpu_id: args.cpu.clone(),
+        cpu_id: args.cpu_id.clone(),
         folders,
         memwall: env!("CARGO_PKG_VERSION").to_owned(),
     };

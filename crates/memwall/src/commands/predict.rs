@@ -16,7 +16,7 @@ use super::squeeze::KeptProfile;
 use crate::{
     failure::Failure,
     forms::{Forms, Page, Screen},
-    target::{self, Target},
+    target::{self, Choice, Target},
 };
 
 /// Say from measured curves how fast programs are with less cache or bandwidth, or beside each other
@@ -32,8 +32,8 @@ pub struct PredictArgs {
     /// A machine with so much bandwidth, such as 20GB/s or 50%
     #[arg(long, value_name = "RATE|PERCENT", value_parser = bandwidth)]
     bandwidth: Option<Amount>,
-    /// The machine of a model that was calibrated with 'memwall squeeze --calibrate', such as sim:tiny
-    #[arg(long, value_name = "MACHINE", conflicts_with_all = ["cache", "bandwidth"])]
+    /// What --on was called.
+    #[arg(long, value_name = "MACHINE", hide = true, conflicts_with = "on")]
     machine: Option<String>,
     /// So many processes of the program on a socket, such as 1,2,4: which is best, and why
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
@@ -48,6 +48,7 @@ const EXAMPLES: &str = "\
 Examples:
   memwall squeeze --curves --json=app.json -- ./app
   memwall predict app.json --cache 8M --bandwidth 50%   on a machine with less
+  memwall predict app.json --on sim:tiny                on a machine that 'memwall squeeze --calibrate' has measured
   memwall predict app.json other.json                   both on one socket
   memwall predict app.json --map 1,2,4                  how many of it to put on a socket
 
@@ -80,14 +81,11 @@ fn bandwidth(text: &str) -> Result<Amount, String> {
 }
 
 /// Reads, predicts and prints.
-pub fn run(args: &PredictArgs) -> Result<(), Failure> {
+pub fn run(args: &PredictArgs, machine: &Choice) -> Result<(), Failure> {
     args.forms.check(&[args.page.file()])?;
+    let smaller = smaller(args, machine)?;
     let runs = args.runs.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
     let mut answers = Vec::new();
-    let smaller = match &args.machine {
-        Some(name) => machine_of(name)?,
-        None => SmallerMachine { cache: args.cache, bandwidth: args.bandwidth },
-    };
     if smaller != SmallerMachine::default() {
         answers.extend(runs.iter().map(|run| predict::on_smaller(run, smaller)));
     }
@@ -105,7 +103,7 @@ pub fn run(args: &PredictArgs) -> Result<(), Failure> {
     }
     if answers.is_empty() {
         return Err(Failure::Usage(
-            "predict what? add --cache, --bandwidth, --machine, --map, or a second program to share the socket"
+            "predict what? add --cache, --bandwidth, --on, --map, or a second program to share the socket"
                 .to_owned(),
         ));
     }
@@ -151,15 +149,30 @@ fn read(path: &Path) -> Result<SqueezeRun, Failure> {
     Ok(run)
 }
 
-/// What a calibrated machine has.
-fn machine_of(name: &str) -> Result<SmallerMachine, Failure> {
-    let target = match name.strip_prefix("sim:") {
-        Some(model) => Target::Simulated(Box::new(target::builtin(model)?)),
-        None if name == "native" => Target::Native,
-        None => return Err(Failure::Usage(format!("--machine {name}: write native or sim:NAME"))),
+/// The machine that is asked about: by what it has, or by name.
+fn smaller(args: &PredictArgs, machine: &Choice) -> Result<SmallerMachine, Failure> {
+    let named = match &args.machine {
+        Some(name) => Some(Choice::of_name(name)?),
+        None => machine.named()?,
     };
-    let kept = KeptProfile::of(&target)?;
+    match named {
+        None => Ok(SmallerMachine { cache: args.cache, bandwidth: args.bandwidth }),
+        Some(_) if args.cache.is_some() || args.bandwidth.is_some() => Err(Failure::Usage(
+            "--on names a machine with its cache and bandwidth; leave --cache and --bandwidth out, or --on"
+                .to_owned(),
+        )),
+        Some(target) => calibrated(&target),
+    }
+}
+
+/// What a calibrated machine has.
+fn calibrated(target: &Target) -> Result<SmallerMachine, Failure> {
+    let kept = KeptProfile::of(target)?;
     let squeeze = kept.squeeze().ok_or_else(|| {
+        let name = match target {
+            Target::Native => "native".to_owned(),
+            Target::Simulated(model) => format!("sim:{}", model.name),
+        };
         Failure::Measurement(format!(
             "{name} is not calibrated: 'memwall squeeze --calibrate --on {name}' does that"
         ))
