@@ -249,3 +249,23 @@ fn each_mistake_in_a_file_has_a_place() {
     let twice = format!("{good}{good}");
     assert!(MetricGroup::parse(&twice, "g.toml").unwrap_err().to_string().contains("a second group G"));
 }
+
+/// An event is withheld only for the purpose it failed: cycles without execution are no stalls for memory, and are not taken for such
+/// (molka2017 §4.3).
+#[test]
+fn inputs_of_stall_groups_are_taken_for_what_they_count() {
+    let purposes = |group: &str| {
+        let found = MetricGroup::all().iter().find(|one| one.name == group).unwrap();
+        found
+            .purposes
+            .iter()
+            .map(|(input, purpose)| format!("{input}: {purpose}"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    assert_eq!(
+        purposes("STALLS"),
+        "fill_buffers: stall, loads: stall, missing: stall, queue: stall, stalled: no_execution, stores: stall"
+    );
+    assert_eq!(purposes("TOPDOWN_EVENTS"), "loads: stall, stalled: no_execution, stores: stall");
+}

@@ -105,6 +105,39 @@ fn a_metric_has_the_trust_of_its_events_or_of_the_whole() {
     assert_eq!(latency["trust"]["indicator"], "load-miss real latency", "{latency}");
 }
 
+/// molka2017 Fig. 10: the event that counts cycles without execution is no counter of stalls for memory, and is not taken for one.
+#[test]
+fn cycles_are_divided_into_four_where_an_event_is_broken_for_another_purpose() {
+    let (home, kept) = tiny();
+    let judged = kept["indicators"].as_array().unwrap().iter();
+    let stalled = judged.filter(|one| one["name"] == "CYCLE_ACTIVITY.CYCLES_NO_EXECUTE");
+    let trusts: Vec<&Value> = stalled.map(|one| &one["trust"]["trust"]).collect();
+    assert!(trusts.iter().any(|trust| **trust == "broken"), "{trusts:?}");
+    for kernel in ["chase", "load", "div-chain"] {
+        let work =
+            ["count", "--on", "sim:tiny", "--kernel", kernel, "--size", "16K", "--json", "-g", "STALLS"];
+        let counts = json(home.path(), &work);
+        let metrics = counts["metrics"][0]["metrics"].as_array().unwrap();
+        let shares = ["productive", "other stalls", "latency bound", "bandwidth bound"].map(|name| {
+            let metric = metrics.iter().find(|metric| metric["name"] == name).unwrap();
+            metric["values"][0].as_f64().unwrap_or_else(|| panic!("{kernel}: {metric}"))
+        });
+        let whole: f64 = shares.iter().sum();
+        assert!((whole - 100.0).abs() < 0.1, "{kernel}: {shares:?}");
+        let text = words(
+            home.path(),
+            &work[..work.len() - 3].iter().copied().chain(["-g", "STALLS"]).collect::<Vec<_>>(),
+        );
+        for name in ["productive", "other stalls"] {
+            let line = text
+                .lines()
+                .find(|line| line.trim_start().starts_with(name))
+                .unwrap_or_else(|| panic!("{text}"));
+            assert!(!line.contains("withheld") && line.contains(|c: char| c.is_ascii_digit()), "{line}");
+        }
+    }
+}
+
 #[test]
 fn events_list_their_trust() {
     let (home, _) = tiny();

@@ -157,3 +157,23 @@ fn modified_lines_are_qualitative_where_the_erratum_is_on() {
     }
     assert!(matches!(verdict(Flaws::Off), Trust::Trusted { .. }));
 }
+
+/// The off-core answer sees the prefetches that take lines from retired loads, and the erratum that the paper cites for the unit does not
+/// mention its filters of shared lines (roehl2016 §2.1): nothing is taken from it, whatever the prefetchers and the threads per core.
+#[test]
+fn off_core_answers_of_modified_lines_are_trusted_where_retired_loads_lose_them() {
+    const RETIRED: &str = "MEM_LOAD_UOPS_L3_HIT_RETIRED.XSNP_HITM";
+    const OFFCORE: &str = "OFFCORE_RESPONSE.ALL_READS.LLC_HIT.HITM_OTHER_CORE";
+    let model = Model { threads_per_core: 2, ..model() };
+    let mut bench = bench(&model, Flaws::On);
+    let one = experiment(bench.machine(), "producer-consumer", KernelPlace::L1, 2).unwrap();
+    let events = [RETIRED, OFFCORE].map(str::to_owned);
+    let made = [true, false].map(|prefetch| {
+        let experiment = Experiment { prefetch, ..one.clone() };
+        bench.observe(&experiment, &events, &AtomicBool::new(false)).unwrap()
+    });
+    let purpose = Purpose::Volume(Quantity::HandedOver);
+    let trust = |event: &str| volume::judge(&Candidate::event(event, purpose), &made, &known()).trust;
+    assert!(matches!(trust(OFFCORE), Trust::Trusted { error } if error <= 0.02), "{:?}", trust(OFFCORE));
+    assert!(matches!(trust(RETIRED), Trust::Qualitative { .. }), "{:?}", trust(RETIRED));
+}
