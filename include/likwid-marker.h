@@ -2,26 +2,25 @@
  * regions. Nothing else changes, and nothing has to be linked. As with LIKWID's own header, the marks are there only where
  * LIKWID_PERFMON is defined.
  *
- * What has no meaning here does nothing: groups of events are not switched, and a region's counters read as none.
+ * What has no meaning here does nothing: groups of events are not switched, a region's counters read as none, and marks for GPUs are
+ * empty, as they are in LIKWID without them.
  */
 #ifndef LIKWID_MARKER_H
 #define LIKWID_MARKER_H
 
 #ifdef LIKWID_PERFMON
-#include "memwall.h"
+#include "likwid.h"
 
-#define LIKWID_MARKER_INIT ((void)0)
-#define LIKWID_MARKER_THREADINIT ((void)0)
-#define LIKWID_MARKER_SWITCH ((void)0)
-#define LIKWID_MARKER_REGISTER(tag) ((void)(tag))
-#define LIKWID_MARKER_START(tag) memwall_begin(tag)
-#define LIKWID_MARKER_STOP(tag) memwall_end(tag)
-#define LIKWID_MARKER_RESET(tag) ((void)(tag))
-#define LIKWID_MARKER_CLOSE ((void)0)
-#define LIKWID_MARKER_WRITE_FILE(file) ((void)(file))
-/* Programs that print what they read print that there is nothing. */
-#define LIKWID_MARKER_GET(tag, events_of, values, seconds, count) \
-    ((void)(tag), (void)(values), *(events_of) = 0, *(seconds) = 0, *(count) = 0)
+#define LIKWID_MARKER_INIT likwid_markerInit()
+#define LIKWID_MARKER_THREADINIT likwid_markerThreadInit()
+#define LIKWID_MARKER_SWITCH likwid_markerNextGroup()
+#define LIKWID_MARKER_REGISTER(tag) likwid_markerRegisterRegion(tag)
+#define LIKWID_MARKER_START(tag) likwid_markerStartRegion(tag)
+#define LIKWID_MARKER_STOP(tag) likwid_markerStopRegion(tag)
+#define LIKWID_MARKER_RESET(tag) likwid_markerResetRegion(tag)
+#define LIKWID_MARKER_CLOSE likwid_markerClose()
+#define LIKWID_MARKER_WRITE_FILE(file) likwid_markerWriteFile(file)
+#define LIKWID_MARKER_GET(tag, events, values, seconds, visits) likwid_markerGetRegion(tag, events, values, seconds, visits)
 
 #else
 
@@ -34,7 +33,30 @@
 #define LIKWID_MARKER_RESET(tag)
 #define LIKWID_MARKER_CLOSE
 #define LIKWID_MARKER_WRITE_FILE(file)
-#define LIKWID_MARKER_GET(tag, events_of, values, seconds, count)
+#define LIKWID_MARKER_GET(tag, events, values, seconds, visits)
 
 #endif
+
+#define NVMON_MARKER_INIT
+#define NVMON_MARKER_THREADINIT
+#define NVMON_MARKER_SWITCH
+#define NVMON_MARKER_REGISTER(tag)
+#define NVMON_MARKER_START(tag)
+#define NVMON_MARKER_STOP(tag)
+#define NVMON_MARKER_RESET(tag)
+#define NVMON_MARKER_CLOSE
+#define NVMON_MARKER_WRITE_FILE(file)
+#define NVMON_MARKER_GET(...)
+
+#define ROCMON_MARKER_INIT
+#define ROCMON_MARKER_THREADINIT
+#define ROCMON_MARKER_SWITCH
+#define ROCMON_MARKER_REGISTER(tag)
+#define ROCMON_MARKER_START(tag)
+#define ROCMON_MARKER_STOP(tag)
+#define ROCMON_MARKER_RESET(tag)
+#define ROCMON_MARKER_CLOSE
+#define ROCMON_MARKER_WRITE_FILE(file)
+#define ROCMON_MARKER_GET(...)
+
 #endif

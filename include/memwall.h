@@ -23,29 +23,52 @@ extern void memwall_region_end(const char *name) __attribute__((weak));
 extern void memwall_region_skip_first(const char *name, unsigned visits) __attribute__((weak));
 extern void memwall_region_event_done(void) __attribute__((weak));
 
+/* Asked for where the loader writes addresses down, which it does when the program starts: of a weak function that is named as usual, a
+ * program at a fixed address is told by its linker already that there is none. */
+#if defined __x86_64__ && defined __ELF__ && !defined __ILP32__
+#define MEMWALL_FIND(found, name)           \
+    __asm__(".weak " #name "\n\t"           \
+            "mov{q}\t{" #name "@GOTPCREL(%%rip), %0|%0, QWORD PTR " #name "@GOTPCREL[rip]}" \
+            : "=r"(found))
+#else
+#define MEMWALL_FIND(found, name) ((found) = (name))
+#endif
+
 /* A region begins on this thread. */
 static inline void memwall_begin(const char *name) {
-    if (memwall_region_begin) memwall_region_begin(name);
+    void (*found)(const char *);
+    MEMWALL_FIND(found, memwall_region_begin);
+    if (found) found(name);
 }
 
 /* It ends. */
 static inline void memwall_end(const char *name) {
-    if (memwall_region_end) memwall_region_end(name);
+    void (*found)(const char *);
+    MEMWALL_FIND(found, memwall_region_end);
+    if (found) found(name);
 }
 
 /* The first visits of a region, on each thread, do not count: caches and pages are cold. Say so before they begin. */
 static inline void memwall_skip_first(const char *name, unsigned visits) {
-    if (memwall_region_skip_first) memwall_region_skip_first(name, visits);
+    void (*found)(const char *, unsigned);
+    MEMWALL_FIND(found, memwall_region_skip_first);
+    if (found) found(name, visits);
 }
 
 /* The program has done with one of the events, steps or requests that it works on. How many and how long they take is told, and
  * `memwall run --skip-events N` leaves out what came before the first N were done. */
 static inline void memwall_event_done(void) {
-    if (memwall_region_event_done) memwall_region_event_done();
+    void (*found)(void);
+    MEMWALL_FIND(found, memwall_region_event_done);
+    if (found) found();
 }
 
 /* Whether marks are written down. */
-static inline int memwall_is_watching(void) { return memwall_region_begin != 0; }
+static inline int memwall_is_watching(void) {
+    void (*found)(const char *);
+    MEMWALL_FIND(found, memwall_region_begin);
+    return found != 0;
+}
 
 #ifdef __cplusplus
 }

@@ -13,7 +13,7 @@ mod burst_pace;
 mod consult;
 mod entries;
 mod facts;
-mod levels;
+pub(crate) mod levels;
 mod limits;
 pub(crate) mod origin;
 mod pace;

@@ -14,7 +14,7 @@ enum { NAME_BYTES = CALLERS * sizeof(uint64_t) };
 enum {
     COST_SHIFT = 7,
     CREDIT_NS = 50000,      /* that much a thread may spend at first */
-    MOST_COST_NS = 2000,    /* a reading that took longer was interrupted */
+    INTERRUPTED = 4,        /* a mark that took so many times what they take was interrupted */
     MOST_COUNTED = 16,      /* regions that may be open within each other and counted */
 };
 
@@ -74,7 +74,15 @@ static bool read_clock(struct mark_counts *counts) {
     return true;
 }
 
-static bool read_counts(struct mark_counts *counts, bool ends, uint64_t began_ns, uint64_t *ended_ns) {
+/* What a mark took that was counted: all of it, its notes as well. */
+static void charge(uint64_t took) {
+    bool is_interrupted = took > INTERRUPTED * counting.cost_ns;
+    counting.spent_ns += is_interrupted ? counting.cost_ns : took;
+    /* Or it is slower than it was thought to be: if it is so again and again, that will be known. */
+    counting.cost_ns = is_interrupted ? counting.cost_ns * 9 / 8 : (counting.cost_ns * 7 + took) / 8;
+}
+
+static bool read_counts(struct mark_counts *counts, bool ends, uint64_t *ended_ns) {
     bool is_read = true;
     if (ends) {
         if (has_counters()) read_events(&counts->events);
@@ -86,9 +94,6 @@ static bool read_counts(struct mark_counts *counts, bool ends, uint64_t began_ns
         if (has_counters()) read_events(&counts->events);
     }
     *ended_ns = now_ns();
-    uint64_t took = *ended_ns - began_ns;
-    if (took < MOST_COST_NS) counting.cost_ns = (counting.cost_ns * 7 + took) / 8;
-    counting.spent_ns += took < MOST_COST_NS ? took : counting.cost_ns;
     return is_read;
 }
 
@@ -108,25 +113,28 @@ static void fill_mark(struct region *to, enum kind kind, const uint64_t *name, c
     bool ends = kind == REGION_ENDED;
     uint64_t began_ns = now_ns(), ended_ns = began_ns, key = key_of(name, code);
     bool is_counted = ends ? ends_counted(key) : kind == REGION_BEGAN && begins_counted(key, began_ns);
+    bool is_charged = is_counted;
     if (is_counted && !ends && asked_count > 0 && counters_of != incarnation) open_counters(to);
     struct mark_counts counts;
     struct note *of_counts = NULL;
     /* Pages of our own that are touched for the first time must not count: claimed before a region is counted, and after. */
-    if (is_counted && ends) is_counted = read_counts(&counts, true, began_ns, &ended_ns);
+    if (is_counted && ends) is_counted = read_counts(&counts, true, &ended_ns);
     bool has_events = is_counted && has_counters();
     if (has_events) claim_events(to, &counts.events);
     if (is_counted) of_counts = claim_note(to);
     struct note *note = claim_note(to);
-    if (is_counted && !ends) is_counted = read_counts(&counts, false, now_ns(), &ended_ns);
+    if (is_counted && !ends) is_counted = read_counts(&counts, false, &ended_ns);
     uint64_t time_ns = ends || !is_counted ? began_ns : ended_ns;
     if (has_events) finish_events(&counts.events, time_ns, is_counted);
     if (of_counts != NULL && is_counted) finish_counts(of_counts, &counts, time_ns);
     else if (of_counts != NULL) finish_note(of_counts, (uint64_t)NOTHING << (SIZE_BITS + DISTANCE_BITS));
-    if (note == NULL) return;
-    note->time_ns = time_ns;
-    note->address = (uintptr_t)code;
-    memcpy(note->callers, name, NAME_BYTES);
-    finish_note(note, (uint64_t)kind << (SIZE_BITS + DISTANCE_BITS) | number);
+    if (note != NULL) {
+        note->time_ns = time_ns;
+        note->address = (uintptr_t)code;
+        memcpy(note->callers, name, NAME_BYTES);
+        finish_note(note, (uint64_t)kind << (SIZE_BITS + DISTANCE_BITS) | number);
+    }
+    if (is_charged) charge(now_ns() - began_ns);
 }
 
 static __attribute__((noinline)) void mark(enum kind kind, const char *name, const void *code, uint64_t number) {

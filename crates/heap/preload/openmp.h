@@ -1,40 +1,8 @@
-/* Parallel regions of OpenMP, which nobody marks: those of gcc by the one function that all of them go through, those of LLVM by
+/* Parallel regions of OpenMP, which nobody marks: those of gcc by the functions that begin them (gomp.h), those of LLVM by
  * the interface that its runtime has for tools (OMPT, OpenMP 5.0 ch. 4).
  */
 
-/* ---- gcc: every thread of a parallel region runs the same function ---- */
-
-struct parallel {
-    void (*work)(void *);
-    void *data;
-};
-
-static void in_parallel(void *given) {
-    struct parallel *region = given;
-    mark(REGION_BEGAN, NULL, (const void *)region->work, 0);
-    region->work(region->data);
-    mark(REGION_ENDED, NULL, (const void *)region->work, 0);
-}
-
-SHOWN void GOMP_parallel(void (*work)(void *), void *data, unsigned threads, unsigned flags) {
-    static void (*_Atomic known)(void (*)(void *), void *, unsigned, unsigned);
-    void (*next_parallel)(void (*)(void *), void *, unsigned, unsigned) = atomic_load(&known);
-    if (next_parallel == NULL) {
-        next_parallel = (void (*)(void (*)(void *), void *, unsigned, unsigned))dlsym(RTLD_NEXT, "GOMP_parallel");
-        /* Nobody calls it who has no OpenMP; if it cannot be found all the same, the work is done by one thread. */
-        if (next_parallel == NULL) {
-            work(data);
-            return;
-        }
-        atomic_store(&known, next_parallel);
-    }
-    if (atomic_load_explicit(&ring, memory_order_relaxed) == NULL) {
-        next_parallel(work, data, threads, flags);
-        return;
-    }
-    struct parallel region = {work, data};
-    next_parallel(in_parallel, &region, threads, flags);
-}
+#include "gomp.h"
 
 /* ---- LLVM: what of OMPT is needed, as OpenMP 5.0 has it ---- */
 
@@ -77,15 +45,10 @@ PER_THREAD struct {
     uint64_t worked_ns, task_began_ns;
 } barrier;
 
-static bool is_own_code(const void *code) {
-    extern const char __ehdr_start[] __attribute__((visibility("hidden"))), _end[] __attribute__((visibility("hidden")));
-    return (const char *)code >= __ehdr_start && (const char *)code < _end;
-}
-
 static void ompt_parallel_begin(union ompt_data *task, const void *frame, union ompt_data *parallel, unsigned threads,
                                 int flags, const void *code) {
     (void)task, (void)frame, (void)threads, (void)flags;
-    /* A program of gcc with LLVM's runtime comes through GOMP_parallel, where it was marked. */
+    /* A program of gcc with LLVM's runtime comes through gomp.h, where it was marked. */
     parallel->pointer = is_own_code(code) ? NULL : (void *)code;
 }
 

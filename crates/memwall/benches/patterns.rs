@@ -1,19 +1,31 @@
 //! How often patterns are found where they are, and where they only seem to be.
 //!
 //! `cargo bench -p memwall --bench patterns` draws scenarios at random on a simulated machine: each pattern's own and the one
-//! that looks like it, with sizes, kernels and lengths by seed. Limits were set on seeds 1 to 3 (`-- 1 3`); what is
-//! reported are seeds from 1001 on. `-- regions FIRST LAST` makes both of a pair regions of one scenario, with data of their own, and
-//! asks where the pattern is. `-- live` builds the programs beside this file and says what is found in them here.
+//! that looks like it, with sizes, kernels and lengths by seed. Limits were set on seeds 1 to 3 (`-- 1 3`); where none are named, ten
+//! are taken that nobody has seen, and printed. `-- regions FIRST LAST` makes both of a pair regions of one scenario, with data of their
+//! own, and asks where the pattern is; names of patterns behind it leave out others. `-- live` builds the programs beside this file and says what is found in them here.
 
-use std::{collections::BTreeMap, env, fs, path::Path, process::Command};
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    path::Path,
+    process::Command,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use analysis::patterns::known;
 use serde_json::Value;
 
 const MODEL: &str = "sim:haswell-ep-e5-2695v3";
 
-/// Seeds that are reported if none are given: limits were set on others.
-const REPORTED: (u64, u64) = (1001, 1010);
+/// So many seeds are drawn if none are given.
+const DRAWN_SEEDS: u64 = 10;
+
+/// Seeds that nobody looked at before: limits were set on small ones, and figures kept of some thousands.
+fn unseen() -> (u64, u64) {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    (now, now + DRAWN_SEEDS - 1)
+}
 
 /// A value's name and what it may be.
 type Drawn = (&'static str, &'static [&'static str]);
@@ -70,10 +82,13 @@ const IN_CORE: &[&str] = &["sum", "load", "integer-sum"];
 fn main() {
     let words: Vec<String> = env::args().skip(1).filter(|word| word != "--bench").collect();
     let mut numbers = words.iter().filter_map(|word| word.parse().ok());
-    let (first, last) = (numbers.next().unwrap_or(REPORTED.0), numbers.next().unwrap_or(REPORTED.1));
+    let (first, last) = match (numbers.next(), numbers.next()) {
+        (Some(first), last) => (first, last.unwrap_or(first)),
+        (None, _) => unseen(),
+    };
     match words.first().map(String::as_str) {
         Some("live") => live(),
-        Some("regions") => by_region(first, last),
+        Some("regions") => by_region(first, last, &words[1..]),
         _ => simulated(first, last),
     }
 }
@@ -152,12 +167,25 @@ fn renamed(value: toml::Value, word: &str) -> toml::Value {
     }
 }
 
-/// Two scenarios one after the other, as regions `work-first` and `work-second` with data `data-first` and `data-second`.
+/// Those of the pair's threads that a scenario has.
+fn limit_threads(regions: &mut toml::Value, threads: i64) {
+    for region in regions.as_array_mut().into_iter().flatten() {
+        let some: Vec<toml::Value> = (0..threads).map(toml::Value::Integer).collect();
+        region.as_table_mut().expect("a region").insert("threads".to_owned(), some.into());
+    }
+}
+
+/// Two scenarios one after the other, as regions `work-first` and `work-second` with data `data-first` and `data-second`. Where one has
+/// fewer threads, the others are not in its region.
 fn together(parts: [(&str, BTreeMap<&str, String>); 2]) -> String {
     let mut whole = toml::Table::new();
-    for (word, (name, values)) in ["first", "second"].into_iter().zip(parts) {
+    let parts = parts.map(|(name, values)| {
         let text = kernels::scenario::shipped::find(name).expect("a scenario").text;
-        let part: toml::Table = toml::from_str(text).expect("a table");
+        (toml::from_str::<toml::Table>(text).expect("a table"), values)
+    });
+    let threads = parts.each_ref().map(|(part, _)| part["threads"].as_integer().expect("a number"));
+    let most = threads.into_iter().max().unwrap_or(1);
+    for (word, (part, values)) in ["first", "second"].into_iter().zip(parts) {
         let mut set = toml::Table::new();
         for (key, value) in part["set"].as_table().expect("values") {
             let value = match values.get(key.as_str()) {
@@ -169,39 +197,37 @@ fn together(parts: [(&str, BTreeMap<&str, String>); 2]) -> String {
         let all = whole.entry("set").or_insert_with(|| toml::Table::new().into());
         all.as_table_mut().expect("values").extend(set);
         for list in ["buffer", "region"] {
-            let more = renamed(part[list].clone(), word);
+            let mut more = renamed(part[list].clone(), word);
+            let own = part["threads"].as_integer().unwrap_or(most);
+            if list == "region" && own < most {
+                limit_threads(&mut more, own);
+            }
             let all = whole.entry(list).or_insert_with(|| Vec::<toml::Value>::new().into());
             all.as_array_mut().expect("a list").extend(more.as_array().expect("a list").iter().cloned());
         }
-        for key in ["about", "source", "threads"] {
+        for key in ["about", "source"] {
             whole.insert(key.to_owned(), part[key].clone());
         }
     }
+    whole.insert("threads".to_owned(), most.into());
     whole.insert("name".to_owned(), "pair".into());
     toml::to_string(&whole).expect("a scenario")
 }
 
 /// Of pairs of regions, one of which has a pattern and the other looks like it: in which it is found, and on which data.
-fn by_region(first: u64, last: u64) {
+fn by_region(first: u64, last: u64, words: &[String]) {
     let home = calibrated();
     println!("Seeds {first} to {last} on {MODEL}: pairs of regions in one scenario.\n");
     println!("| pattern | found in the region that has it | found in the other | names the data |");
     println!("|---|---|---|---|");
-    for pattern in known() {
+    let named: Vec<&String> = words.iter().filter(|word| word.parse::<u64>().is_err()).collect();
+    for pattern in known().iter().filter(|one| named.is_empty() || named.contains(&&one.name)) {
         let draws = |scenario: &str| {
             DRAWS.iter().position(|(name, _)| *name == scenario).map(|index| (index, DRAWS[index].1))
         };
         let (Some(has), Some(looks_like)) = (draws(&pattern.has), draws(&pattern.looks_like)) else {
             continue;
         };
-        let threads = |name: &str| {
-            let text = kernels::scenario::shipped::find(name).expect("a scenario").text;
-            text.lines().find(|line| line.starts_with("threads")).map(str::to_owned)
-        };
-        if threads(&pattern.has) != threads(&pattern.looks_like) {
-            println!("| {} | – | – | – |", pattern.title);
-            continue;
-        }
         let (mut right, mut wrong, mut data) = (0, 0, 0);
         for seed in first..=last {
             let mut state = seed.wrapping_mul(1_000_000).wrapping_add(has.0 as u64);

@@ -26,6 +26,7 @@ fn man_pages_and_completions_are_put_where_they_are_looked_for() {
     assert!(read("share/zsh/site-functions/_memwall").contains("#compdef memwall"));
     assert!(read("include/memwall/memwall.h").contains("memwall_begin"));
     assert!(read("include/memwall/likwid-marker.h").contains("LIKWID_MARKER_START"));
+    assert!(read("include/memwall/likwid.h").contains("likwid_markerStartRegion"));
     assert!(read("share/memwall/python/memwall/__init__.py").contains("def region"));
     assert!(read("share/fish/vendor_completions.d/memwall.fish").contains("complete -c memwall"));
 }

@@ -3,6 +3,7 @@
 //! Marks come from the program's own memory and samples from the kernel's, each in the order of time for a thread. Samples wait
 //! until all marks before them were read; then the innermost region that is open is theirs.
 
+mod leaving;
 mod marked;
 
 use std::collections::{BTreeMap, HashMap};
@@ -14,6 +15,7 @@ use record::{
     regions::{EventsDone, Region, RegionCounts, RegionId, RegionVisits},
 };
 
+use leaving::LeavingThread;
 use marked::MarkReading;
 pub use marked::{CountedVisits, MarkedCounts, MarkedRegion, MarkedThread};
 
@@ -92,6 +94,10 @@ pub(super) struct RegionTally {
     /// First visits of a region that do not count, on each thread.
     skipped: HashMap<RegionId, u64>,
     threads: HashMap<i32, ThreadRegions>,
+    /// Threads that ended a moment ago: their last marks may still be to come, and another may have their number by now.
+    leaving: HashMap<i32, Vec<LeavingThread>>,
+    /// What threads that are gone have to say.
+    ended: BTreeMap<(RegionId, ThreadId), RegionVisits>,
     /// So many events are to be done before anything counts.
     skip_events: u64,
     events: Option<EventsDone>,
@@ -165,11 +171,6 @@ impl RegionTally {
         Some(id)
     }
 
-    /// A thread ended, which had this number in the recording: its marks may still be to come.
-    pub fn thread(&mut self, tid: i32, thread: ThreadId) {
-        self.threads.entry(tid).or_default().index = Some(thread.0);
-    }
-
     /// Regions count only after so many events were done.
     pub fn skip_events(&mut self, events: u64) {
         self.skip_events = events;
@@ -184,11 +185,11 @@ impl RegionTally {
         tells_waits: bool,
         writer: &mut Writer,
     ) {
-        let MarkedMoment { tid, time_ns } = at;
+        let time_ns = at.time_ns;
         let skipped = self.skipped.get(&region).copied().unwrap_or(0);
         let is_early = self.events.map_or(0, |events| events.done) < self.skip_events;
-        let known = self.threads.entry(tid).or_default();
-        known.index = thread.map(|thread| thread.0).or(known.index);
+        let known = self.thread_at(at);
+        known.index = known.index.or(thread.map(|thread| thread.0));
         known.settle(time_ns, writer);
         let reading = known.reading_at(time_ns);
         let visits = known.visits.entry(region).or_default();
@@ -210,10 +211,7 @@ impl RegionTally {
 
     /// It ended. Regions may overlap: the one that ends need not be the innermost.
     pub fn end(&mut self, region: RegionId, at: MarkedMoment, writer: &mut Writer) {
-        let Some(known) = self.threads.get_mut(&at.tid) else {
-            self.strange += 1;
-            return;
-        };
+        let known = self.thread_at(at);
         known.settle(at.time_ns, writer);
         let reading = known.reading_at(at.time_ns);
         let visits = known.visits.entry(region).or_default();
@@ -251,7 +249,7 @@ impl RegionTally {
     }
 
     fn reading(&mut self, at: MarkedMoment) -> &mut MarkReading {
-        let reading = &mut self.threads.entry(at.tid).or_default().reading;
+        let reading = &mut self.thread_at(at).reading;
         if reading.as_ref().is_none_or(|reading| reading.time_ns != at.time_ns) {
             *reading = Some(MarkReading::at(at.time_ns));
         }
@@ -260,12 +258,12 @@ impl RegionTally {
 
     /// A thread waits for others from here on.
     pub fn wait_began(&mut self, at: MarkedMoment) {
-        self.threads.entry(at.tid).or_default().waits_since = Some(at.time_ns);
+        self.thread_at(at).waits_since = Some(at.time_ns);
     }
 
     /// It goes on, and worked on tasks for so long meanwhile. All regions that are open have waited.
     pub fn wait_ended(&mut self, at: MarkedMoment, worked_ns: u64) {
-        let Some(known) = self.threads.get_mut(&at.tid) else { return };
+        let known = self.thread_at(at);
         let Some(since) = known.waits_since.take() else { return };
         let waited = at.time_ns.saturating_sub(since).saturating_sub(worked_ns);
         for open in &known.open {
@@ -295,36 +293,18 @@ impl RegionTally {
     /// All marks of before this moment were read.
     pub fn settle(&mut self, until_ns: u64, writer: &mut Writer) {
         self.threads.values_mut().for_each(|thread| thread.settle(until_ns, writer));
+        self.leaving.values_mut().flatten().for_each(|leaving| leaving.regions.settle(until_ns, writer));
+        self.forget(until_ns);
     }
 
     /// The recording ends.
     pub fn finish(&mut self, end_ns: u64, writer: &mut Writer) {
-        self.settle(u64::MAX, writer);
-        let mut threads = std::mem::take(&mut self.threads);
-        for (tid, thread) in &mut threads {
-            let mut unended: HashMap<RegionId, u64> = HashMap::new();
-            for open in std::mem::take(&mut thread.open) {
-                *unended.entry(open.region).or_default() += 1;
-                thread.visits.entry(open.region).or_default().wall_ns += end_ns.saturating_sub(open.began_ns);
-            }
-            let Some(index) = thread.index else {
-                self.strange += 1;
-                continue;
-            };
-            for (region, visits) in thread.visits.drain().filter(|(_, visits)| visits.counted > 0) {
-                writer.region_visits(RegionVisits {
-                    region,
-                    thread: ThreadId(index),
-                    visits: visits.counted,
-                    unended: unended.get(&region).copied().unwrap_or(0),
-                    wall_ns: visits.wall_ns,
-                    waits_ns: visits.waits_ns,
-                    counts: visits.counts,
-                });
-                let tid = tid.unsigned_abs();
-                self.keep(region, MarkedThread { tid, visits: visits.counted, counted: visits.events });
-            }
+        for (tid, regions) in std::mem::take(&mut self.threads) {
+            let leaving = LeavingThread { tid, ended_ns: end_ns, regions };
+            self.leaving.entry(tid).or_default().push(leaving);
         }
+        self.settle(u64::MAX, writer);
+        std::mem::take(&mut self.ended).into_values().for_each(|visits| writer.region_visits(visits));
         if let Some(events) = self.events {
             writer.events_done(events);
         }

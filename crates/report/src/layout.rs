@@ -4,6 +4,7 @@ pub mod age;
 pub mod change;
 pub mod conditions;
 pub mod figures;
+pub mod held;
 pub mod hybrid;
 pub mod plot;
 pub mod prose;

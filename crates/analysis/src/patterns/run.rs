@@ -287,3 +287,6 @@ impl RunFacts<'_> {
 
 /// Below this share of known addresses nothing is said about lines that nobody was seen to share.
 const FEW_ADDRESSES: f64 = 0.2;
+
+#[cfg(test)]
+mod tests;

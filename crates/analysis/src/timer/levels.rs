@@ -150,4 +150,4 @@ impl LevelMachine<'_> {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;

@@ -25,12 +25,13 @@ Examples:
   memwall setup --prefix pkg/usr       into a package
 
 Writes share/man/man1, share/bash-completion/completions, share/zsh/site-functions, share/fish/vendor_completions.d,
-include/memwall (memwall.h, and a likwid-marker.h for programs that are marked for LIKWID) and share/memwall/python.";
+include/memwall (memwall.h, and likwid-marker.h and likwid.h for programs that are marked for LIKWID) and share/memwall/python.";
 
 /// What programs mark their regions with, below the prefix.
-const MARKERS: [(&str, &str, &str); 3] = [
+const MARKERS: [(&str, &str, &str); 4] = [
     ("include/memwall", "memwall.h", include_str!("../../../../include/memwall.h")),
     ("include/memwall", "likwid-marker.h", include_str!("../../../../include/likwid-marker.h")),
+    ("include/memwall", "likwid.h", include_str!("../../../../include/likwid.h")),
     ("share/memwall/python/memwall", "__init__.py", include_str!("../../../../python/memwall/__init__.py")),
 ];
 

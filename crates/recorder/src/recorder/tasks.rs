@@ -7,6 +7,7 @@ use super::Recorder;
 use crate::{
     areas::FIRST_LOOK_NS,
     heap::{Heap, HeapContext, Leaving},
+    regions::MarkedMoment,
     slices::Doing,
 };
 
@@ -66,6 +67,7 @@ impl Recorder {
         }
         if exec {
             self.with_heap(|heap, around| heap.left(pid, stamp.time_ns, Leaving::Executes, around));
+            self.close_regions(pid, at_ns);
         }
         if let Some(process) = self.population.processes.get_mut(&pid) {
             if exec {
@@ -84,6 +86,13 @@ impl Recorder {
             }
         }
         self.rename_thread(tid, name);
+    }
+
+    /// A process executes another program: what its threads were in is over.
+    fn close_regions(&mut self, pid: i32, at_ns: u64) {
+        for (&tid, thread) in self.population.threads.iter().filter(|(_, thread)| thread.pid == pid) {
+            self.regions.ended(MarkedMoment { tid, time_ns: at_ns }, ThreadId(thread.index));
+        }
     }
 
     pub(super) fn fork(&mut self, stamp: Stamp, pid: i32, tid: i32, parent_pid: i32) {
@@ -106,7 +115,7 @@ impl Recorder {
             self.with_heap(|heap, around| heap.left(pid, stamp.time_ns, Leaving::Ends, around));
         }
         let Some((thread, process)) = self.population.end(tid, at_ns) else { return };
-        self.regions.thread(tid, ThreadId(thread.index));
+        self.regions.ended(MarkedMoment { tid, time_ns: at_ns }, ThreadId(thread.index));
         let writer = &mut self.writer;
         self.slices.end(thread.index, at_ns, |slice| writer.slice(slice));
         writer.thread(thread.index, &thread.about);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ::heap::{EventCount, ThreadCounts};
-use record::regions::{RegionCounts, RegionId};
+use record::regions::RegionCounts;
 
 use super::{RegionTally, between};
 
@@ -86,11 +86,6 @@ pub struct MarkedThread {
 }
 
 impl RegionTally {
-    /// A thread is done: what it counted is kept.
-    pub(super) fn keep(&mut self, region: RegionId, thread: MarkedThread) {
-        self.marked.entry(region.0).or_default().push(thread);
-    }
-
     /// What was counted, after the end.
     pub fn take_marked(&mut self) -> MarkedCounts {
         let of = |(region, mut threads): (u32, Vec<MarkedThread>)| {

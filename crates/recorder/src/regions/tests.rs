@@ -3,8 +3,8 @@
 use super::*;
 use record::{
     file::{RecordedSample, read},
-    ids::PlaceId,
-    run::Run,
+    ids::{PlaceId, ProcessId},
+    run::{RecordedThread, Run},
 };
 
 const TID: i32 = 7;
@@ -166,4 +166,74 @@ fn one_line_that_is_entered_from_several_places_is_one_region() {
         let others = [of(0, 30, "main (a.c:9)"), of(1, 10, "main (a.c:3)")];
         assert_eq!(others, [Some(RegionId(1)), Some(RegionId(2))]);
     });
+}
+
+#[test]
+fn a_thread_ends_with_its_regions_open_and_the_next_of_its_number_begins_anew() {
+    let mut strange = 0;
+    let run = recorded(&[15, 45, 65], |regions, writer| {
+        let solve = named(regions, "solve", writer);
+        let next = RecordedThread {
+            tid: TID as u32,
+            process: ProcessId(0),
+            name: "next".to_owned(),
+            began_ns: 40,
+            ended_ns: None,
+        };
+        writer.thread(1, &next);
+        regions.skip(solve, 1);
+        regions.begin(solve, at(5), Some(ThreadId(0)), false, writer);
+        regions.end(solve, at(8), writer);
+        regions.begin(solve, at(10), Some(ThreadId(0)), false, writer);
+        regions.ended(at(30), ThreadId(0));
+        // Another one, whose first visit does not count either.
+        regions.begin(solve, at(50), Some(ThreadId(1)), false, writer);
+        regions.end(solve, at(54), writer);
+        // Read late: the first one was in it once more, and out of it before it ended.
+        regions.begin(solve, at(20), None, false, writer);
+        regions.end(solve, at(22), writer);
+        regions.begin(solve, at(60), Some(ThreadId(1)), false, writer);
+        regions.end(solve, at(70), writer);
+        strange = regions.strange;
+    });
+    let solve = Some(RegionId(0));
+    assert_eq!(run.regions.of_samples, [None, solve, None, solve]);
+    let visits = |thread: u32, visits: u64, unended: u64, wall_ns: u64| RegionVisits {
+        region: RegionId(0),
+        thread: ThreadId(thread),
+        visits,
+        unended,
+        wall_ns,
+        waits_ns: None,
+        counts: None,
+    };
+    assert_eq!(run.regions.visits, [visits(0, 2, 1, 2 + 20), visits(1, 1, 0, 10)]);
+    assert_eq!(strange, 0);
+}
+
+#[test]
+fn a_thread_that_executes_another_program_is_the_same_in_the_recording() {
+    let run = recorded(&[15, 35, 55], |regions, writer| {
+        let (old, common) = (named(regions, "old", writer), named(regions, "common", writer));
+        let counts = |minor_faults| ThreadCounts { minor_faults, ..ThreadCounts::default() };
+        let visit = |regions: &mut RegionTally, from: u64, writer: &mut Writer| {
+            regions.counted(at(from), counts(from));
+            regions.begin(common, at(from), Some(ThreadId(0)), true, writer);
+            regions.wait_began(at(from + 1));
+            regions.wait_ended(at(from + 3), 0);
+            regions.counted(at(from + 4), counts(from + 4));
+            regions.end(common, at(from + 4), writer);
+        };
+        visit(regions, 3, writer);
+        regions.begin(old, at(10), Some(ThreadId(0)), false, writer);
+        regions.ended(at(30), ThreadId(0));
+        visit(regions, 40, writer);
+        // Long after, as the recording goes on.
+        regions.settle(10_000_000_000, writer);
+    });
+    assert_eq!(run.regions.of_samples, [None, Some(RegionId(0)), None, None]);
+    let [old, common] = run.regions.visits.try_into().unwrap();
+    assert_eq!((old.visits, old.unended, old.wall_ns), (1, 1, 20));
+    assert_eq!((common.visits, common.unended, common.wall_ns, common.waits_ns), (2, 0, 8, Some(4)));
+    assert_eq!(common.counts.map(|counts| (counts.visits, counts.minor_faults)), Some((2, 8)));
 }

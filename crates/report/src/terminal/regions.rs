@@ -1,14 +1,12 @@
 //! Regions that the program marked, below what a run says.
 
-use analysis::{
-    findings::{Confidence, HeldBack},
-    regions::{RegionFinding, RegionWaiting},
-};
+use analysis::regions::{RegionFinding, RegionWaiting};
 
 use record::regions::{EventsDone, RegionCounts};
 
 use crate::layout::{
     figures::{absent, percent, percent_text, time},
+    held::held_back,
     prose::{clipped, counted, visible, wrap_in},
     signature::{function_name, object_name},
     style::{HEADING, QUIET},
@@ -36,7 +34,12 @@ pub fn text(regions: &[RegionFinding], verbose: bool, columns: usize) -> String 
     if regions.iter().any(|region| region.unended > 0) {
         let unended = regions.iter().map(|region| region.unended).sum::<u64>();
         let visits = counted(usize::try_from(unended).unwrap_or(usize::MAX), "visit");
-        out += &wrap_in(QUIET, "", &format!("{visits} had not ended when the recording did."), columns);
+        out += &wrap_in(
+            QUIET,
+            "",
+            &format!("{visits} never ended: the thread, its program or the recording did before."),
+            columns,
+        );
     }
     out
 }
@@ -87,7 +90,7 @@ fn table(regions: &[RegionFinding], columns: usize) -> String {
                     percent_text(share.high)
                 ))
             }),
-            words(|found| Some(verdict(found))),
+            words(|found| Some(held_back(found))),
             words(|found| Some(found.level?.label())),
             Cell::from(region.visits.to_string()),
             time(region.wall_ns as f64),
@@ -124,22 +127,6 @@ pub fn events_text(events: Option<&EventsDone>, columns: usize) -> String {
     wrap_in(QUIET, "", &format!("{words}."), columns)
 }
 
-/// The answer, and how sure it is.
-fn verdict(found: &RegionWaiting) -> String {
-    let answer = match found.held_back {
-        HeldBack::Yes => "yes",
-        HeldBack::Partly => "partly",
-        HeldBack::No => "no",
-        HeldBack::Unknown => return "cannot be told".to_owned(),
-    };
-    let sure = match found.confidence {
-        Confidence::High => "",
-        Confidence::Medium => ", medium",
-        Confidence::Low => ", low",
-    };
-    format!("{answer}{sure}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -174,7 +161,7 @@ mod tests {
         };
         let shown = text(&[region], false, 160);
         assert!(shown.contains("solve") && !shown.contains("solve\u{1b}"), "{shown}");
-        for expected in ["25", "3.00 ms", "1 visit had not ended", "≥ 22", "≥ 4"] {
+        for expected in ["25", "3.00 ms", "1 visit never ended", "≥ 22", "≥ 4"] {
             assert!(shown.contains(expected), "{expected}: {shown}");
         }
         assert_eq!(text(&[], true, 80), "");

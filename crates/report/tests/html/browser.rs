@@ -93,9 +93,9 @@ fn regions_lead_to_their_symbols_and_those_to_instructions() {
     // By name, by imbalance, and thread by thread.
     tab.click("#regions-table thead th:first-child button");
     assert_eq!(first_cells(&mut tab, "regions-table"), ["build", "open", "probe"]);
-    tab.click("#regions-table thead th:nth-child(12) button");
+    tab.click("#regions-table thead th:nth-child(13) button");
     assert_eq!(first_cells(&mut tab, "regions-table"), ["build", "open", "probe"], "most uneven first");
-    tab.click("#regions-table thead th:nth-child(10) button");
+    tab.click("#regions-table thead th:nth-child(11) button");
     assert_eq!(first_cells(&mut tab, "regions-table"), ["probe", "build", "open"], "longest first");
     tab.click("#region-threads-table thead th:nth-child(4) button");
     let slowest = tab.text("document.querySelector('#region-threads-table tbody tr').textContent");

@@ -11,7 +11,7 @@ use analysis::{
     hybrid::{HybridFindings, HybridInterval, HybridPart},
     listing::{AnnotatedFunction, AnnotatedLine},
     reading::SamplePart,
-    regions::{RegionFinding, RegionThread},
+    regions::{RegionFinding, RegionThread, RegionWaiting},
     views::{
         EventLine, EventRow, EventTable, EventViews, EventsOverTime, RegionView, StalledShare, ViewedEvent,
         ViewedKind, ViewedSymbol,
@@ -462,8 +462,17 @@ fn regions() -> Vec<RegionFinding> {
             waiting: None,
         }
     };
+    let waiting = RegionWaiting {
+        held_back: HeldBack::Yes,
+        memory: Some(share(0.81)),
+        confidence: Confidence::Medium,
+        split: split(SAMPLES, 0.64, 0.115),
+        level: None,
+        object: None,
+        symbols: Vec::new(),
+    };
     vec![
-        region("probe", 0.7, [2_000_000_000, 1_900_000_000]),
+        RegionFinding { waiting: Some(waiting), ..region("probe", 0.7, [2_000_000_000, 1_900_000_000]) },
         region("build", 0.25, [900_000_000, 300_000_000]),
         region("open", 0.0, [20_000, 10_000]),
     ]

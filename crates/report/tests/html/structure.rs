@@ -88,6 +88,12 @@ fn regions_lead_to_the_symbols_within_them() {
     assert_eq!(data["views"]["regions"][1]["name"], "build");
     // No sample lies in it.
     assert_eq!(first("regions-table", 2), "open");
+    // The answer stands beside the share, as on the terminal.
+    let table = tables.iter().find(|table| table["id"] == "regions-table").unwrap();
+    let held =
+        table["columns"].as_array().unwrap().iter().position(|one| one["title"] == "held back").unwrap();
+    assert_eq!(table["rows"][0][held], "yes, medium");
+    assert!(table["rows"][2][held].is_null(), "{}", table["rows"][2]);
 }
 
 #[test]

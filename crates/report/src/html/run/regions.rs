@@ -6,9 +6,12 @@ use analysis::{
 };
 use record::regions::RegionCounts;
 
-use crate::html::{
-    markup::{Html, paragraph, section, shown},
-    tables::{CellValue, ColumnKind, DataTable, column, place},
+use crate::{
+    html::{
+        markup::{Html, paragraph, section, shown},
+        tables::{CellValue, ColumnKind, DataTable, column, place},
+    },
+    layout::held::held_back,
 };
 
 /// Where the table goes; nothing of a program that marks none.
@@ -67,6 +70,7 @@ fn overview(regions: &[RegionFinding], views: Option<&EventViews>) -> DataTable 
         ("memory, %", ColumnKind::Share),
         ("from", ColumnKind::Share),
         ("to", ColumnKind::Share),
+        ("held back", ColumnKind::Text),
         ("waits at", ColumnKind::Text),
         ("on", ColumnKind::Text),
         ("most in", ColumnKind::Text),
@@ -90,6 +94,7 @@ fn overview(regions: &[RegionFinding], views: Option<&EventViews>) -> DataTable 
             memory.map(|share| share.value).into(),
             memory.map(|share| share.low).into(),
             memory.map(|share| share.high).into(),
+            text(waiting.map(held_back)),
             text(waiting.and_then(|found| Some(found.level?.label()))),
             text(waiting.and_then(|found| found.object.clone())),
             text(waiting.and_then(|found| Some(found.symbols.first()?.0.clone()))),
