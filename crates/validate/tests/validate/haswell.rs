@@ -173,7 +173,7 @@ fn off_core_answers_of_modified_lines_are_trusted_where_retired_loads_lose_them(
         bench.observe(&experiment, &events, &AtomicBool::new(false)).unwrap()
     });
     let purpose = Purpose::Volume(Quantity::HandedOver);
-    let trust = |event: &str| volume::judge(&Candidate::event(event, purpose), &made, &known()).trust;
+    let trust = |event: &str| volume::judge(&Candidate::event(event, purpose.clone()), &made, &known()).trust;
     assert!(matches!(trust(OFFCORE), Trust::Trusted { error } if error <= 0.02), "{:?}", trust(OFFCORE));
     assert!(matches!(trust(RETIRED), Trust::Qualitative { .. }), "{:?}", trust(RETIRED));
 }
