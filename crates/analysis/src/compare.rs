@@ -131,6 +131,19 @@ struct ComparedSide {
 
 /// Compares runs of the same program before and after a change.
 pub fn compare(before: &[ComparedRun], after: &[ComparedRun]) -> Comparison {
+    compared(before, after, None)
+}
+
+/// Compares runs of two programs, with their commands.
+pub fn compare_programs(
+    before: &[ComparedRun],
+    after: &[ComparedRun],
+    [old, new]: [String; 2],
+) -> Comparison {
+    compared(before, after, Some((old, new)))
+}
+
+fn compared(before: &[ComparedRun], after: &[ComparedRun], programs: Option<(String, String)>) -> Comparison {
     let both = [before, after];
     let of_each = |value: &dyn Fn(&Findings) -> Option<ComparedSide>| {
         both.map(|side| side.iter().filter_map(|run| value(&run.findings)).collect())
@@ -145,14 +158,15 @@ pub fn compare(before: &[ComparedRun], after: &[ComparedRun]) -> Comparison {
     let mut functions = functions(both, joined);
     let size = |row: &CompareRow| (row.after_ns.unwrap_or(0.0) - row.before_ns.unwrap_or(0.0)).abs();
     functions.sort_by(|a, b| size(b).total_cmp(&size(a)).then_with(|| a.name.cmp(&b.name)));
-    let mut remarks = remarks(both);
+    let mut remarks = remarks(both, programs.is_some());
     remarks.extend(not_told_apart);
+    let (old, new) = programs.unzip();
     Comparison {
         schema: SCHEMA.to_owned(),
         runs_before: before.len(),
         runs_after: after.len(),
-        before: None,
-        after: None,
+        before: old,
+        after: new,
         judgement: CompareJudgement::of(&whole, [before.len(), after.len()], None),
         itself: None,
         causes,
@@ -239,7 +253,7 @@ fn quantile(freedom: usize) -> f64 {
     T.get(freedom).copied().unwrap_or(2.0 + 2.3 / freedom as f64)
 }
 
-fn remarks([before, after]: [&[ComparedRun]; 2]) -> Vec<String> {
+fn remarks([before, after]: [&[ComparedRun]; 2], are_two_programs: bool) -> Vec<String> {
     let all = || before.iter().chain(after).map(|run| &run.findings);
     let mut remarks = Vec::new();
     if before.len() < 2 || after.len() < 2 {
@@ -255,7 +269,7 @@ fn remarks([before, after]: [&[ComparedRun]; 2]) -> Vec<String> {
     }
     let commands: std::collections::BTreeSet<&[String]> =
         all().map(|run| run.about.command.as_slice()).collect();
-    if commands.len() > 1 {
+    if commands.len() > 1 && !are_two_programs {
         remarks.push("The runs are not all of the same command.".to_owned());
     }
     if all().any(|run| run.overall.is_none()) {

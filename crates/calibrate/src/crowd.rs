@@ -45,7 +45,7 @@ impl CrowdedModel {
         }
     }
 
-    /// A guest whose pages lie anywhere, and whose core has a second thread that belongs to somebody else.
+    /// A guest whose pages lie anywhere, and whose core has a second thread that belongs to another guest.
     pub(crate) fn guest() -> Self {
         Self {
             caches: [cache(32.0, 8, 1.2, 0.5), cache(1024.0, 8, 4.2, 0.5), cache(32768.0, 16, 15.0, 0.8)],

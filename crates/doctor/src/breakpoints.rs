@@ -24,7 +24,6 @@ const SUBJECT: RowSubject = RowSubject {
 /// How often the variable is written.
 const WRITES: u64 = 100;
 
-/// The row.
 pub(super) fn breakpoint_events(patient: Patient<'_>) -> Capability {
     match count_writes(patient) {
         Err(trouble) if trouble.errno.0 == libc::ENOSPC => SUBJECT

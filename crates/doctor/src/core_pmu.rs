@@ -76,7 +76,6 @@ struct CoreCounters {
     end: String,
 }
 
-/// The row.
 pub(super) fn core_pmu(patient: Patient<'_>) -> Capability {
     let cores = patient.cores();
     let outcomes: Vec<_> = cores.iter().map(|core| (core, examine(patient, core))).collect();

@@ -14,7 +14,6 @@ const SUBJECT: RowSubject = RowSubject {
 
 const FOLDER: &str = "sys/kernel/mm/transparent_hugepage";
 
-/// The row.
 pub(super) fn huge_pages(patient: Patient<'_>) -> Capability {
     let page = patient.number(&format!("{FOLDER}/hpage_pmd_size")).and_then(|size| u64::try_from(size).ok());
     let page =

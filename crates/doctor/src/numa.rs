@@ -15,7 +15,6 @@ const SUBJECT: RowSubject = RowSubject {
     unlocks: "local and remote latency and bandwidth, buffers where a measurement wants them",
 };
 
-/// The row.
 pub(super) fn binding(patient: Patient<'_>) -> Capability {
     let nodes = nodes(patient);
     let tried: Vec<_> = nodes.iter().map(|&node| (node, patient.system.bind_page(node))).collect();

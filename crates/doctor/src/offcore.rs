@@ -23,7 +23,6 @@ const ENCODINGS: [u64; 2] = [0x01b7, 0x012a];
 /// Demand data reads, any response.
 const FILTER: u64 = 0x1_0001;
 
-/// The row.
 pub(super) fn offcore_filters(patient: Patient<'_>) -> Capability {
     let cores = patient.cores();
     let with_field: Vec<_> = cores

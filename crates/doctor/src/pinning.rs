@@ -15,7 +15,6 @@ const SUBJECT: RowSubject = RowSubject {
     unlocks: "measurements that stay on the core they are about",
 };
 
-/// The row.
 pub(super) fn pinning(patient: Patient<'_>) -> Capability {
     let usable = patient.topology.usable_cpus();
     let online = patient.topology.cpus.len();

@@ -20,7 +20,6 @@ const SUBJECT: RowSubject = RowSubject {
 /// Cycles between samples; a multiple of 16, as IBS demands.
 const PERIOD: u64 = 160_000;
 
-/// The row.
 pub(super) fn precise_sampling(patient: Patient<'_>) -> Capability {
     let mut worst: Option<(Trouble, Need)> = None;
     for core in patient.cores() {

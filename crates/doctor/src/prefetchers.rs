@@ -30,7 +30,6 @@ const AMD: PrefetchRegister = PrefetchRegister {
     switches: &["L1 stream", "L1 stride", "L1 region", "L2 stream", "reserved", "up/down"],
 };
 
-/// The row.
 pub(super) fn prefetcher_control(patient: Patient<'_>) -> Capability {
     let register = match patient.topology.cpu.vendor.as_deref() {
         Some("GenuineIntel") => INTEL,

@@ -19,7 +19,6 @@ const SUBJECT: RowSubject = RowSubject {
     unlocks: "energy per region, and what waiting for memory costs in it",
 };
 
-/// The row.
 pub(super) fn energy(patient: Patient<'_>) -> Capability {
     let events = by_events(patient);
     let files = by_files(patient);

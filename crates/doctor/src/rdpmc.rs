@@ -24,7 +24,6 @@ enum CounterPage {
     NoCounter,
 }
 
-/// The row.
 pub(super) fn rdpmc(patient: Patient<'_>) -> Capability {
     let cores = patient.cores();
     let Some(core) = cores.first() else {

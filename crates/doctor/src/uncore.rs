@@ -32,7 +32,6 @@ enum UncoreOutcome {
     Refused(Trouble),
 }
 
-/// The row.
 pub(super) fn memory_controllers(patient: Patient<'_>) -> Capability {
     let uncore: Vec<_> = Pmu::list(patient.root).into_iter().filter(Pmu::is_uncore).collect();
     let (controllers, others): (Vec<_>, Vec<_>) = uncore.iter().partition(|pmu| pmu.is_memory_controller());

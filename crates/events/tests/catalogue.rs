@@ -1,7 +1,11 @@
 //! Every event file is loaded and checked, and every event the papers name is encoded.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::{BTreeSet, HashSet};
+use std::{
+    collections::{BTreeSet, HashSet},
+    fs::{self, DirEntry},
+    path::Path,
+};
 
 use events::{
     Catalogue, Demand, PmuResources, Signal, Unit,
@@ -19,7 +23,13 @@ fn encoding(signal: &Signal) -> String {
 
 #[test]
 fn every_file_loads_and_holds_together() {
-    assert_eq!(Catalogue::all().len(), 18);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("catalogue");
+    let stem =
+        |file: std::io::Result<DirEntry>| file.unwrap().path().file_stem()?.to_str().map(str::to_owned);
+    let mut files: BTreeSet<String> = fs::read_dir(folder).unwrap().filter_map(stem).collect();
+    assert!(files.remove("boxes") && files.remove("meanings"));
+    let loaded: BTreeSet<String> = Catalogue::all().iter().map(|catalogue| catalogue.name.clone()).collect();
+    assert_eq!(loaded, files, "each file stands in the list of src/catalogue.rs");
     for catalogue in Catalogue::all() {
         let name = &catalogue.name;
         assert!(catalogue.entries.len() >= 60, "{name} has {} events", catalogue.entries.len());

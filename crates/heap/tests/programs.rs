@@ -439,7 +439,7 @@ fn stacks_that_the_program_made_are_not_read_beyond_their_end() {
     let program = trial.build("coroutine", source, &["-fno-builtin", "-pthread"]);
     let (output, logs) = trial.run(&program, &[]);
     if output.status.code() == Some(77) {
-        prerequisites::skip("mappings", "there is no room beside the stack of a thread");
+        prerequisites::skip(prerequisites::Need::StackRoom, "there is no room beside the stack of a thread");
         return;
     }
     assert!(output.status.success(), "{output:?}");

@@ -156,7 +156,7 @@ fn counted(events: &str, share: CountShare) -> Option<(Counts, Vec<(String, Coun
     };
     let (whole, regions) = count_marked(&request, &here, &program).unwrap();
     if regions.is_empty() && whole.remarks.iter().any(|remark| remark.contains("not known")) {
-        prerequisites::skip(prerequisites::PERF_EVENT, whole.remarks.join(" "));
+        prerequisites::skip(prerequisites::Need::PerfEvent, whole.remarks.join(" "));
         return None;
     }
     Some((whole, regions))

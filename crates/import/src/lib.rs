@@ -81,7 +81,7 @@ pub struct ImportRequest {
     pub memwall: String,
 }
 
-/// What came of it.
+/// What the recording was made of, and what was left out.
 #[derive(Debug)]
 pub struct ImportOutcome {
     /// What the recording says of where it comes from.

@@ -1,4 +1,4 @@
-//! A mark on an open file that says that somebody works on it. The kernel takes it away when the last process that has
+//! A mark on an open file that says that a process works on it. The kernel takes it away when the last process that has
 //! the file open so ends, however it ends: unlike a number in a file it never outlives whom it stands for.
 //!
 //! It is a lock on one byte far behind the end of every file. A lock on the whole file would be taken for SQLite's on
@@ -13,7 +13,7 @@ use std::{fs::File, io, os::fd::AsRawFd as _};
 /// SQLite's own locks lie around 2³⁰.
 const BYTE: i64 = 1 << 40;
 
-/// Marks a file that was opened for writing, as long as it stays open. False: somebody else has it.
+/// Marks a file that was opened for writing, as long as it stays open. False: another process has it.
 pub fn take(file: &File) -> io::Result<bool> {
     match lock(file, libc::F_OFD_SETLK) {
         Ok(_) => Ok(true),
@@ -22,7 +22,7 @@ pub fn take(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Whether somebody else has a file marked.
+/// Whether another process has a file marked.
 pub fn is_taken(file: &File) -> io::Result<bool> {
     lock(file, libc::F_OFD_GETLK).map(|found| found != libc::F_UNLCK)
 }

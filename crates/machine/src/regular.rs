@@ -1,4 +1,4 @@
-//! Files that somebody else may have put in their place. A pipe or a device there must not make us wait, and a file
+//! Files that another user may have put in their place. A pipe or a device there must not make us wait, and a file
 //! without an end must not fill the memory.
 
 use std::{

@@ -1,5 +1,5 @@
-//! Source files of measured programs. Which files those are says debug information, perhaps in a recording that somebody
-//! else made: it may name any file of ours, to have it in the page that we hand on.
+//! Source files of measured programs. Which files those are says debug information, perhaps in a recording that another user
+//! made: it may name any file of ours, to have it in the page that we hand on.
 
 use std::{
     fs,

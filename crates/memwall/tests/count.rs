@@ -104,7 +104,7 @@ fn has_breakpoints(event: &str) -> bool {
     let words = text(&output.stderr);
     assert!(output.status.success() || words.contains("breakpoint at 0x"), "{words}");
     if !output.status.success() {
-        prerequisites::skip(prerequisites::BREAKPOINT, words);
+        prerequisites::skip(prerequisites::Need::Breakpoint, words);
     }
     output.status.success()
 }
@@ -243,7 +243,7 @@ fn places_are_kept_apart_and_csv_has_a_line_each() {
     let table = text(&output.stdout);
     if !output.status.success() {
         assert!(text(&output.stderr).contains("perf_event_paranoid"), "{}", text(&output.stderr));
-        prerequisites::skip(prerequisites::ROOT, "whole CPUs may not be counted");
+        prerequisites::skip(prerequisites::Need::Root, "whole CPUs may not be counted");
         return;
     }
     let mut lines = table.lines();
@@ -378,7 +378,7 @@ fn regions_of_a_program_are_counted_apart() {
     assert_eq!(output.status.code(), Some(5), "{}", text(&output.stderr));
     let counts: Counts = serde_json::from_slice(&output.stdout).expect("a document");
     if counts.regions.is_empty() {
-        prerequisites::skip(prerequisites::PERF_EVENT, counts.remarks.join(" "));
+        prerequisites::skip(prerequisites::Need::PerfEvent, counts.remarks.join(" "));
         return;
     }
     let names: Vec<&str> = counts.regions.iter().map(|region| region.path.as_str()).collect();

@@ -20,7 +20,7 @@ fn a_recording_is_exported() {
     let said = String::from_utf8_lossy(&recorded.stderr).into_owned();
     let samples: u64 = said.split_whitespace().find_map(|word| word.parse().ok()).unwrap();
     if said.contains("without samples") {
-        prerequisites::skip(prerequisites::PERF_EVENT, said);
+        prerequisites::skip(prerequisites::Need::PerfEvent, said);
         return;
     }
     let folded = memwall(&["report", file, "--folded", "-"]);

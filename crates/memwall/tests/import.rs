@@ -29,7 +29,7 @@ fn perf_record(folder: &Path, options: &[&str], file: &str) -> bool {
     command.arg("record").args(options).args(["-o", file, "--"]).args(SPIN).current_dir(folder);
     let done = command.stdout(Stdio::null()).stderr(Stdio::piped()).output().unwrap();
     if !done.status.success() {
-        prerequisites::skip(prerequisites::PERF_EVENT, said(&done));
+        prerequisites::skip(prerequisites::Need::PerfEvent, said(&done));
     }
     done.status.success()
 }
@@ -149,7 +149,7 @@ fn a_pipe_is_imported_while_it_is_written() {
     memwall.args(["import", "-", "-o", "a.sqlite"]).current_dir(folder.path());
     let imported = memwall.stdin(perf.stdout.take().unwrap()).output().unwrap();
     if !perf.wait().unwrap().success() {
-        return prerequisites::skip(prerequisites::PERF_EVENT, "perf may not record");
+        return prerequisites::skip(prerequisites::Need::PerfEvent, "perf may not record");
     }
     assert!(imported.status.success(), "{}", said(&imported));
     assert!(document(folder.path(), "a.sqlite")["about"]["samples"].as_u64().unwrap() > 0);
@@ -196,14 +196,14 @@ fn kernel_functions_are_named_by_the_kernel_that_runs() {
     let symbols = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
     let is_secret = symbols.lines().take(5).all(|line| line.starts_with("0000000000000000"));
     if !done.status.success() || is_secret {
-        return prerequisites::skip(prerequisites::PERF_EVENT, "perf may not see the kernel");
+        return prerequisites::skip(prerequisites::Need::KernelSamples, "perf may not see the kernel");
     }
     let imported = memwall(here, &["import", "perf.data", "-o", "a.sqlite"]);
     assert!(imported.status.success() && !said(&imported).contains("have no names"), "{}", said(&imported));
     let told = document(here, "a.sqlite");
     let event = &told["import"]["events"][0];
     if event["in_kernel"].as_u64().unwrap() < 10 {
-        return prerequisites::skip(prerequisites::PERF_EVENT, "no sample fell into the kernel");
+        return prerequisites::skip(prerequisites::Need::KernelSamples, "no sample fell into the kernel");
     }
     let functions = event["functions"].as_array().unwrap();
     let known = |name: &str| symbols.lines().any(|line| line.split_whitespace().nth(2) == Some(name));

@@ -23,7 +23,7 @@ fn said(folder: &Path, words: &[&str]) -> Option<Value> {
     let text = fs::read_to_string(folder.join("said.json")).expect("an answer");
     let found: Value = serde_json::from_str(&text).expect("JSON");
     if found["about"]["samples"].as_u64().is_none_or(|samples| samples < 100) {
-        prerequisites::skip(prerequisites::PERF_EVENT, "too little was sampled");
+        prerequisites::skip(prerequisites::Need::PerfEvent, "too little was sampled");
         return None;
     }
     Some(found)

@@ -64,7 +64,7 @@ fn made_up(home: &Home) -> Option<()> {
     let (own, spare) = match cpus.as_slice() {
         [own, .., spare] => (*own, *spare),
         _ => {
-            prerequisites::skip(prerequisites::TWO_CPUS, "interference needs a CPU of its own");
+            prerequisites::skip(prerequisites::Need::TwoCpus, "interference needs a CPU of its own");
             return None;
         }
     };

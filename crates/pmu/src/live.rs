@@ -115,7 +115,7 @@ fn open(
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The kernel's form of an event, as bytes for somebody else to open.
+/// The kernel's form of an event, as bytes for another process to open.
 pub(crate) fn bytes(event: &KernelEvent) -> Vec<u8> {
     let attr = event.attr();
     // SAFETY: plain numbers without gaps, all of them set when the form was made; copied while `attr` lives.

@@ -40,14 +40,14 @@ fn software(name: &str, number: u64) -> Event {
 }
 
 /// What a machine lacks on which a request is refused.
-fn wanted(request: &CountRequest) -> &'static str {
+fn wanted(request: &CountRequest) -> prerequisites::Need<'static> {
     if matches!(request.scope, Scope::Cpus(_)) {
-        return prerequisites::ROOT;
+        return prerequisites::Need::Root;
     }
     let watches = |event: &Event| matches!(event.signal, Signal::Breakpoint { .. });
     match request.events.iter().any(watches) {
-        true => prerequisites::BREAKPOINT,
-        false => prerequisites::PERF_EVENT,
+        true => prerequisites::Need::Breakpoint,
+        false => prerequisites::Need::PerfEvent,
     }
 }
 
@@ -342,7 +342,10 @@ fn perf_stat_counts_the_same() {
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let Ok(pid) = line.trim().parse() else {
         child.wait().unwrap();
-        prerequisites::skip("perf", format!("it does not start programs: {line}"));
+        prerequisites::skip(
+            prerequisites::Need::Program("perf"),
+            format!("it does not start programs: {line}"),
+        );
         return;
     };
     let here = here();
@@ -357,7 +360,7 @@ fn perf_stat_counts_the_same() {
     for (event, name, unit) in [(0, "context-switches", 1.0), (1, "task-clock", 1e6)] {
         let line = report.lines().find(|line| line.contains(name)).unwrap();
         let Ok(theirs) = line.split(',').next().unwrap().parse::<f64>() else {
-            prerequisites::skip("perf", line);
+            prerequisites::skip(prerequisites::Need::Program("perf"), line);
             continue;
         };
         let ratio = raw(&ours, event) as f64 / (theirs * unit);

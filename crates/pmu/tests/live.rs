@@ -9,7 +9,7 @@ use std::{
 use pmu::{Errno, EventTarget, KernelEvent, Live, OpenCounter, bindings, event::Sampling};
 
 /// `None` where this user may not open events at all: then there is nothing to test but the refusal.
-fn open(event: &KernelEvent, wanted: &str) -> Option<OpenCounter<'static>> {
+fn open(event: &KernelEvent, wanted: prerequisites::Need<'_>) -> Option<OpenCounter<'static>> {
     match OpenCounter::open(&Live, event, EventTarget::ThisThread) {
         Ok(counter) => Some(counter),
         Err(errno) => {
@@ -23,7 +23,8 @@ fn open(event: &KernelEvent, wanted: &str) -> Option<OpenCounter<'static>> {
 #[test]
 fn a_cell_written_n_times_counts_n() {
     let cell = AtomicU64::new(0);
-    let Some(counter) = open(&KernelEvent::writes_to(&raw const cell as u64), prerequisites::BREAKPOINT)
+    let Some(counter) =
+        open(&KernelEvent::writes_to(&raw const cell as u64), prerequisites::Need::Breakpoint)
     else {
         return;
     };
@@ -45,7 +46,7 @@ fn a_clock_fills_a_ring() {
     let sampling =
         Sampling { period: 100_000, precise: 0, fields: bindings::PERF_SAMPLE_IP.into(), user_registers: 0 };
     let clock = KernelEvent::software(bindings::PERF_COUNT_SW_CPU_CLOCK).sampled(sampling);
-    let Some(counter) = open(&clock, prerequisites::PERF_EVENT) else {
+    let Some(counter) = open(&clock, prerequisites::Need::PerfEvent) else {
         return;
     };
     let ring = counter.map(8).unwrap();

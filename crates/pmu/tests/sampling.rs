@@ -29,7 +29,7 @@ fn open(request: &SamplerRequest) -> Option<Sampler<'static>> {
         Err(failure) => {
             let errno = failure.trouble.errno;
             assert!(errno.is_permission() || errno == Errno(libc::ENOSYS), "unexpected refusal: {failure}");
-            prerequisites::skip(prerequisites::PERF_EVENT, failure);
+            prerequisites::skip(prerequisites::Need::PerfEvent, failure);
             None
         }
     }

@@ -148,7 +148,7 @@ impl RecordRequest {
     }
 }
 
-/// What came of it.
+/// How the recorded program ended, and what the recording lacks.
 #[derive(Debug)]
 pub struct RecordOutcome {
     /// How the program ended; [`Ending::Detached`] if it was attached to and goes on.
@@ -289,7 +289,7 @@ pub struct Watchers<'k> {
     pub at_gate: Option<&'k mut dyn FnMut(u32)>,
 }
 
-/// The same, with somebody who watches while the program runs.
+/// The same, with watchers while the program runs.
 pub fn record_watched<'k>(
     request: &RecordRequest,
     kernel: &'k dyn LinuxKernel,

@@ -185,7 +185,7 @@ pub(super) fn clock(rate_hz: u32, call_chain: Option<u16>, scope: Scope, cpus: C
 fn call_off(child: Child) {
     let pid = child.pid;
     drop(child);
-    // Not ours any more only if somebody else has waited for it.
+    // Not ours any more only if another thread has waited for it.
     let _ = usage::wait(pid, true);
 }
 

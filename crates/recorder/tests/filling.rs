@@ -43,7 +43,7 @@ fn recorded(way: &str) -> Option<(HeldBack, String, KnownLimits<u64>)> {
     let request = RecordRequest::new(RecordTarget::Launch(vec![program.into(), way.into()]), &file);
     let outcome = record(&request, &Live, &Source::live()).unwrap();
     if let Some(refusal) = outcome.refusal {
-        prerequisites::skip(prerequisites::PERF_EVENT, refusal);
+        prerequisites::skip(prerequisites::Need::PerfEvent, refusal);
         return None;
     }
     let run = record::file::read(&file).unwrap();

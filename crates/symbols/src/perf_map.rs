@@ -186,7 +186,7 @@ mod tests {
         let path = PerfMap::path(root.path(), 42);
         std::fs::write(&path, b"0x10 0x10 a\n").expect("a file");
         if std::os::unix::fs::chown(&path, Some(OTHER), None).is_err() {
-            prerequisites::skip(prerequisites::ROOT, "files cannot be given away");
+            prerequisites::skip(prerequisites::Need::Root, "files cannot be given away");
             return;
         }
         assert!(matches!(PerfMap::open(root.path(), 42), Err(ImageError::OtherOwner { owner: OTHER, .. })));

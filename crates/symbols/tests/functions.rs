@@ -204,7 +204,7 @@ fn the_c_library_is_named_without_debug_information() {
         maps.lines().filter_map(|line| line.split_whitespace().nth(5)).find(|path| path.contains("libc.so"));
     // A test program that is linked statically has none to look at.
     let Some(path) = path else {
-        prerequisites::skip("libc.so", "the test is linked statically");
+        prerequisites::skip(prerequisites::Need::SharedLibc, "the test is linked statically");
         return;
     };
     let image = Image::open(path.as_ref(), None).expect("an image").with_debug_root("/nonexistent");
@@ -253,7 +253,7 @@ fn the_vdso_is_named_from_memory() {
     let maps = std::fs::read_to_string("/proc/self/maps").expect("readable");
     // Some sandboxes have none.
     let Some(line) = maps.lines().find(|line| line.ends_with("[vdso]")) else {
-        prerequisites::skip("vdso", "nothing of that name is mapped");
+        prerequisites::skip(prerequisites::Need::Vdso, "nothing of that name is mapped");
         return;
     };
     let number = |text: &str| u64::from_str_radix(text, 16).expect("hexadecimal");

@@ -119,6 +119,18 @@ fn a_function_that_doubled_stands_out_and_one_that_jittered_does_not() {
     assert!(matches!(result.judgement, CompareJudgement::Unknown(_)), "{:?}", result.judgement);
 }
 
+#[test]
+fn two_programs_are_not_told_to_be_of_one_command() {
+    let [before, mut after] = [run(2_000_000_000, &[]), run(3_000_000_000, &[])];
+    after.findings.about.command = vec!["another".to_owned()];
+    let (before, after) = ([before], [after]);
+    let is_told = |found: &Comparison| found.remarks.iter().any(|remark| remark.contains("the same command"));
+    assert!(is_told(&compare(&before, &after)));
+    let found = compare_programs(&before, &after, ["app", "another"].map(str::to_owned));
+    assert!(!is_told(&found), "{:?}", found.remarks);
+    assert_eq!((found.before.as_deref(), found.after.as_deref()), (Some("app"), Some("another")));
+}
+
 /// Runs of so many milliseconds, all of one function.
 fn side(times: &[u64], function: &str, loads: f64) -> Vec<ComparedRun> {
     times.iter().map(|ms| run(ms * 1_000_000, &[(function, *ms, loads)])).collect()

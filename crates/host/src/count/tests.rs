@@ -243,7 +243,7 @@ fn passes_at_once_run_beside_each_other_on_cores_of_their_own() {
     let topology = machine::Topology::read(&machine::Source::live());
     let cores: Vec<u32> = topology.usable_cores().iter().collect();
     let [one, other, ..] = cores[..] else {
-        prerequisites::skip("cores", "two are needed");
+        prerequisites::skip(prerequisites::Need::TwoCpus, "two are needed");
         return;
     };
     let folder = tempfile::tempdir().unwrap();

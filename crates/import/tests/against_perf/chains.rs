@@ -65,7 +65,7 @@ fn callers_in_pieces_of_stacks_are_those_that_perf_finds() {
     let file = folder.path().join("perf.data");
     let options = ["--call-graph", "dwarf,16384", "-e", "cpu-clock:u", "-F", "1000"];
     if record(&options, Whom::Program, &file).is_none() {
-        return prerequisites::skip(prerequisites::PERF_EVENT, "perf may not record");
+        return prerequisites::skip(prerequisites::Need::PerfEvent, "perf may not record");
     }
     let (theirs, ours) = (told_by_perf(&file), imported(&file, folder.path()));
     assert_eq!(ours.len(), theirs.len());

@@ -218,7 +218,11 @@ fn every_sample_of_every_kind_of_file_is_that_of_perf_script() {
         let _ = std::fs::remove_dir_all(&file);
         if record(options, *whom, &file).is_none() {
             // The kernel's own memory is closed to root as well on some machines.
-            let wanted = if options.contains(&"--kcore") { "kcore" } else { prerequisites::PERF_EVENT };
+            let wanted = if options.contains(&"--kcore") {
+                prerequisites::Need::Kcore
+            } else {
+                prerequisites::Need::PerfEvent
+            };
             prerequisites::skip(wanted, format!("perf may not record {name}"));
             continue;
         }

@@ -53,7 +53,7 @@ fn problem_of_last_sample(run: &Run) -> Option<String> {
 #[test]
 fn a_program_with_the_same_build_id_gives_names() {
     let Some(own) = own_program() else {
-        return prerequisites::skip("build ids", "the linker writes none");
+        return prerequisites::skip(prerequisites::Need::BuildIds, "the linker writes none");
     };
     let bytes = sampled(&own.path, &own.build_id, own.file_offset);
     let (_, run) = Imports::of(&[("perf.data", &bytes)]).import().unwrap();
@@ -65,7 +65,7 @@ fn a_program_with_the_same_build_id_gives_names() {
 #[test]
 fn another_program_of_the_same_name_gives_none_and_that_is_said() {
     let Some(own) = own_program() else {
-        return prerequisites::skip("build ids", "the linker writes none");
+        return prerequisites::skip(prerequisites::Need::BuildIds, "the linker writes none");
     };
     let bytes = sampled(&own.path, &[7; 20], own.file_offset);
     let (_, run) = Imports::of(&[("perf.data", &bytes)]).import().unwrap();
@@ -82,7 +82,7 @@ fn another_program_of_the_same_name_gives_none_and_that_is_said() {
 #[test]
 fn a_program_that_is_gone_is_found_in_the_cache_of_perf() {
     let Some(own) = own_program() else {
-        return prerequisites::skip("build ids", "the linker writes none");
+        return prerequisites::skip(prerequisites::Need::BuildIds, "the linker writes none");
     };
     let bytes = sampled("/gone/app", &own.build_id, own.file_offset);
     let mut imports = Imports::of(&[("perf.data", &bytes)]);

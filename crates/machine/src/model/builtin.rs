@@ -85,6 +85,9 @@ mod tests {
 
     #[test]
     fn every_file_holds_a_valid_model_of_its_name() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/models");
+        let files = std::fs::read_dir(folder).expect("a folder").count();
+        assert_eq!(files, FILES.len(), "each file of {folder} stands in FILES");
         for (name, text) in FILES {
             let model = Model::parse(text, name).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(model.name, name);

@@ -5,6 +5,7 @@ use super::{
     Tried::{self, Held, Missing},
     place::{Place, said},
 };
+use prerequisites::Need;
 
 pub const FAULTS: &[Fault] = &[
     Fault {
@@ -69,7 +70,7 @@ fn plugin_with_libstdcxx() -> Tried {
     let Some((host, plugin)) =
         host.zip(place.build("c++", "plugin.so", plugin, &["-shared", "-fPIC", "-std=c++17"]))
     else {
-        return Missing("c++");
+        return Missing(Need::Program("c++"));
     };
     place.same_as_alone(&[host.to_str().expect("text"), plugin.to_str().expect("text")]);
     Held
@@ -94,7 +95,7 @@ fn plugin_with_operators() -> Tried {
     let host = place.build("cc", "host", HOST, &["-ldl"]);
     let Some((host, plugin)) = host.zip(place.build("c++", "plugin.so", plugin, &["-shared", "-fPIC"]))
     else {
-        return Missing("c++");
+        return Missing(Need::Program("c++"));
     };
     let report = place.same_as_alone(&[host.to_str().expect("text"), plugin.to_str().expect("text")]);
     assert!(report.contains("exit code 0"), "{report}");
@@ -132,7 +133,7 @@ fn allocator_in_executable() -> Tried {
             return text >= room && text < room + sizeof room ? 0 : 9;
         }"#;
     let Some(program) = place.build("cc", "own", source, &["-rdynamic"]) else {
-        return Missing("cc");
+        return Missing(Need::Program("cc"));
     };
     place.same_as_alone(&[program.to_str().expect("text")]);
     Held
@@ -144,7 +145,7 @@ fn preloaded_allocators() -> Tried {
     let found = names.iter().map(|name| folder.join(name)).filter(|path| path.exists());
     let paths: Vec<_> = found.collect();
     if paths.is_empty() {
-        return Missing("allocators");
+        return Missing(Need::OtherAllocator);
     }
     let place = Place::new();
     // What is asked of a block must be asked of the allocator that gave it.
@@ -172,7 +173,7 @@ fn preloaded_allocators() -> Tried {
                 use("reallocarray", reallocarray(NULL, size, 2), size);
             }
         }"#;
-    let Some(sizes) = place.build("cc", "sizes", source, &[]) else { return Missing("C compiler") };
+    let Some(sizes) = place.build("cc", "sizes", source, &[]) else { return Missing(Need::Program("cc")) };
     let script =
         "import json; d = {str(i): list(range(i % 50)) for i in range(5000)}; print(len(json.dumps(d)))";
     for path in paths {
@@ -192,7 +193,7 @@ fn preloaded_allocators() -> Tried {
 fn small_files_only() -> Tried {
     let place = Place::new();
     let source = "#include <stdlib.h>\nint main(void) { for (int i = 0; i < 100000; i++) free(malloc(200000)); return 4; }";
-    let Some(program) = place.build("cc", "many", source, &[]) else { return Missing("cc") };
+    let Some(program) = place.build("cc", "many", source, &[]) else { return Missing(Need::Program("cc")) };
     // The first: no log at all. The second: one that cannot grow.
     for blocks in [20, 100] {
         let script = format!(

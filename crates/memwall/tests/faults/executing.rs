@@ -7,6 +7,7 @@ use super::{
     Tried::{self, Held, Missing},
     place::{Place, said},
 };
+use prerequisites::Need;
 
 pub const FAULTS: &[Fault] = &[
     Fault {
@@ -87,7 +88,7 @@ fn watched_executions() -> Tried {
         }"#;
     let flags = ["-shared", "-fPIC", "-ldl", "-Wno-nonnull"];
     let Some(watcher) = place.build("cc", "watcher.so", source, &flags) else {
-        return Missing("C compiler");
+        return Missing(Need::Program("cc"));
     };
     let calls = r#"
         #define _GNU_SOURCE
@@ -151,7 +152,7 @@ fn little_stack() -> Tried {
                 printf("%x\n", status);
             }
         }"#;
-    let Some(program) = place.build("cc", "little", source, &[]) else { return Missing("C compiler") };
+    let Some(program) = place.build("cc", "little", source, &[]) else { return Missing(Need::Program("cc")) };
     let report = place.same_as_alone(&[text(&program)]);
     assert!(report.contains("exit code 0"), "{report}");
     Held
@@ -170,7 +171,7 @@ fn sanitized(place: &Place, name: &str) -> Option<String> {
     built.is_ok_and(|built| built.status.success()).then(|| text(&sane).to_owned())
 }
 
-const NO_SANITIZER: Tried = Missing("address sanitizer");
+const NO_SANITIZER: Tried = Missing(Need::AddressSanitizer);
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("text")
@@ -193,7 +194,7 @@ fn sanitized_by_descriptor() -> Tried {
             fexecve(open(words[1], (count > 2 ? O_PATH : O_RDONLY) | O_CLOEXEC), (char *[]){words[1], NULL}, environ);
             return 1;
         }"#;
-    let Some(program) = place.build("cc", "opens", source, &[]) else { return Missing("C compiler") };
+    let Some(program) = place.build("cc", "opens", source, &[]) else { return Missing(Need::Program("cc")) };
     for more in [&[][..], &["not to be read"]] {
         let report = place.same_as_alone(&[&[text(&program), &sane], more].concat());
         assert!(report.contains("exit code 9"), "{report}");
@@ -241,7 +242,7 @@ fn sanitized_by_rare_calls() -> Tried {
             }
             return 1;
         }"#;
-    let Some(program) = place.build("cc", "calls", source, &[]) else { return Missing("C compiler") };
+    let Some(program) = place.build("cc", "calls", source, &[]) else { return Missing(Need::Program("cc")) };
     for way in ["a", "b", "c", "d", "e", "f", "g"] {
         let report = place.same_as_alone(&[text(&program), way, &sane]);
         assert!(report.contains("exit code 9"), "{way}: {report}");
@@ -266,7 +267,7 @@ fn without_loader(place: &Place) -> Option<String> {
 fn sanitized_below_static() -> Tried {
     let place = Place::new();
     let Some(sane) = sanitized(&place, "sane") else { return NO_SANITIZER };
-    let Some(program) = without_loader(&place) else { return Missing("C compiler") };
+    let Some(program) = without_loader(&place) else { return Missing(Need::Program("cc")) };
     let report = place.same_as_alone(&[&program, "keeps", &sane]);
     assert!(
         report.contains("exit code 9") && unwrapped(&report).contains("what it starts is not looked at"),
@@ -282,10 +283,10 @@ fn sanitized_below_static() -> Tried {
 
 fn rights_given_up() -> Tried {
     if !rustix::process::geteuid().is_root() {
-        return Missing("root");
+        return Missing(Need::Root);
     }
     let place = Place::new();
-    let Some(program) = without_loader(&place) else { return Missing("C compiler") };
+    let Some(program) = without_loader(&place) else { return Missing(Need::Program("cc")) };
     place.same_as_alone(&[&program, "drops", "/bin/echo", "here"]);
     place.same_as_alone(&["sh", "-c", &format!("{program} drops /bin/echo here; exit $?")]);
     Held
@@ -297,7 +298,7 @@ fn sanitized_elsewhere() -> Tried {
     let Some(_) = sanitized(&place, "below/tool") else { return NO_SANITIZER };
     // Another one of that name lies here.
     let source = "int main(void) { return 3; }";
-    let Some(_) = place.build("cc", "tool", source, &[]) else { return Missing("C compiler") };
+    let Some(_) = place.build("cc", "tool", source, &[]) else { return Missing(Need::Program("cc")) };
     let source = r#"
         #define _GNU_SOURCE
         #include <fcntl.h>
@@ -343,7 +344,7 @@ const NARROW_LOADER: &str = r#"
     __asm__(".globl _start\n_start: mov %esp, %eax\n push %eax\n call begin\n");"#;
 
 fn other_class() -> Tried {
-    const WHAT: Tried = Missing("compiler and kernel for programs of 32 bits");
+    const WHAT: Tried = Missing(Need::NarrowPrograms);
     let place = Place::new();
     let code = place.path("narrow.c");
     std::fs::write(&code, NARROW_LOADER).expect("written");
@@ -404,7 +405,7 @@ fn looked_for() -> Tried {
             for (size_t path = 0; path < sizeof paths / sizeof paths[0]; path++)
                 for (size_t name = 0; name < sizeof names / sizeof names[0]; name++) try(paths[path], names[name]);
         }"#;
-    let Some(program) = place.build("cc", "looks", source, &[]) else { return Missing("C compiler") };
+    let Some(program) = place.build("cc", "looks", source, &[]) else { return Missing(Need::Program("cc")) };
     let made = place.shell(
         "mkdir -p sub/folder closed && echo 'echo here $0 $*' > bare && printf '#!/bin/sh\necho script $*\n' > sub/script && \
          echo > sub/denied && echo > sub/file && cp bare sub/ && cp bare denied && chmod +x bare denied sub/bare sub/script sub/file && chmod 0 closed",

@@ -6,6 +6,7 @@ use super::{
     Tried::{self, Held, Missing},
     place::Place,
 };
+use prerequisites::Need;
 
 pub const FAULTS: &[Fault] = &[
     Fault {
@@ -158,38 +159,40 @@ fn no_file_may_be_opened() -> Tried {
             for (int i = 0; i < 100000; i++) free(malloc(200000));
             return 7;
         }"#;
-    let Some(program) = place.build("cc", "filtered", source, &[]) else { return Missing("C compiler") };
+    let Some(program) = place.build("cc", "filtered", source, &[]) else {
+        return Missing(Need::Program("cc"));
+    };
     place.same_as_alone(&[program.to_str().expect("text")]);
     Held
 }
 
 fn threads_behind_a_filter() -> Tried {
-    tried(&["bare", "call", "both", "prctl"], &["thread"]).map_or(Missing("C compiler"), |_| Held)
+    tried(&["bare", "call", "both", "prctl"], &["thread"]).map_or(Missing(Need::Program("cc")), |_| Held)
 }
 
 /// One that was set by an instruction of the program's own is not seen: it still harms here.
 const SEEN: [&str; 3] = ["call", "both", "prctl"];
 
 fn forks_behind_a_filter() -> Tried {
-    let Some(reports) = tried(&SEEN, &["fork"]) else { return Missing("C compiler") };
+    let Some(reports) = tried(&SEEN, &["fork"]) else { return Missing(Need::Program("cc")) };
     let is_said = |report: &String| report.contains("1 processes that were forked behind a filter");
     assert!(reports.iter().all(is_said), "{reports:?}");
     Held
 }
 
 fn programs_behind_a_filter() -> Tried {
-    let Some(reports) = tried(&SEEN, &["program"]) else { return Missing("C compiler") };
+    let Some(reports) = tried(&SEEN, &["program"]) else { return Missing(Need::Program("cc")) };
     let is_said = |report: &String| report.contains("1 behind a filter of system calls");
     assert!(reports.iter().all(is_said), "{reports:?}");
     Held
 }
 
 fn programs_behind_a_harmless_filter() -> Tried {
-    let Some(reports) = tried(&SEEN, &["program", "refuses"]) else { return Missing("C compiler") };
+    let Some(reports) = tried(&SEEN, &["program", "refuses"]) else { return Missing(Need::Program("cc")) };
     assert!(reports.iter().all(|report| !report.contains("are not known")), "{reports:?}");
     Held
 }
 
 fn strict_mode() -> Tried {
-    tried(&SEEN, &["strict"]).map_or(Missing("C compiler"), |_| Held)
+    tried(&SEEN, &["strict"]).map_or(Missing(Need::Program("cc")), |_| Held)
 }

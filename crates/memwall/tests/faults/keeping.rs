@@ -2,6 +2,7 @@
 
 use std::{fs, path::PathBuf, process::Stdio, time::Duration};
 
+use prerequisites::Need;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -215,7 +216,7 @@ fn refused_validation() -> Tried {
     let place = Place::new();
     let (file, text) = validated(&place);
     let source = include_str!("../../../../examples/odd/denied.c");
-    let Some(denied) = place.build("cc", "denied", source, &[]) else { return Missing("cc") };
+    let Some(denied) = place.build("cc", "denied", source, &[]) else { return Missing(Need::Program("cc")) };
     let mut command = place.command(denied);
     let output = command.args([memwall(), "validate", "--quick"]).output().expect("it starts");
     assert!(said(&output.stderr).contains("this validation was not kept"), "{output:?}");

@@ -7,6 +7,7 @@ use super::{
     Tried::{self, Held, Missing},
     place::{Place, mode, said},
 };
+use prerequisites::Need;
 
 pub const FAULTS: &[Fault] = &[
     Fault {
@@ -82,7 +83,7 @@ fn shared_temporary_folder() -> Tried {
     fs::create_dir(&shared).expect("made");
     fs::set_permissions(&shared, fs::Permissions::from_mode(0o777)).expect("ours");
     if mode(Path::new("/tmp")) & 0o777 != 0o777 {
-        return Missing("/tmp that all may write to");
+        return Missing(Need::SharedTmp);
     }
     let output = place.shell("TMPDIR=$PWD/shared $memwall run --to a.txt -- sh -c 'echo $LD_PRELOAD'");
     let shown = said(&output.stdout);

@@ -35,7 +35,7 @@ pub enum Tried {
     /// Yes, and what must hold held.
     Held,
     /// No: what is missing here.
-    Missing(&'static str),
+    Missing(prerequisites::Need<'static>),
 }
 
 fn main() -> ExitCode {
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
             }
             Ok(Tried::Missing(what)) => {
                 skipped += 1;
-                format!("for want of {what} nobody knows")
+                format!("for want of {} nobody knows", what.word())
             }
             Err(_) => {
                 failed += 1;

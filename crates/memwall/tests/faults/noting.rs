@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use prerequisites::Need;
 use record::{data::HeapBlock, file::read, run::Run};
 
 use super::{
@@ -114,7 +115,7 @@ fn little_address_space() -> Tried {
             for (char *block; blocks < 60 && (block = malloc(1 << 20)) != NULL; blocks++) *block = 1;
             printf("%d\n", blocks);
         }"#;
-    let Some(program) = place.build("cc", "hungry", source, &[]) else { return Missing("C compiler") };
+    let Some(program) = place.build("cc", "hungry", source, &[]) else { return Missing(Need::Program("cc")) };
     let script = format!("ulimit -v 80000; exec {}", text(&program));
     let report = place.same_as_alone(&["bash", "-c", &script]);
     assert!(report.contains("with a limit on the address space"), "{report}");
@@ -148,7 +149,7 @@ fn own_limit() -> Tried {
             printf("%d %d\n", failed, pieces);
             free(malloc(100000));
         }"#;
-    let Some(program) = place.build("cc", "limits", source, &[]) else { return Missing("C compiler") };
+    let Some(program) = place.build("cc", "limits", source, &[]) else { return Missing(Need::Program("cc")) };
     let size = place.shell("grep VmSize /proc/self/status | tr -dc 0-9");
     let size_kib: u64 = said(&size.stdout).parse().expect("a number");
     let pieces = |kib: u64| {
@@ -191,7 +192,7 @@ fn locked_memory() -> Tried {
             puts(mlockall(MCL_CURRENT | MCL_FUTURE) == 0 ? "locked" : "not locked");
             free(malloc(100000));
         }"#;
-    let Some(program) = place.build("cc", "locks", source, &[]) else { return Missing("C compiler") };
+    let Some(program) = place.build("cc", "locks", source, &[]) else { return Missing(Need::Program("cc")) };
     // What it takes alone: tried upwards, in steps that are smaller than what we would add.
     let locks = |kib: &str| {
         let output = place.command(&program).arg(kib).output().expect("it starts");
@@ -233,7 +234,7 @@ fn memory_taken_away() -> Tried {
             for (int i = 0; i < 1000; i++) free(malloc(20000));
             return 4;
         }"#;
-    let Some(program) = place.build("cc", "takes", source, &[]) else { return Missing("C compiler") };
+    let Some(program) = place.build("cc", "takes", source, &[]) else { return Missing(Need::Program("cc")) };
     for how in ["unmaps", "protects", "maps", "resizes"] {
         let file = place.path(how);
         let report = place.same_as_alone(&[text(&program), how]);
@@ -272,7 +273,7 @@ fn family(place: &Place, name: &str, fork_call: &str) -> Option<PathBuf> {
 }
 
 fn check_family(place: &Place, name: &str, fork_call: &str) -> Tried {
-    let Some(program) = family(place, name, fork_call) else { return Missing("C compiler") };
+    let Some(program) = family(place, name, fork_call) else { return Missing(Need::Program("cc")) };
     let (shown, run) = recorded(place, &[text(&program)]);
     assert_eq!(shown.lines().count(), 20);
     for line in shown.lines() {
@@ -308,7 +309,7 @@ const CHAIN: &str = r#"
 
 fn exec_chain() -> Tried {
     let place = Place::new();
-    let Some(program) = place.build("cc", "chain", CHAIN, &[]) else { return Missing("C compiler") };
+    let Some(program) = place.build("cc", "chain", CHAIN, &[]) else { return Missing(Need::Program("cc")) };
     let (_, run) = recorded(&place, &[text(&program), "5"]);
     for number in 1..=5 {
         check_site(&run, block_of(&run, 700_000 + number), "own");
@@ -321,10 +322,10 @@ fn pid_namespace() -> Tried {
     let place = Place::new();
     let can = place.command("unshare").args(["--pid", "--fork", "true"]).output();
     if !can.is_ok_and(|output| output.status.success()) {
-        return Missing("right to make a namespace");
+        return Missing(Need::Namespaces);
     }
-    let Some(chain) = place.build("cc", "chain", CHAIN, &[]) else { return Missing("C compiler") };
-    let Some(family) = family(&place, "storm", "fork()") else { return Missing("C compiler") };
+    let Some(chain) = place.build("cc", "chain", CHAIN, &[]) else { return Missing(Need::Program("cc")) };
+    let Some(family) = family(&place, "storm", "fork()") else { return Missing(Need::Program("cc")) };
     let script = format!("{} 3; sleep 0.5; {}", text(&chain), text(&family));
     let (_, run) = recorded(&place, &["unshare", "--pid", "--fork", "sh", "-c", &script]);
     let executable = |block: &HeapBlock| run.processes[block.process.index()].executable.clone();
@@ -356,7 +357,7 @@ fn closed_descriptors() -> Tried {
             execlp("sh", "sh", "-c", "echo out; sort --version > /dev/null; exit 5", (char *)0);
             return 1;
         }"#;
-    let Some(program) = place.build("cc", "closes", source, &[]) else { return Missing("C compiler") };
+    let Some(program) = place.build("cc", "closes", source, &[]) else { return Missing(Need::Program("cc")) };
     let report = place.same_as_alone(&[text(&program)]);
     assert!(report.contains("2 that had closed the descriptor"), "{report}");
     Held
@@ -364,7 +365,7 @@ fn closed_descriptors() -> Tried {
 
 fn changed_root() -> Tried {
     if !rustix::process::geteuid().is_root() {
-        return Missing("right to change the root");
+        return Missing(Need::Root);
     }
     let place = Place::new();
     let source = r#"
@@ -378,7 +379,7 @@ fn changed_root() -> Tried {
             execl("/rooted", "rooted", (char *)0);
             return 2;
         }"#;
-    let Some(program) = place.build("cc", "rooted", source, &[]) else { return Missing("C compiler") };
+    let Some(program) = place.build("cc", "rooted", source, &[]) else { return Missing(Need::Program("cc")) };
     let root = place.path("root");
     let script = format!(
         "mkdir {root} && cp {program} {root}/ && ldd {program} | grep -o '/[^ ]*' | xargs -I LIB cp --parents LIB {root}",
@@ -402,7 +403,7 @@ fn sanitized_behind_a_shell() -> Tried {
     let program = place.path("sane");
     let built = place.command("cc").args(["-fsanitize=address", "-o"]).arg(&program).arg(&code).output();
     if !built.is_ok_and(|built| built.status.success()) {
-        return Missing("address sanitizer");
+        return Missing(Need::AddressSanitizer);
     }
     let program = text(&program);
     let script = format!(
@@ -432,7 +433,7 @@ fn busy_noting() -> Tried {
                 for (int i = 0; i < 500; i++)
                     munmap(mmap(0, 1 << 16, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 1 << 16);
         }"#;
-    let Some(program) = place.build("cc", "maps", source, &[]) else { return Missing("C compiler") };
+    let Some(program) = place.build("cc", "maps", source, &[]) else { return Missing(Need::Program("cc")) };
     let (_, run) = recorded(&place, &[text(&program)]);
     let own = run.remarks.iter().filter(|remark| remark.contains("memwall's own notes")).count();
     assert_eq!(own, 1, "{:?}", run.remarks);

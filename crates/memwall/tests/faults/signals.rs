@@ -6,6 +6,7 @@ use std::{
     process::{Command, Stdio},
 };
 
+use prerequisites::Need;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use super::{
@@ -82,7 +83,7 @@ fn recording_too_large() -> Tried {
 
 fn hang_up() -> Tried {
     if Command::new("setsid").arg("--version").output().is_err() {
-        return Missing("setsid");
+        return Missing(Need::Program("setsid"));
     }
     let place = Place::new();
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;

@@ -9,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use prerequisites::Need;
 use record::run::Run;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::Value;
@@ -106,7 +107,7 @@ fn kept() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/run/recordings/sum.sqlite")
 }
 
-/// That recording as somebody changed it.
+/// That recording as another user changed it.
 fn changed(place: &Place, name: &str, change: impl FnOnce(&mut Run)) -> PathBuf {
     let mut run = record::file::read(&kept()).expect("a recording");
     change(&mut run);
@@ -297,7 +298,9 @@ fn bomb_in_debug_information() -> Tried {
     let place = Place::new();
     let source =
         "int main(void) { volatile long n = 0; for (long i = 0; i < 400000000; i++) n += i; return 0; }";
-    let Some(program) = place.build("cc", "bomb", source, &["-g"]) else { return Missing("C compiler") };
+    let Some(program) = place.build("cc", "bomb", source, &["-g"]) else {
+        return Missing(Need::Program("cc"));
+    };
     let mut section = [1_u32.to_le_bytes(), [0; 4]].concat();
     section.extend((UNFOLDED_BYTES as u64).to_le_bytes());
     section.extend(1_u64.to_le_bytes());
@@ -307,7 +310,7 @@ fn bomb_in_debug_information() -> Tried {
     let changes = SECTIONS.map(|name| format!("--update-section {name}=section"));
     let changed = place.shell(&format!("objcopy {} bomb", changes.join(" ")));
     if !changed.status.success() {
-        return Missing("objcopy");
+        return Missing(Need::Program("objcopy"));
     }
     let mut elf = fs::read(&program).expect("there");
     SECTIONS.iter().for_each(|name| mark_compressed(&mut elf, name));
@@ -439,10 +442,12 @@ const GENERATES: &str = r#"
 
 fn list_of_another_user() -> Tried {
     if !rustix::process::geteuid().is_root() {
-        return Missing("right to give files away");
+        return Missing(Need::Root);
     }
     let place = Place::new();
-    let Some(program) = place.build("cc", "generates", GENERATES, &[]) else { return Missing("C compiler") };
+    let Some(program) = place.build("cc", "generates", GENERATES, &[]) else {
+        return Missing(Need::Program("cc"));
+    };
     let named = |arguments: &[&str]| {
         let command =
             [&["record", "-o", "a.sqlite", "--", program.to_str().expect("text")], arguments].concat();
@@ -456,7 +461,7 @@ fn list_of_another_user() -> Tried {
     };
     match named(&[]) {
         (true, false) => {}
-        (false, false) => return Missing(prerequisites::PERF_EVENT),
+        (false, false) => return Missing(Need::PerfEvent),
         other => panic!("{other:?}"),
     }
     assert_eq!(named(&["65534"]), (false, true));

@@ -91,7 +91,7 @@ fn counted_by_perf(program: &Path, pages: &str) -> Option<u64> {
     let count = said.lines().find(|line| line.contains("page-faults"));
     let count = count.and_then(|line| line.split(',').next()?.parse().ok());
     if count.is_none() {
-        prerequisites::skip(prerequisites::PERF_EVENT, said);
+        prerequisites::skip(prerequisites::Need::PerfEvent, said);
     }
     count
 }

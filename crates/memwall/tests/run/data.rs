@@ -107,7 +107,7 @@ fn a_program_with_rights_of_its_own_is_not_entered_and_that_is_said() {
     let program = folder.path().join("chase");
     prerequisites::copy_program(&example("chase"), &program);
     if chown(&program, Some(65534), None).is_err() {
-        prerequisites::skip(prerequisites::ROOT, "nobody else can make a program of another user");
+        prerequisites::skip(prerequisites::Need::Root, "nobody else can make a program of another user");
         return;
     }
     // The other user must be able to come there.

@@ -62,7 +62,10 @@ fn ranks_of_a_parallel_program_are_followed() {
     let ranks = example("odd/ranks");
     let is_there = ranks.is_file();
     if !is_there {
-        prerequisites::skip("mpicc", "ranks that do not know of each other take the place of those that do");
+        prerequisites::skip(
+            prerequisites::Need::Program("mpicc"),
+            "ranks that do not know of each other take the place of those that do",
+        );
     }
     let (program, work) = match is_there {
         true => (ranks, ["--rounds", "100"]),
@@ -73,7 +76,7 @@ fn ranks_of_a_parallel_program_are_followed() {
     let arguments = [&arguments[..], &work].concat();
     let plain = Command::new(&mpirun).args(&arguments).output().expect("it starts");
     if !plain.status.success() {
-        prerequisites::skip("mpirun", String::from_utf8_lossy(&plain.stderr));
+        prerequisites::skip(prerequisites::Need::Program("mpirun"), String::from_utf8_lossy(&plain.stderr));
         return;
     }
     let recorded = Recorded::new(&[], &mpirun, &arguments);

@@ -143,7 +143,7 @@ fn without_perf_event_the_rest_is_recorded_and_the_reason_said() {
     command.arg(env!("CARGO_BIN_EXE_memwall")).args(["record", "-o"]).arg(&file).arg("--");
     let output = command.arg(example("odd/exits")).args(["--rounds", "60"]).output().expect("it starts");
     if output.status.code() == Some(125) {
-        prerequisites::skip("seccomp", String::from_utf8_lossy(&output.stderr));
+        prerequisites::skip(prerequisites::Need::Seccomp, String::from_utf8_lossy(&output.stderr));
         return;
     }
     assert_eq!(output.status.code(), Some(37), "{}", String::from_utf8_lossy(&output.stderr));

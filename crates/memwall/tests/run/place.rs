@@ -48,7 +48,7 @@ pub fn can_sample() -> bool {
         command.args(["record", "--need-samples", "-o"]).arg(file).args(["--", "true"]);
         let output = command.output().expect("memwall starts");
         if !output.status.success() {
-            prerequisites::skip(prerequisites::PERF_EVENT, String::from_utf8_lossy(&output.stderr));
+            prerequisites::skip(prerequisites::Need::PerfEvent, String::from_utf8_lossy(&output.stderr));
         }
         output.status.success()
     })

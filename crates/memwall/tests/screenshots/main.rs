@@ -111,7 +111,7 @@ fn kept_pages(folder: &Path) -> Vec<PathBuf> {
     RECORDINGS.into_iter().map(page).collect()
 }
 
-/// Pages that somebody else made.
+/// Pages of another program.
 fn given_pages(folder: &Path) -> Vec<PathBuf> {
     let mut pages: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     pages.retain(|page| page.extension().is_some_and(|ending| ending == "html"));

@@ -203,7 +203,7 @@ fn this_machine_is_validated_as_far_as_it_can_be() {
     let drawn = steps.iter().find(|step| step["name"] == "random kernels").unwrap();
     if drawn["experiments"] == 0 {
         assert!(!drawn["missing"].as_str().unwrap().is_empty(), "{drawn}");
-        return prerequisites::skip(prerequisites::PERF_EVENT, &drawn["missing"]);
+        return prerequisites::skip(prerequisites::Need::PerfEvent, &drawn["missing"]);
     }
     let unseen = &validation["unseen"];
     assert!(unseen["runs"] == 1 && unseen["seeds"][0].as_u64() >= Some(1_000_000), "{unseen}");

@@ -33,7 +33,7 @@ fn a_relieved_kernel_is_recorded_with_its_addresses() {
     if !said.is_empty() {
         // It is said of which kernel, and why.
         assert!(said.contains("random kernel 106: "), "{said}");
-        prerequisites::skip(prerequisites::PERF_EVENT, said);
+        prerequisites::skip(prerequisites::Need::Relief, said);
         return;
     }
     let shown = String::from_utf8(output.stdout).unwrap();

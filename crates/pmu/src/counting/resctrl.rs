@@ -31,6 +31,20 @@ pub(super) struct MonGroup {
     folder: PathBuf,
 }
 
+/// What could not be put into a group, and why.
+#[derive(Debug, thiserror::Error)]
+#[error("{errno}: {what} could not be put into the monitoring group")]
+struct Unwritten {
+    errno: Errno,
+    what: String,
+}
+
+impl From<Unwritten> for String {
+    fn from(unwritten: Unwritten) -> Self {
+        unwritten.to_string()
+    }
+}
+
 impl MonGroup {
     /// Makes an empty group, or says what is in the way.
     pub fn create(source: &Source) -> Result<Self, String> {
@@ -73,11 +87,11 @@ impl MonGroup {
     /// Puts those whom `scope` means into the group.
     pub fn admit(&self, scope: &Scope, source: &Source) -> Result<(), String> {
         match scope {
-            Scope::ThisThread => self.write("tasks", rustix::thread::gettid().as_raw_pid()),
+            Scope::ThisThread => Ok(self.write("tasks", rustix::thread::gettid().as_raw_pid())?),
             // What they start is in the group from its first instruction, whether asked for or not.
-            Scope::Child(id) | Scope::Thread(id) => self.write("tasks", id),
+            Scope::Child(id) | Scope::Thread(id) => Ok(self.write("tasks", id)?),
             Scope::Process(pid) => self.admit_threads(*pid, source),
-            Scope::Cpus(cpus) => self.write("cpus_list", cpus),
+            Scope::Cpus(cpus) => Ok(self.write("cpus_list", cpus)?),
             Scope::Cgroup(..) => {
                 Err("resctrl knows threads and CPUs, no control groups; name a process instead".into())
             }
@@ -97,22 +111,20 @@ impl MonGroup {
                 return Ok(());
             }
             for tid in new {
-                // A thread may end before its turn comes.
-                if let Err(words) = self.write("tasks", tid)
-                    && !words.starts_with("ESRCH")
-                {
-                    return Err(words);
+                match self.write("tasks", tid) {
+                    // A thread may end before its turn comes.
+                    Ok(()) | Err(Unwritten { errno: Errno(libc::ESRCH), .. }) => {}
+                    Err(unwritten) => return Err(unwritten.to_string()),
                 }
                 admitted.insert(tid);
             }
         }
     }
 
-    fn write(&self, file: &str, what: impl std::fmt::Display) -> Result<(), String> {
+    fn write(&self, file: &str, what: impl std::fmt::Display) -> Result<(), Unwritten> {
         let open = OpenOptions::new().append(true).create(true).open(self.folder.join(file));
-        open.and_then(|mut open| writeln!(open, "{what}")).map_err(|error| {
-            format!("{}: {what} could not be put into the monitoring group", Errno::from(error))
-        })
+        open.and_then(|mut open| writeln!(open, "{what}"))
+            .map_err(|error| Unwritten { errno: Errno::from(error), what: what.to_string() })
     }
 
     /// A counter in every domain that has it: the domain, its number, and the value or what stands in its place.

@@ -166,7 +166,7 @@ fn occupant(path: &Path) -> Result<Occupant, FileError> {
         Err(error) => return Err(uncreatable(path, &error)),
         Ok(_) => fs::metadata(path),
     };
-    // A link that leads nowhere is somebody's all the same.
+    // A link that leads nowhere is a user's all the same.
     match is_there.map_err(|_| occupied())? {
         about if about.is_file() && about.len() == 0 => Ok(Occupant::Nothing),
         about if about.is_file() && is_recording(path) => Ok(Occupant::OlderRecording),

@@ -1,4 +1,4 @@
-//! What keeps a recording that somebody sent us from doing more than being read. SQLite runs what a schema says: a view
+//! What keeps a recording that another user sent us from doing more than being read. SQLite runs what a schema says: a view
 //! may go on for ever, a computed column may fill the memory, a journal may have a file removed.
 
 use std::{

@@ -54,7 +54,7 @@ fn look_into<T>(
     })
 }
 
-/// Whether the file at `path` is a recording of any version; also where somebody holds it, or was killed writing it.
+/// Whether the file at `path` is a recording of any version; also where a process holds it, or was killed writing it.
 pub(super) fn is_recording(path: &Path) -> bool {
     // Where SQLite keeps what its application_id is.
     const ID_AT: usize = 68;

@@ -236,7 +236,7 @@ impl RecordSession<'_> {
         match usage::wait(self.pid, everybody_is_gone && !may_be_traced) {
             Ok(None) => None,
             Ok(Some((ending, usage))) => Some(Cause::Ended(ending, Some(usage))),
-            // Waited for by somebody else, as where SIGCHLD is ignored: it has ended, and nobody knows how.
+            // Waited for by another thread, as where SIGCHLD is ignored: it has ended, and nobody knows how.
             Err(_) => Some(Cause::Ended(Ending::Unknown, None)),
         }
     }

@@ -42,7 +42,7 @@ impl Browser {
         });
         let Some(program) = found else {
             prerequisites::skip(
-                "chromium",
+                prerequisites::Need::Program("chromium"),
                 "pages are not opened in a browser (as root: apt-get install chromium)",
             );
             return None;

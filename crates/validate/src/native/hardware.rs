@@ -294,7 +294,7 @@ mod tests {
         let mut bench =
             NativeBench::new(&pmu::Live, source, &topology, kernels, &caches, Some(1e9)).expect("a CPU");
         if let Err(why) = bench.probe("task-clock") {
-            prerequisites::skip(prerequisites::PERF_EVENT, why);
+            prerequisites::skip(prerequisites::Need::PerfEvent, why);
             return;
         }
         let experiment = experiment(bench.machine(), "copy", KernelPlace::L2, 1).expect("a level");

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use analysis::compare::{ComparedRun, Comparison, compare, spoilt};
+use analysis::compare::{ComparedRun, Comparison, compare, compare_programs, spoilt};
 use indicatif::ProgressBar;
 use machine::{Source, private, throttle::ThrottleWatch};
 use recorder::{PassingFolder, ProgramOutput};
@@ -113,12 +113,9 @@ impl Series {
         let name = |side: usize| words_of(&self.programs[side]);
         let (own, _) = undisturbed(itself, |_| name(0))?;
         let ([before, after], dropped) = undisturbed(sides, name)?;
-        let mut comparison = compare(&before, &after);
+        let mut comparison = compare_programs(&before, &after, [name(0), name(1)]);
         comparison.know_itself(&compare(&own[0], &own[1]));
-        // Two commands are what was asked for.
-        comparison.remarks.retain(|remark| !remark.contains("not all of the same command"));
         comparison.remarks.splice(0..0, dropped);
-        (comparison.before, comparison.after) = (Some(name(0)), Some(name(1)));
         Ok(comparison)
     }
 

@@ -30,8 +30,7 @@ fn parts(subject: &FindingSubject) -> (String, String) {
     };
     let elapsed = match &subject.elapsed_ns {
         KnownLimits::Value(ns) => seconds(*ns as f64),
-        KnownLimits::Missing(reason) if reason.contains("cut off") => "cut off".to_owned(),
-        KnownLimits::Missing(_) => "duration not known".to_owned(),
+        KnownLimits::Missing(reason) => reason.clone(),
     };
     let mut parts = vec![elapsed, ending(subject.ending)];
     if subject.processes > 1 {

@@ -174,7 +174,7 @@ fn cycles_of_two_threads_of_a_core_are_those_of_both() {
     let mut topology = Topology::read(&Source::live());
     let cpus: Vec<u32> = topology.usable_cpus().iter().take(2).collect();
     if cpus.len() < 2 {
-        prerequisites::skip(prerequisites::TWO_CPUS, "one CPU may be used");
+        prerequisites::skip(prerequisites::Need::TwoCpus, "one CPU may be used");
         return;
     }
     for cpu in &mut topology.cpus {
