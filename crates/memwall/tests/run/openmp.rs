@@ -3,6 +3,8 @@
 
 use std::{fs, path::Path, process::Command};
 
+use serde_json::Value;
+
 use super::{
     place::{Recorded, memwall},
     regions::{built, region},
