@@ -85,7 +85,8 @@ fn nothing_else_is_found_there() {
         let mut shown: Vec<_> =
             all.filter(|one| one["state"] == "found").filter_map(|one| one["name"].as_str()).collect();
         let mut expected = has.to_vec();
-        (shown.sort_unstable(), expected.sort_unstable());
+        shown.sort_unstable();
+        expected.sort_unstable();
         if shown != expected {
             problems.push(format!("{name}: {shown:?}, not {expected:?}"));
         }
