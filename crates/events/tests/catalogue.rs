@@ -28,7 +28,7 @@ fn every_file_loads_and_holds_together() {
         |file: std::io::Result<DirEntry>| file.unwrap().path().file_stem()?.to_str().map(str::to_owned);
     let mut files: BTreeSet<String> = fs::read_dir(folder).unwrap().filter_map(stem).collect();
     assert!(files.remove("boxes") && files.remove("meanings"));
-    let loaded: BTreeSet<String> = Catalogue::all().iter().map(|catalogue| catalogue.name.clone()).collect();
+    let loaded: BTreeSet<String> = Catalogue::all().map(|catalogue| catalogue.name.clone()).collect();
     assert_eq!(loaded, files, "each file stands in the list of src/catalogue.rs");
     for catalogue in Catalogue::all() {
         let name = &catalogue.name;
