@@ -3,7 +3,7 @@
 mod pressure;
 
 use events::{Count, Missing, Value};
-use record::count::{CountedEvent, CountedMetric, Counts};
+use record::count::{BarPart, CountedEvent, CountedMetric, Counts, GroupMetrics};
 use trust::{Claimed, Purpose, Standing, Trust, TrustCatalogue};
 
 /// What is done with values of broken indicators.
@@ -49,13 +49,50 @@ pub fn mark(counts: &mut Counts, catalogue: &TrustCatalogue, broken: Broken) {
         let intervals = run.intervals.iter_mut().flat_map(|interval| &mut interval.counts);
         run.counts.iter_mut().chain(intervals).for_each(|count| withhold(count, &reasons));
     }
-    for metric in counts.metrics.iter_mut().flat_map(|group| &mut group.metrics) {
-        if let Some(reason) = metric.trust.as_ref().and_then(reason) {
-            metric.values.clear();
-            metric.cut_off.clear();
-            metric.series.clear();
-            metric.missing = vec![reason];
+    counts.metrics.iter_mut().for_each(withhold_metrics);
+}
+
+/// Takes away all that a group says by its broken metrics: their values in every form, parts of bars, sentences about them.
+fn withhold_metrics(group: &mut GroupMetrics) {
+    for at in 0..group.metrics.len() {
+        let Some(why) = group.metrics[at].trust.as_ref().and_then(reason) else { continue };
+        let metric = &mut group.metrics[at];
+        let name = metric.name.clone();
+        *metric = CountedMetric {
+            missing: vec![why],
+            name: name.clone(),
+            unit: std::mem::take(&mut metric.unit),
+            about: std::mem::take(&mut metric.about),
+            events: std::mem::take(&mut metric.events),
+            purposes: std::mem::take(&mut metric.purposes),
+            trust: metric.trust.take(),
+            ..CountedMetric::default()
+        };
+        for package in &mut group.packages {
+            if let Some(value) = package.values.get_mut(at) {
+                *value = None;
+            }
         }
+        group.remarks.retain(|said| !said.starts_with(&format!("{name}: ")));
+        withhold_in_bars(group, &name);
+    }
+}
+
+/// A part of a bar becomes a missing one; without its whole nothing is left of it. What was said of its sum is no longer true.
+fn withhold_in_bars(group: &mut GroupMetrics, metric: &str) {
+    for bar in &mut group.bars {
+        let is_whole = bar.of.as_deref() == Some(metric);
+        let is_gone = |part: &BarPart| is_whole || part.name == metric;
+        if !is_whole && !bar.parts.iter().any(is_gone) {
+            continue;
+        }
+        bar.missing.extend(bar.parts.iter().filter(|part| is_gone(part)).map(|part| part.name.clone()));
+        bar.parts.retain(|part| !is_gone(part));
+        if is_whole {
+            bar.whole = None;
+        }
+        let title = format!("'{}'", bar.title);
+        group.remarks.retain(|said| !said.contains(&title));
     }
 }
 

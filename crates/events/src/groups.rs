@@ -27,7 +27,7 @@ pub const TIME: &str = "time";
 /// In formulas: cycles of the whole program, where the counts are those of a part of it.
 pub const PROGRAM_CYCLES: &str = "program_cycles";
 /// The input that stands for them where the counts are those of the whole program.
-const CYCLES: &str = "cycles";
+pub const CYCLES: &str = "cycles";
 
 const FILES: &[(&str, &str)] = &[
     ("core.toml", include_str!("../groups/core.toml")),

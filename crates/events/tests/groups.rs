@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use events::{
-    Catalogue, MetricGroup,
+    Catalogue, MetricGroup, ValueBound,
     formula::Absent,
     groups::FormulaInputs,
     names::{self, Context},
@@ -187,6 +187,27 @@ fn what_is_likely_decides_where_bounds_are_far_apart() {
     assert_eq!(memory_bound(&long).0, Ok(66.0));
     let busy = [("stalled", 290.0), ("loads", 290.0), ("one_or_more", 710.0)];
     assert!(undecided(&[long, busy].concat()));
+}
+
+/// By hand: 1000 lines of local memory and 500 of remote are 96 kB; without those of remote memory, at least 64 kB.
+#[test]
+fn lines_that_memory_answers_the_cores_with() {
+    let name = "memory read volume, without prefetches";
+    for make in ["haswell-ep", "nehalem-ep", "skylake-x"] {
+        let catalogue = Catalogue::named(make).unwrap();
+        let chosen = MetricGroup::named("OFFCORE").unwrap().choose(&|event| known(Some(catalogue), event));
+        let event = chosen.event("local").unwrap();
+        assert!(event.contains("LOCAL_DRAM") && catalogue.event(event).is_some(), "{make}: {event}");
+        let volume = |remote: Option<f64>| {
+            let count = |input: &str| if input == "local" { Some(1000.0) } else { remote };
+            let inputs = FormulaInputs { count: &count, seconds: None, program_cycles: None, profile: None };
+            let values = chosen.evaluate(&inputs).into_iter();
+            let found = values.filter(|found| found.metric.name == name).map(|found| found.value.unwrap());
+            found.map(|value| (value.value, value.bound)).next()
+        };
+        assert_eq!(volume(Some(500.0)), Some((96_000.0, ValueBound::Exact)), "{make}");
+        assert_eq!(volume(None), Some((64_000.0, ValueBound::AtLeast)), "{make}");
+    }
 }
 
 /// By hand: 3 million flits of 8 bytes received in 2 s are 12 MB/s.

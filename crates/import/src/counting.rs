@@ -7,7 +7,9 @@ use events::{
     groups::MetricGroup,
     names::{self, Context},
 };
-use record::count::{CountedEvent, CountedInterval, CountedRun, Counts, GroupMetrics, SCHEMA, group_metrics};
+use record::count::{
+    CountedEvent, CountedInterval, CountedRun, Counts, GroupMetrics, MetricsAround, SCHEMA, group_metrics,
+};
 
 use crate::perf_stat::{StatLine, StatOutput, StatValue};
 
@@ -220,9 +222,9 @@ fn metrics(
         if group.family.is_some() && 2 * chosen.missing.len() > group.inputs.len() {
             continue;
         }
-        let mut found = group_metrics(&chosen, &inputs, runs, None);
+        let mut found = group_metrics(&chosen, &inputs, runs, MetricsAround::default());
         // What a group lacks was not asked for: only what is there is shown, under the names it was counted by.
-        found.metrics.retain(|metric| !metric.values.is_empty());
+        found.metrics.retain(|metric| !metric.values.is_empty() || !metric.between.is_empty());
         for metric in &mut found.metrics {
             for name in &mut metric.events {
                 if let Some(index) = index(name) {
@@ -235,4 +237,38 @@ fn metrics(
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 1000 cycles of which 600 retire nothing, in waits of five: what memory costs of them no event of these tells.
+    #[test]
+    fn what_is_only_known_between_bounds_is_kept() {
+        let haswell = Catalogue::named("haswell-ep").unwrap();
+        let context = Context { catalogue: Some(haswell), pmus: &[], libpfm: false };
+        let chosen =
+            MetricGroup::named("TOPDOWN_EVENTS").unwrap().choose(&|event| names::is_known(event, &context));
+        let value = |input: &str| match input {
+            "cycles" => 1000,
+            "retired" | "slots_of_four" | "issued" => 800,
+            "missing" => 900,
+            "retire_stalls" => 600,
+            "stalled" | "loads" | "one_or_more" => 500,
+            "two_or_more" => 400,
+            "load_stalls" | "stalls" | "retire_waits" => 125,
+            _ => 0,
+        };
+        let line = |(input, event): &(&str, &str)| format!("{},,{event},7,100.00,,\n", value(input));
+        let text: String = chosen.events.iter().map(line).collect();
+        let counts = counts(crate::perf_stat::parse(&text).unwrap(), "x", Some(haswell));
+        let group = counts.metrics.iter().find(|group| group.group == "TOPDOWN_EVENTS").unwrap();
+        let memory = group.metrics.iter().find(|metric| metric.name == "memory bound").unwrap();
+        assert_eq!(memory.range().map(|range| (range.least, range.most)), Some((0.0, 80.0)), "{memory:?}");
+        assert!(memory.values.is_empty() && memory.missing[0].starts_with("undecided"), "{memory:?}");
+        assert!(group.metrics.iter().all(|metric| !metric.values.is_empty()
+            || metric.name == "memory bound"
+            || !metric.between.is_empty()));
+    }
 }

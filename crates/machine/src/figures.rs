@@ -5,27 +5,39 @@ use crate::{
     profile::{CoreOperation, Estimate, LevelName, ProfileLevel},
 };
 
+/// Weights of loading, storing and copying: bytes as the program sees them.
+const SEEN_BY_PROGRAM: [f64; 3] = [1.0; 3];
+/// The same as lines move: one that is stored to is read before it is written, so storing moves twice and copying one and a
+/// half times what the program sees.
+const MOVED: [f64; 3] = [1.0, 2.0, 1.5];
+
 impl Profile {
     /// A figure by name: a latency in cycles ([`Profile::figure_cycles`]), or the most that all cores together moved in bytes
     /// per second: `l2_peak`, `l3_peak`, `memory_peak`, the fastest of loading, storing and copying as the program sees it, and
-    /// `memory_traffic_peak`, as memory does; `link_peak` is what all packages together load from each other's memory, and
+    /// `l2_traffic_peak`, `l3_traffic_peak`, `memory_traffic_peak`, in both directions as the level sees it (`memory_traffic_peak` of the
+    /// packages in use, where they are known; `whole_memory_traffic_peak` of all); `link_peak` is what all packages together load from each other's memory, and
     /// `lines_in_flight` are lines under way from memory to one core at its peak.
     pub fn figure(&self, name: &str) -> Option<f64> {
-        let level = match name {
-            "l2_peak" => LevelName::Cache(2),
-            "l3_peak" => LevelName::Cache(3),
-            "memory_peak" => {
-                let local = |name: &LevelName| matches!(name, LevelName::Memory { local: true, .. });
-                self.levels.iter().map(|level| &level.name).find(|name| local(name))?.clone()
-            }
-            "memory_traffic_peak" => return self.memory_traffic_peak(),
-            "link_peak" => return self.link_peak(),
-            "lines_in_flight" => return self.lines_in_flight(),
-            _ => return self.figure_cycles(name),
-        };
-        let rates = self.levels.iter().find(|known| known.name == level)?.all_cores;
-        let measured = [rates.load, rates.store, rates.copy].into_iter().flatten();
-        measured.map(|rate| rate.value).reduce(f64::max)
+        let cache = |number: u32| move |name: &LevelName| *name == LevelName::Cache(number);
+        let memory = |name: &LevelName| matches!(name, LevelName::Memory { local: true, .. });
+        match name {
+            "l2_peak" => self.peak(&cache(2), SEEN_BY_PROGRAM),
+            "l3_peak" => self.peak(&cache(3), SEEN_BY_PROGRAM),
+            "memory_peak" => self.peak(&memory, SEEN_BY_PROGRAM),
+            "l2_traffic_peak" => self.peak(&cache(2), MOVED),
+            "l3_traffic_peak" => self.peak(&cache(3), MOVED),
+            "memory_traffic_peak" | "whole_memory_traffic_peak" => self.peak(&memory, MOVED),
+            "link_peak" => self.link_peak(),
+            "lines_in_flight" => self.lines_in_flight(),
+            _ => self.figure_cycles(name),
+        }
+    }
+
+    /// The most that all cores loaded, stored or copied at a level, in bytes per second, each weighed.
+    fn peak(&self, wanted: &dyn Fn(&LevelName) -> bool, [load, store, copy]: [f64; 3]) -> Option<f64> {
+        let rates = self.levels.iter().find(|level| wanted(&level.name))?.all_cores;
+        let moved = [(rates.load, load), (rates.store, store), (rates.copy, copy)];
+        moved.iter().filter_map(|(rate, weight)| Some(rate.as_ref()?.value * weight)).reduce(f64::max)
     }
 
     /// Cycles after which the core can begin the next division.
@@ -50,15 +62,6 @@ impl Profile {
         let remote = |level: &&ProfileLevel| matches!(level.name, LevelName::Memory { local: false, .. });
         let rates = self.levels.iter().filter(remote).filter_map(|level| level.all_cores.load.as_ref());
         Some(rates.map(|rate| rate.value).reduce(f64::max)? * nodes as f64)
-    }
-
-    /// The most that all cores moved from and to local memory, in bytes per second: a line that is stored to is read before it is
-    /// written, so storing moves twice and copying one and a half times what the program sees.
-    fn memory_traffic_peak(&self) -> Option<f64> {
-        let local = |level: &&ProfileLevel| matches!(level.name, LevelName::Memory { local: true, .. });
-        let rates = self.levels.iter().find(local)?.all_cores;
-        let moved = [(rates.load, 1.0), (rates.store, 2.0), (rates.copy, 1.5)];
-        moved.iter().filter_map(|(rate, lines)| Some(rate.as_ref()?.value * lines)).reduce(f64::max)
     }
 
     /// A figure in core cycles: `l1_cycles`, `l2_cycles`, `l3_cycles`, `memory_cycles`, `remote_memory_cycles` are latencies
@@ -139,6 +142,14 @@ mod tests {
         profile.levels[3].all_cores =
             Bandwidths { load: Some(estimate(5e9)), store: None, copy: Some(estimate(7e9)) };
         assert_eq!((profile.figure("memory_peak"), profile.figure("l3_peak")), (Some(7e9), None));
+        assert_eq!(profile.figure("memory_traffic_peak"), Some(1.05e10), "copying moves three lines for two");
+        let mut second = level(LevelName::Cache(2), None);
+        second.all_cores =
+            Bandwidths { load: Some(estimate(8e9)), store: Some(estimate(5e9)), copy: Some(estimate(6e9)) };
+        profile.levels[1] = second;
+        assert_eq!(profile.figure("l2_peak"), Some(8e9));
+        assert_eq!(profile.figure("l2_traffic_peak"), Some(1e10), "a line stored to comes in and goes out");
+        assert_eq!(profile.figure("l3_traffic_peak"), None);
         assert_eq!(profile.figure("link_peak"), None, "no rate over the link was measured");
         profile.levels[2].all_cores.load = Some(estimate(3e9));
         assert_eq!(profile.figure("link_peak"), Some(6e9), "as much in either direction");

@@ -10,8 +10,8 @@ use trust::{Basis, Standing};
 use crate::run::{Ending, Usage};
 
 pub use metrics::{
-    BarPart, CountedBar, CountedConstant, CountedMetric, GroupMetrics, MetricLevel, PrintedMetric,
-    group_metrics,
+    BarPart, CountedBar, CountedConstant, CountedMetric, GroupMetrics, MetricLevel, MetricsAround,
+    PrintedMetric, group_metrics, program_cycles,
 };
 pub use packages::{PackageMetrics, add_packages};
 
@@ -283,7 +283,7 @@ mod tests {
         let found = counts.iter().enumerate().map(|(at, (_, raw))| counted(at, 0, *raw, 1, 1)).collect();
         let run =
             CountedRun { elapsed_ns: 1, ending: None, usage: None, counts: found, intervals: Vec::new() };
-        group_metrics(&chosen, &indexed, &[run], None).metrics.remove(0)
+        group_metrics(&chosen, &indexed, &[run], MetricsAround::default()).metrics.remove(0)
     }
 
     #[test]

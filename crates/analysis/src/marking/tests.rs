@@ -1,6 +1,9 @@
 use events::{Catalogue as Events, CountedPlace, Signal};
 use machine::profile::Fingerprint;
-use record::count::{CountedEvent, CountedMetric, CountedRun, GroupMetrics, SCHEMA};
+use record::count::{
+    BarPart, CountedBar, CountedEvent, CountedMetric, CountedRun, GroupMetrics, MetricLevel, PackageMetrics,
+    PrintedMetric, SCHEMA,
+};
 use trust::{Basis, Flaw, Indicator, Judged, Purpose, Quantity, Threshold, Trust, Validation};
 
 use super::*;
@@ -150,4 +153,78 @@ fn busy_memory_is_harmless_as_long_as_loads_do_not_wait_longer() {
     assert!(said(310.0, None, known()).contains("310 cycles; above 250"));
     assert!(said(120.0, Some(10.0), known()).contains("does not hold the program back"));
     assert_eq!(said(310.0, Some(85.0), Vec::new()), "", "no threshold of this machine, no verdict");
+}
+
+/// A group with one metric that is broken and one that is not, and all that can be said of them.
+fn spoken_of() -> GroupMetrics {
+    let metric = |name: &str, event: &str| CountedMetric {
+        name: name.to_owned(),
+        unit: "B".to_owned(),
+        about: "x".to_owned(),
+        values: vec![5.0],
+        series: vec![Some(5.0)],
+        between: vec![events::groups::ValueRange { least: 1.0, most: 9.0 }],
+        events: vec![event.to_owned()],
+        cut_off: vec![1.0],
+        without: vec!["y".to_owned()],
+        measured: vec![6.0],
+        printed: Some(PrintedMetric { formula: "a".to_owned(), values: vec![7.0], note: "z".to_owned() }),
+        advice: Some("do".to_owned()),
+        level: Some(MetricLevel {
+            level: 2,
+            medium: 1.0,
+            high: 2.0,
+            means: "much".to_owned(),
+            source: "here".to_owned(),
+        }),
+        ..CountedMetric::default()
+    };
+    let part = |name: &str| BarPart { name: name.to_owned(), value: 5.0, measured: Some(6.0) };
+    let bar = |title: &str, of: &str| CountedBar {
+        title: title.to_owned(),
+        of: Some(of.to_owned()),
+        whole: Some(10.0),
+        unit: "B".to_owned(),
+        parts: vec![part("read"), part("held")],
+        missing: Vec::new(),
+    };
+    let remarks = [
+        "read: 5.0 B instead of 3 ± 1: the parts do not make up the whole.",
+        "The parts of 'all' explain 50 % of it.",
+        "held: socket 1 has 90 % of it.",
+    ];
+    GroupMetrics {
+        group: "G".to_owned(),
+        metrics: vec![metric("read", BROKEN), metric("held", TRUSTED)],
+        bars: vec![bar("all", "held"), bar("reads", "read")],
+        remarks: remarks.map(str::to_owned).to_vec(),
+        packages: vec![PackageMetrics { package: 0, values: vec![Some(5.0), Some(4.0)] }],
+        ..GroupMetrics::default()
+    }
+}
+
+#[test]
+fn nothing_is_left_of_a_broken_metric_but_why() {
+    let mut counts = counts();
+    counts.metrics = vec![spoken_of()];
+    mark(&mut counts, &catalogue(), Broken::Withheld);
+    let found = &counts.metrics[0];
+    let [read, held] = &found.metrics[..] else { panic!("{found:?}") };
+    let bare = CountedMetric {
+        name: "read".to_owned(),
+        unit: "B".to_owned(),
+        about: "x".to_owned(),
+        events: vec![BROKEN.to_owned()],
+        trust: read.trust.clone(),
+        missing: read.missing.clone(),
+        ..CountedMetric::default()
+    };
+    assert_eq!(*read, bare, "no value in any form");
+    assert!(read.missing[0].starts_with("withheld: broken"), "{read:?}");
+    assert_eq!(*held, CountedMetric { trust: held.trust.clone(), ..spoken_of().metrics.remove(1) });
+    let [all, reads] = &found.bars[..] else { panic!("{found:?}") };
+    assert_eq!((all.whole, all.parts.len(), &all.missing[..]), (Some(10.0), 1, &["read".to_owned()][..]));
+    assert_eq!((reads.whole, reads.parts.len(), reads.missing.len()), (None, 0, 2));
+    assert_eq!(found.packages[0].values, [None, Some(4.0)]);
+    assert_eq!(found.remarks, ["held: socket 1 has 90 % of it."]);
 }

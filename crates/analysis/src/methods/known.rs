@@ -61,6 +61,18 @@ pub(super) const KNOWN: &[KnownMethod] = &[
         command: "memwall count -g L3 ./app",
     },
     KnownMethod {
+        key: "offcore",
+        topic: Bandwidth,
+        name: "off-core responses",
+        needs: &[&["core_pmu"]],
+        proof: Proof::Metric { group: "OFFCORE", metric: "memory read volume, without prefetches" },
+        exact: 4,
+        diagnose: 7,
+        sees: "what memory answers the program's own cores, without prefetches: with prefetchers on it is too little, and write-backs are missing (helm2019 §5.2)",
+        cost: COUNTING,
+        command: "memwall count -g OFFCORE ./app",
+    },
+    KnownMethod {
         key: "resctrl",
         topic: Bandwidth,
         name: "memory bandwidth monitoring (resctrl)",

@@ -57,6 +57,17 @@ fn privileges_and_purpose_decide() {
     assert!(diagnose.because.contains("nobody has tried it"));
 }
 
+#[test]
+fn off_core_responses_answer_for_one_program_and_say_what_they_lack() {
+    let less = [("core_pmu", Found), ("uncore_memory_controllers", Blocked)];
+    let exact = ask(&less, MethodTopic::Bandwidth, MethodPurpose::Exact);
+    let found = exact.methods.iter().find(|method| method.key == "offcore").unwrap();
+    assert_eq!((&found.state, found.group.as_deref()), (&MethodState::Allowed, Some("OFFCORE")));
+    assert!(found.sees.contains("without prefetches"), "{}", found.sees);
+    let last = exact.methods.last().map(|method| method.key.as_str());
+    assert_eq!(last, Some("offcore"), "prefetches are missing: all others go before it");
+}
+
 fn standing(trust: Trust) -> Option<Standing> {
     Some(Standing { indicator: trust::Indicator::event("e"), purpose: "volume".to_owned(), trust })
 }

@@ -87,10 +87,12 @@ pub fn count_marked(
     }
     counts.remarks.extend(no_regions(&outcome.marked, outcome.refusal.as_deref()));
     let regions = outcome.marked.regions.iter().map(|region| {
-        let of = RegionOf { request, plan: &plan, refused: &outcome.marked.refused, region };
+        let refused = &outcome.marked.refused;
+        let of = RegionOf { request, plan: &plan, refused, region, program: &counts.runs };
         (region.name.clone(), of.counts(here))
     });
-    Ok((counts, regions.collect()))
+    let regions = regions.collect();
+    Ok((counts, regions))
 }
 
 fn read_at_marks(plan: &MarkedPlan) -> ReadAtMarks {
@@ -150,11 +152,13 @@ struct RegionOf<'a> {
     plan: &'a MarkedPlan,
     refused: &'a BTreeMap<u64, u64>,
     region: &'a MarkedRegion,
+    /// What was counted of all of it.
+    program: &'a [CountedRun],
 }
 
 impl RegionOf<'_> {
     fn counts(&self, here: &PerfEvents<'_>) -> Counts {
-        let CountRequest { selection, .. } = self.request;
+        let CountRequest { selection, profile, memory_share, .. } = *self.request;
         let longest = |thread: &MarkedThread| thread.counted.as_ref().map_or(0, |counted| counted.wall_ns);
         let elapsed_ns = self.region.threads.iter().map(longest).max().unwrap_or(0);
         let counted = match self.request.share {
@@ -172,7 +176,7 @@ impl RegionOf<'_> {
             intervals: Vec::new(),
         }];
         counts.remarks.extend(self.remark());
-        counts.metrics = selection.metrics(&counts, self.request.profile, self.request.memory_share);
+        counts.metrics = selection.metrics_of_part(&counts, self.program, profile, memory_share);
         counts
     }
 

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::AtomicBool;
 
-use events::{CountShare, TooMany};
+use events::{Count, CountShare, TooMany};
 use machine::Profile;
 use record::{
     count::{CountedRun, Counts},
@@ -69,20 +69,27 @@ pub fn count_regions(
     if counted.interrupted {
         return Ok(Vec::new());
     }
-    let counted = |(number, region): (usize, &&RegionRun)| {
+    let of_parts: Vec<Vec<Count>> = (0..regions.len()).map(|number| counting.read_part(number)).collect();
+    // All moments belong to some region: together they are the program.
+    let program = [run_of(ran.wall_ns, of_parts.concat())];
+    let counted = |((number, region), counts): ((usize, &&RegionRun), Vec<Count>)| {
         let own = stretches.iter().filter(|stretch| stretch.region == number);
-        let elapsed_ns = own.map(|stretch| stretch.end_ns - stretch.start_ns).sum::<f64>().round() as u64;
-        let counts = counting.read_part(number);
-        let run = CountedRun { elapsed_ns, ending: None, usage: None, counts, intervals: Vec::new() };
+        let run = run_of(own.map(|stretch| stretch.end_ns - stretch.start_ns).sum::<f64>(), counts);
         let mut counts = begin(request.selection, &request.packages);
         counts.instrument = events::Instrument::name(pmu);
         counts.target = format!("region {} of scenario {}", region.path, ran.scenario);
         counts.runs = vec![run];
         counts.remarks.extend(mixed(region, &regions));
-        counts.metrics = request.selection.metrics(&counts, request.profile, request.memory_share);
+        counts.metrics =
+            request.selection.metrics_of_part(&counts, &program, request.profile, request.memory_share);
         (region.path.clone(), counts)
     };
-    Ok(regions.iter().enumerate().map(counted).collect())
+    Ok(regions.iter().enumerate().zip(of_parts).map(counted).collect())
+}
+
+fn run_of(elapsed_ns: f64, counts: Vec<Count>) -> CountedRun {
+    let elapsed_ns = elapsed_ns.round() as u64;
+    CountedRun { elapsed_ns, ending: None, usage: None, counts, intervals: Vec::new() }
 }
 
 /// Which innermost region of a run had each moment; what lies between two belongs to the later one.

@@ -6,7 +6,9 @@ use events::{
     names,
 };
 use machine::Profile;
-use record::count::{Counts, GroupMetrics, add_packages, group_metrics};
+use record::count::{
+    CountedRun, Counts, GroupMetrics, MetricsAround, add_packages, group_metrics, program_cycles,
+};
 
 /// Events and the groups they serve.
 #[derive(Clone, Debug)]
@@ -93,14 +95,27 @@ impl Selection {
         profile: Option<&Profile>,
         memory_share: f64,
     ) -> Vec<GroupMetrics> {
+        self.metrics_of_part(counts, &[], profile, memory_share)
+    }
+
+    /// The same of a part of a program, such as a region; `program` is what was counted of all of it.
+    pub fn metrics_of_part(
+        &self,
+        counts: &Counts,
+        program: &[CountedRun],
+        profile: Option<&Profile>,
+        memory_share: f64,
+    ) -> Vec<GroupMetrics> {
         let share = |name: &str| if name == "memory_traffic_peak" { memory_share } else { 1.0 };
         let figure = |name: &str| Some(profile?.figure(name)? * share(name));
         let figures = profile.is_some().then_some(&figure as ProfileFigures<'_>);
         let metrics = |wanted: &Wanted| {
             let Wanted { chosen, inputs } = wanted;
-            let mut group = group_metrics(chosen, inputs, &counts.runs, figures);
+            let program_cycles = program_cycles(inputs, program);
+            let around = MetricsAround { profile: figures, program_cycles };
+            let mut group = group_metrics(chosen, inputs, &counts.runs, around);
             if let Some(run) = counts.runs.first() {
-                add_packages(&mut group, chosen, inputs, run, &counts.packages, figures);
+                add_packages(&mut group, chosen, inputs, run, &counts.packages, around);
             }
             group
         };

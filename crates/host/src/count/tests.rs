@@ -205,6 +205,41 @@ fn regions_add_up_to_the_whole() {
     assert!(stalled(0) > 0.7 && stalled(1) < 0.3, "{} and {}", stalled(0), stalled(1));
 }
 
+/// What the program could gain from a region: the cycles it could save, over those of the program.
+#[test]
+fn the_margin_of_a_region_is_of_the_whole_program() {
+    let model = Model::builtin("nehalem-ep-x5570").unwrap().scaled(16).unwrap();
+    let pmu = SimulatedPmu::new(&model, Flaws::of(&model)).unwrap();
+    let mut host = crate::simulated::Simulated::new(&model, 1).unwrap().counted_by(&pmu);
+    let shipped = kernels::scenario::shipped::find("load-store-phases").unwrap();
+    let scenario = shipped.parse(&kernels::KernelCatalogue::builtin().unwrap(), &[]).unwrap();
+    let selection = Selection::new(&pmu, &[], &["ACCOUNTING".to_owned()]).unwrap();
+    let request = RegionRequest {
+        job: crate::scenario::ScenarioJob { scenario: &scenario, cpus: &[0], scale: 512 },
+        selection: &selection,
+        share: CountShare::Together,
+        profile: None,
+        memory_share: 1.0,
+        packages: Vec::new(),
+    };
+    let regions = count_regions(&request, &mut host, &pmu, &AtomicBool::new(false)).unwrap();
+    let metric = |counts: &Counts, name: &str| {
+        counts.metrics[0].metrics.iter().find(|metric| metric.name == name).unwrap().clone()
+    };
+    let value = |counts: &Counts, name: &str| metric(counts, name).values[0];
+    let program: f64 = regions.iter().map(|(_, counts)| value(counts, "total cycles")).sum();
+    let mut margins = 0.0;
+    for (path, counts) in &regions {
+        let saved = value(counts, "total cycles") - value(counts, "cycles after improvement");
+        let margin = metric(counts, "iMargin");
+        let by_hand = 100.0 * saved / program;
+        assert!((margin.values[0] - by_hand).abs() < 0.01, "{path}: {margin:?}, by hand {by_hand}");
+        assert!(margin.printed.unwrap().values[0] > by_hand + 10.0, "{path}: as printed it is of the region");
+        margins += margin.values[0];
+    }
+    assert!(margins < 100.0, "{margins} % of the program could be saved");
+}
+
 /// Raised before it begins, it leaves next to nothing, which is said.
 #[test]
 fn what_was_stopped_says_so() {

@@ -3,7 +3,8 @@
 use events::{
     BoundedValue, Count, ValueBound,
     groups::{
-        Chosen, FormulaInputs, Metric, MetricBar, MetricValue, ProfileFigures, ReferenceBands, ValueRange,
+        CYCLES, Chosen, FormulaInputs, Metric, MetricBar, MetricValue, ProfileFigures, ReferenceBands,
+        ValueRange,
     },
 };
 use serde::{Deserialize, Serialize};
@@ -127,6 +128,9 @@ pub struct MetricLevel {
 pub struct CountedBar {
     /// What is divided.
     pub title: String,
+    /// The metric that is the whole; none where shares of one thing are divided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
     /// The whole, if it was counted.
     pub whole: Option<f64>,
     /// Its unit, and that of the parts.
@@ -184,14 +188,30 @@ impl CountedBar {
     }
 }
 
+/// What formulas are given beside counts.
+#[derive(Clone, Copy, Default)]
+pub struct MetricsAround<'a> {
+    /// Figures of the machine by name, if it was calibrated.
+    pub profile: Option<ProfileFigures<'a>>,
+    /// Cycles of the whole program, where the counts are those of a part of it.
+    pub program_cycles: Option<f64>,
+}
+
+/// Cycles of the whole program over its repetitions, by the event that a group takes for them.
+pub fn program_cycles(inputs: &[(&str, usize)], program: &[CountedRun]) -> Option<f64> {
+    let (_, event) = inputs.iter().find(|(name, _)| *name == CYCLES)?;
+    mean(&estimates(program, *event))
+}
+
 /// The metrics of a group over repetitions; `inputs` names the event of each of its inputs by index. A repetition whose
-/// duration is not known, 0, has no rates. `profile` gives figures of the machine by name, if it was calibrated.
+/// duration is not known, 0, has no rates.
 pub fn group_metrics(
     chosen: &Chosen<'_>,
     inputs: &[(&str, usize)],
     runs: &[CountedRun],
-    profile: Option<ProfileFigures<'_>>,
+    around: MetricsAround<'_>,
 ) -> GroupMetrics {
+    let MetricsAround { profile, program_cycles } = around;
     let mut metrics: Vec<CountedMetric> = chosen.metrics.iter().map(|metric| begin(chosen, metric)).collect();
     let mut cycles = Vec::new();
     let counted = runs.iter().any(|run| has_any(run, inputs));
@@ -211,13 +231,13 @@ pub fn group_metrics(
             true => runs.iter().map(|run| run.elapsed_ns as f64).sum::<f64>() / runs.len() as f64,
         };
         let seconds = (elapsed_ns > 0.0).then_some(elapsed_ns / 1e9);
-        cycles.extend(count("cycles"));
-        let given = FormulaInputs { count: &count, seconds, program_cycles: None, profile };
+        cycles.extend(count(CYCLES));
+        let given = FormulaInputs { count: &count, seconds, program_cycles, profile };
         for (metric, value) in metrics.iter_mut().zip(chosen.evaluate(&given)) {
             add(metric, value);
         }
     }
-    add_series(&mut metrics, chosen, inputs, runs.first(), profile);
+    add_series(&mut metrics, chosen, inputs, runs.first(), around);
     metrics
         .iter_mut()
         .filter(|one| one.cut_off.iter().all(|cut| *cut == 0.0))
@@ -262,15 +282,18 @@ fn add_series(
     chosen: &Chosen<'_>,
     inputs: &[(&str, usize)],
     run: Option<&CountedRun>,
-    profile: Option<ProfileFigures<'_>>,
+    around: MetricsAround<'_>,
 ) {
+    // An interval is a part of its run.
+    let own = || program_cycles(inputs, std::slice::from_ref(run?));
+    let program_cycles = around.program_cycles.or_else(own);
     let mut began_ns = 0;
     for interval in run.into_iter().flat_map(|run| &run.intervals) {
         let count = |input: &str| count_of(inputs, &interval.counts, input);
         let lasted = interval.end_ns.saturating_sub(began_ns);
         began_ns = interval.end_ns;
         let seconds = (lasted > 0).then_some(lasted as f64 / 1e9);
-        let given = FormulaInputs { count: &count, seconds, program_cycles: None, profile };
+        let given = FormulaInputs { count: &count, seconds, program_cycles, profile: around.profile };
         for (metric, found) in metrics.iter_mut().zip(chosen.evaluate(&given)) {
             let value = found.value.ok().and_then(|value| as_share(value, &metric.unit).ok());
             metric.series.push(value.map(|value| value.value));
@@ -392,11 +415,9 @@ fn bar(wanted: &MetricBar, chosen: &Chosen<'_>, metrics: &[CountedMetric]) -> Co
         metrics.get(place)
     };
     let parts: Vec<&CountedMetric> = wanted.parts.iter().filter_map(keyed).collect();
+    let of = wanted.of.as_ref().and_then(keyed);
     let (whole, unit) = match &wanted.of {
-        Some(key) => {
-            let whole = keyed(key);
-            (whole.and_then(|metric| mean(&metric.values)), whole.map(|metric| metric.unit.as_str()))
-        }
+        Some(_) => (of.and_then(|metric| mean(&metric.values)), of.map(|metric| metric.unit.as_str())),
         // Shares of the same are of all of it.
         None => {
             let unit = parts.first().map(|first| first.unit.as_str()).filter(|unit| unit.starts_with(SHARE));
@@ -406,6 +427,7 @@ fn bar(wanted: &MetricBar, chosen: &Chosen<'_>, metrics: &[CountedMetric]) -> Co
     };
     let mut bar = CountedBar {
         title: wanted.title.clone(),
+        of: of.map(|metric| metric.name.clone()),
         whole,
         unit: unit.unwrap_or_default().to_owned(),
         parts: Vec::new(),
@@ -456,208 +478,4 @@ fn mean(values: &[f64]) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use events::{CountedPlace, MetricGroup, Value};
-
-    use super::*;
-
-    const FILE: &str = r#"
-[[group]]
-name = "G"
-about = "x"
-source = "a paper"
-uncounted = ["the moon"]
-inputs = { cycles = ["cycles"], stalled = ["stalls"], near = ["near"], far = ["far"] }
-constants = { far_cycles = { value = 10, source = "a paper", measured = "memory_cycles" } }
-[[group.metric]]
-name = "stalled"
-key = "stalled_cycles"
-formula = "stalled"
-unit = "cycles"
-about = "y"
-[[group.metric]]
-name = "near impact"
-key = "near_impact"
-formula = "near"
-unit = "cycles"
-about = "y"
-[[group.metric]]
-name = "far impact"
-key = "far_impact"
-formula = "far * far_cycles"
-printed = "far"
-note = "in counts"
-unit = "cycles"
-about = "y"
-advice = "move closer"
-[[group.metric]]
-name = "both"
-formula = "100 * sum(near_impact, far_impact) / stalled"
-unit = "% of stalls"
-about = "y"
-check = { is = 100, within = 3 }
-reference = { medium = 50, high = 90, means = ["a", "b", "c"], source = "here" }
-[[group.bar]]
-title = "stalled cycles"
-of = "stalled_cycles"
-parts = ["near_impact", "far_impact"]
-"#;
-
-    fn of(counts: [Option<u64>; 4], profile: Option<ProfileFigures<'_>>) -> GroupMetrics {
-        counted(FILE, counts, profile)
-    }
-
-    fn counted(file: &str, counts: [Option<u64>; 4], profile: Option<ProfileFigures<'_>>) -> GroupMetrics {
-        let groups = MetricGroup::parse(file, "g.toml").expect("a group");
-        let chosen = groups[0].choose(&|_| true);
-        let inputs = [("cycles", 0), ("stalled", 1), ("near", 2), ("far", 3)];
-        let counted = |(event, raw): (usize, Option<u64>)| {
-            let value = raw.map(|raw| Value::Counted { raw, enabled_ns: 1, running_ns: 1 })?;
-            Some(Count { event, place: CountedPlace::Target, value })
-        };
-        let run = CountedRun {
-            elapsed_ns: 5,
-            ending: None,
-            usage: None,
-            counts: counts.into_iter().enumerate().filter_map(counted).collect(),
-            intervals: Vec::new(),
-        };
-        group_metrics(&chosen, &inputs, &[run], profile)
-    }
-
-    #[test]
-    fn parts_wholes_and_what_does_not_add_up() {
-        let group = of([Some(1000), Some(400), Some(100), Some(30)], None);
-        let [_, near, far, both] = &group.metrics[..] else { panic!("four") };
-        assert_eq!((far.values[0], far.advice.as_deref()), (300.0, Some("move closer")));
-        assert_eq!(far.printed.as_ref().map(|printed| printed.values[0]), Some(30.0));
-        assert_eq!((near.advice.clone(), near.bound), (None, ValueBound::Exact));
-        assert_eq!(both.level.as_ref().map(|level| (level.level, level.means.as_str())), Some((2, "c")));
-        assert_eq!(both.events, ["near", "far", "stalls"]);
-        assert_eq!(group.remarks, [""; 0]);
-        assert_eq!((group.bars[0].whole, group.bars[0].sum()), (Some(400.0), 400.0));
-        // More than the whole.
-        let group = of([Some(1000), Some(400), Some(100), Some(60)], None);
-        // No share: it says so, and by how much.
-        let both = &group.metrics[3];
-        assert!(
-            both.values.is_empty() && both.missing[0].contains("175 % is no share of stalls"),
-            "{both:?}"
-        );
-        assert!(group.remarks.len() == 1 && group.remarks[0].contains("1.75 times the whole"));
-        // Less, and what is not counted is named.
-        let group = of([Some(1000), Some(400), Some(100), Some(0)], None);
-        assert!(group.remarks[1].contains("explain 25 % of it. What cannot be counted: the moon."));
-    }
-
-    #[test]
-    fn a_pass_made_once_more_has_the_rest_at_its_mean() {
-        let groups = MetricGroup::parse(FILE, "g.toml").expect("a group");
-        let chosen = groups[0].choose(&|_| true);
-        let inputs = [("cycles", 0), ("stalled", 1), ("near", 2), ("far", 3)];
-        let run = |counts: &[(usize, u64)]| CountedRun {
-            elapsed_ns: 5,
-            ending: None,
-            usage: None,
-            counts: counts
-                .iter()
-                .map(|&(event, raw)| Count {
-                    event,
-                    place: CountedPlace::Target,
-                    value: Value::Counted { raw, enabled_ns: 1, running_ns: 1 },
-                })
-                .collect(),
-            intervals: Vec::new(),
-        };
-        let runs = [
-            run(&[(0, 1000), (1, 400), (2, 100), (3, 20)]),
-            run(&[(0, 1000), (1, 600), (2, 100), (3, 20)]),
-            run(&[(2, 190)]),
-            run(&[(7, 1)]),
-        ];
-        let both = &group_metrics(&chosen, &inputs, &runs, None).metrics[3];
-        assert_eq!(both.values, [75.0, 50.0, 78.0], "near is 190, the rest as it is on average");
-        assert_eq!(both.missing, [""; 0]);
-    }
-
-    #[test]
-    fn metrics_of_each_interval_stand_beside_those_of_the_whole() {
-        let groups = MetricGroup::parse(FILE, "g.toml").expect("a group");
-        let chosen = groups[0].choose(&|_| true);
-        let inputs = [("cycles", 0), ("stalled", 1), ("near", 2), ("far", 3)];
-        let counted = |event: usize, raw: u64| Count {
-            event,
-            place: CountedPlace::Target,
-            value: Value::Counted { raw, enabled_ns: 1, running_ns: 1 },
-        };
-        let interval = |end_ns, counts| crate::count::CountedInterval { end_ns, counts };
-        let run = CountedRun {
-            elapsed_ns: 30,
-            ending: None,
-            usage: None,
-            counts: (0..4).map(|event| counted(event, 100)).collect(),
-            intervals: vec![
-                interval(10, vec![counted(1, 40), counted(2, 5), counted(3, 3)]),
-                interval(30, vec![counted(1, 60), counted(2, 95)]),
-            ],
-        };
-        let group = group_metrics(&chosen, &inputs, &[run], None);
-        let series =
-            |name: &str| &group.metrics.iter().find(|metric| metric.name == name).expect("it").series;
-        assert_eq!(series("stalled"), &[Some(40.0), Some(60.0)]);
-        assert_eq!(series("far impact"), &[Some(30.0), None], "what was not counted is not 0");
-        assert_eq!(series("both"), &[Some(87.5), None], "158 % is no share");
-    }
-
-    #[test]
-    fn shares_of_slots_are_held_against_all_slots() {
-        let file = r#"
-[[group]]
-name = "G"
-about = "x"
-inputs = { cycles = ["cycles"], stalled = ["stalls"], near = ["near"], far = ["far"] }
-[[group.metric]]
-name = "near"
-key = "near_share"
-formula = "100 * near / cycles"
-unit = "% of slots"
-about = "y"
-[[group.metric]]
-name = "far"
-key = "far_share"
-formula = "100 * far / cycles"
-unit = "% of slots"
-about = "y"
-[[group.bar]]
-title = "slots"
-parts = ["near_share", "far_share"]
-"#;
-        let said = |near, far| {
-            let group = counted(file, [Some(1000), None, Some(near), far], None);
-            assert_eq!((group.bars[0].whole, group.bars[0].unit.as_str()), (Some(100.0), "% of slots"));
-            group.remarks
-        };
-        assert_eq!(said(400, Some(600)), [""; 0]);
-        assert_eq!(said(400, Some(620)), [""; 0], "events are not exact");
-        assert_eq!(said(900, Some(990)), ["The parts of 'slots' come to 189 % of slots: they overlap."]);
-        assert_eq!(
-            said(400, Some(500)),
-            ["The parts of 'slots' come to 90 % of slots: the rest is in none of them."]
-        );
-        assert_eq!(said(400, None), [""; 0], "a part is missing, and is named beside the bar");
-    }
-
-    #[test]
-    fn a_missing_part_and_a_measured_penalty() {
-        let group = of([Some(1000), Some(400), Some(380), None], None);
-        let [_, _, far, both] = &group.metrics[..] else { panic!("four") };
-        assert_eq!(far.missing, ["far is missing"]);
-        assert_eq!((both.values[0], both.bound), (95.0, ValueBound::AtLeast));
-        assert_eq!(both.without, ["far"]);
-        assert_eq!(group.bars[0].missing, ["far impact"]);
-        let group = of([Some(1000), Some(400), Some(100), Some(30)], Some(&|_| Some(12.0)));
-        assert_eq!(group.metrics[2].measured, [360.0]);
-        assert_eq!(group.constants[0].measured, Some(12.0));
-        assert_eq!(group.metrics[1].measured, [0.0; 0]);
-    }
-}
+mod tests;

@@ -6,7 +6,7 @@ use events::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{CountedRun, GroupMetrics, total};
+use super::{CountedRun, GroupMetrics, MetricsAround, program_cycles, total};
 
 /// Of a volume, the share of one package over its fair share from which on it is said.
 const UNEVEN: f64 = 1.5;
@@ -38,8 +38,9 @@ pub fn add_packages(
     inputs: &[(&str, usize)],
     run: &CountedRun,
     packages: &[(u32, u32)],
-    profile: Option<ProfileFigures<'_>>,
+    around: MetricsAround<'_>,
 ) {
+    let profile = around.profile;
     let own = run.counts.iter().filter(|count| inputs.iter().any(|(_, event)| *event == count.event));
     let found: Option<Vec<u32>> = own.map(|count| package_of(&count.place, packages)).collect();
     let mut found = found.unwrap_or_default();
@@ -51,6 +52,9 @@ pub fn add_packages(
     // What all packages together can do is shared out evenly.
     let part = |name: &str| if name.ends_with("_peak") { found.len() as f64 } else { 1.0 };
     let figure = |name: &str| Some(profile?(name)? / part(name));
+    // A package's part of a program is a part of it.
+    let own = || program_cycles(inputs, std::slice::from_ref(run));
+    let program_cycles = around.program_cycles.or_else(own);
     let seconds = (run.elapsed_ns > 0).then_some(run.elapsed_ns as f64 / 1e9);
     for package in found.clone() {
         let count = |input: &str| {
@@ -58,7 +62,7 @@ pub fn add_packages(
             total(&run.counts, *event, |place| package_of(place, packages) == Some(package))?.estimate()
         };
         let profile = profile.is_some().then_some(&figure as ProfileFigures<'_>);
-        let given = FormulaInputs { count: &count, seconds, program_cycles: None, profile };
+        let given = FormulaInputs { count: &count, seconds, program_cycles, profile };
         let values = chosen.evaluate(&given).into_iter();
         let values = values.map(|found| found.value.ok().map(|value| value.value)).collect();
         group.packages.push(PackageMetrics { package, values });
@@ -110,8 +114,9 @@ mod tests {
         let chosen = groups[0].choose(&|_| true);
         let runs = [run(reads)];
         let figure = |_: &str| Some(128_000.0);
-        let mut group = group_metrics(&chosen, &[("reads", 0)], &runs, Some(&figure));
-        add_packages(&mut group, &chosen, &[("reads", 0)], &runs[0], &[], Some(&figure));
+        let around = MetricsAround { profile: Some(&figure), ..MetricsAround::default() };
+        let mut group = group_metrics(&chosen, &[("reads", 0)], &runs, around);
+        add_packages(&mut group, &chosen, &[("reads", 0)], &runs[0], &[], around);
         group
     }
 

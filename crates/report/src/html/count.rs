@@ -1,6 +1,7 @@
-//! The page of counted events: the cycle decomposition as bars, reference graphs, every metric.
+//! The page of counted events: the cycle decomposition as bars, reference graphs, every metric and event, by region and socket.
 
-use events::ValueBound;
+mod sheets;
+
 use record::count::{CountedBar, CountedMetric, Counts, GroupMetrics};
 
 use super::{
@@ -8,7 +9,7 @@ use super::{
     lines,
     markup::{Html, element, list, paragraph, section},
     profile::Sheet,
-    tables::{CellValue, ColumnKind, DataTable, column, place},
+    tables::place,
     utilisation,
 };
 use crate::{
@@ -17,7 +18,10 @@ use crate::{
         prose::counted,
         series::{TimeLines, used_levels},
     },
-    terminal::count::cut_off,
+    terminal::{
+        count::{cut_off, unmeasured},
+        trust,
+    },
 };
 
 /// Size of a bar, in the units of its drawing.
@@ -56,8 +60,12 @@ pub fn count(counts: &Counts) -> String {
         contents.push(("time", "Over time"));
         sections.push(section("time", "Over time", over_time));
     }
-    contents.push(("metrics", "Metrics"));
-    sections.push(section("metrics", "Every metric", [place("metrics-table")]));
+    let tables = sheets::tables(counts);
+    for table in &tables {
+        let (id, short, title) = heading(table.id);
+        contents.push((id, short));
+        sections.push(section(id, title, [place(table.id)]));
+    }
     contents.push(("notes", "Notes"));
     sections.push(section("notes", "What to keep in mind", [notes(counts)]));
     let page = PageFrame {
@@ -66,9 +74,20 @@ pub fn count(counts: &Counts) -> String {
         subtitle,
         contents,
         body: Html::all(sections),
-        data: Sheet { page: "sheet", tables: vec![table(counts)] },
+        data: Sheet { page: "sheet", tables },
     };
     page.render()
+}
+
+/// The place of a table, and what it is called in the contents and above it.
+fn heading(table: &str) -> (&'static str, &'static str, &'static str) {
+    match table {
+        "regions-table" => ("regions", "Regions", "By region"),
+        "sockets-table" => ("sockets", "Sockets", "By socket"),
+        "events-table" => ("events", "Events", "Every event"),
+        "constants-table" => ("constants", "Constants", "Penalties and peaks"),
+        _ => ("metrics", "Metrics", "Every metric"),
+    }
 }
 
 fn notes(counts: &Counts) -> Html {
@@ -77,6 +96,14 @@ fn notes(counts: &Counts) -> Html {
         notes.extend(group.source.iter().map(|source| format!("{}: after {source}.", group.group)));
         notes.extend(group.remarks.iter().cloned());
         notes.extend(printed(group));
+        let unmeasured = unmeasured(group);
+        if group.constants.iter().any(|constant| constant.measured.is_some()) && !unmeasured.is_empty() {
+            notes.push(format!(
+                "{}: only the paper's, not measured here: {}.",
+                group.group,
+                unmeasured.join(", ")
+            ));
+        }
         let cut = |metric: &CountedMetric| Some(format!("{}: {}.", metric.name, cut_off(metric)?));
         notes.extend(group.metrics.iter().filter_map(cut));
         notes.extend(group.uncounted.iter().map(|what| format!("Not counted: {what}.")));
@@ -84,6 +111,10 @@ fn notes(counts: &Counts) -> Html {
         notes.extend(group.metrics.iter().filter_map(advice));
     }
     notes.extend(counts.remarks.iter().cloned());
+    for region in &counts.regions {
+        notes.extend(region.remarks.iter().map(|said| format!("{}: {said}", region.path)));
+    }
+    notes.extend(counts.validation.as_ref().map(|basis| format!("Trust: {}.", trust::source(basis))));
     match notes.is_empty() {
         true => paragraph("quiet", "Nothing."),
         false => list("notes", notes),
@@ -175,48 +206,6 @@ fn reference(metric: &CountedMetric) -> Option<Html> {
     )
 }
 
-fn table(counts: &Counts) -> DataTable {
-    let rows = counts.metrics.iter().flat_map(|group| {
-        group.metrics.iter().map(|metric| {
-            let value = mean(&metric.values);
-            let bound = match metric.bound {
-                ValueBound::Exact => String::new(),
-                bound => format!("{}, without {}", bound.words(), metric.without.join(", ")),
-            };
-            let between = metric.range().filter(|_| value.is_some());
-            let between = between.map(|range| format!("between {:.0} and {:.0}", range.least, range.most));
-            let remark = match between {
-                _ if value.is_none() => metric.missing.join("; "),
-                Some(between) => between,
-                None => bound,
-            };
-            vec![
-                CellValue::from(metric.name.clone()),
-                CellValue::from(group.group.clone()),
-                CellValue::from(value),
-                CellValue::from(metric.unit.clone()),
-                CellValue::from(mean(&metric.measured)),
-                CellValue::from(remark),
-                CellValue::from(metric.about.clone()),
-            ]
-        })
-    });
-    DataTable {
-        id: "metrics-table",
-        columns: vec![
-            column("metric", ColumnKind::Text),
-            column("group", ColumnKind::Text),
-            column("value", ColumnKind::Number),
-            column("unit", ColumnKind::Text),
-            column("with measured penalties", ColumnKind::Number),
-            column("bound, or why there is none", ColumnKind::Text),
-            column("what it tells", ColumnKind::Text),
-        ],
-        rows: rows.collect(),
-        caption: "Metrics, means over repetitions".to_owned(),
-    }
-}
-
 fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
@@ -247,6 +236,7 @@ mod tests {
         let part = |name: &str, value| BarPart { name: name.to_owned(), value, measured: None };
         let bar = CountedBar {
             title: "cycles <at> issue".to_owned(),
+            of: None,
             whole: Some(400.0),
             unit: "cycles".to_owned(),
             parts: vec![part("issuing", 300.0), part("stalled", 100.0)],

@@ -16,7 +16,10 @@ use crate::{
     terminal::trust,
 };
 
+pub(crate) use accounting::unmeasured;
 pub use csv::csv;
+pub(crate) use values::{missing, place_name, spread};
+
 pub use values::interval;
 
 /// How values are put together.

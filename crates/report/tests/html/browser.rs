@@ -210,6 +210,50 @@ fn a_range_filters_everything() {
     quiet(tab.close());
 }
 
+/// The cells of each row of a table, with bars between them.
+fn rows(tab: &mut Tab<'_>, place: &str) -> Vec<String> {
+    let rows = tab.evaluate(&format!(
+        "[...document.querySelectorAll('#{place} tbody tr')].map((e) => [...e.children].map((c) => c.textContent).join('|'))"
+    ));
+    rows.as_array().unwrap().iter().map(|row| row.as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn counts_by_event_region_and_socket_are_on_their_page() {
+    let Some(mut browser) = Browser::start() else { return };
+    let file = saved("count-events", &report::html::count(&counts::events_alone()));
+    let mut tab = browser.open(&file, 1280, 900, false);
+    let found = rows(&mut tab, "events-table");
+    let has = |found: &[String], begin: &str, words: &str| {
+        assert!(
+            found.iter().any(|row| row.starts_with(begin) && row.contains(words)),
+            "{begin} … {words} in {found:#?}"
+        );
+    };
+    assert_eq!(found.len(), 3, "{found:?}");
+    has(&found, "lines|CPU    1|6", "trusted");
+    has(&found, "lines|CPU    0|2", "HSD29");
+    has(&found, "cycles|all|", "the counter is taken");
+    assert!(tab.holds("document.getElementById('metrics-table') === null"), "no empty table");
+    quiet(tab.close());
+    let file = saved("count-apart", &report::html::count(&counts::apart()));
+    let mut tab = browser.open(&file, 1280, 900, false);
+    has(&rows(&mut tab, "metrics-table"), "memory volume|MEM|8", "qualitative");
+    let found = rows(&mut tab, "regions-table");
+    has(&found, "solve|", "|memory volume|MEM|7");
+    has(&found, "write|", "|lines|events|1");
+    let found = rows(&mut tab, "sockets-table");
+    assert_eq!(found.len(), 2, "{found:?}");
+    has(&found, "memory volume|MEM|socket 1|2", "B");
+    has(&rows(&mut tab, "constants-table"), "miss_cycles|MEM|200|251|", "kruse2011");
+    let notes = tab.text("document.getElementById('notes').textContent");
+    assert!(notes.contains("solve: its threads overlap") && notes.contains("nobody tried"), "{notes}");
+    // Sockets and regions sort as every table does.
+    tab.click("#sockets-table thead th:nth-child(4) button");
+    assert!(rows(&mut tab, "sockets-table")[0].contains("socket 0"), "most first");
+    quiet(tab.close());
+}
+
 #[test]
 fn light_and_dark_wide_and_narrow() {
     let Some(mut browser) = Browser::start() else { return };
@@ -222,6 +266,7 @@ fn light_and_dark_wide_and_narrow() {
         ("chase", report::html::bench(&benches::chase_sweep(), &machine)),
         ("validation", report::html::validate(&validations::haswell())),
         ("count", report::html::count(&counts::streaming())),
+        ("count-apart", report::html::count(&counts::apart())),
     ];
     for (name, page) in &files {
         let file = saved(&format!("{name}-look"), page);

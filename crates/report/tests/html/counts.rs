@@ -1,8 +1,11 @@
 //! Counts of a made-up program in intervals: wholes and parts, references, levels, metrics over time.
 
+use events::{Count, CountedPlace, Missing, Signal, Value};
 use record::count::{
-    BarPart, CountedBar, CountedInterval, CountedMetric, CountedRun, Counts, GroupMetrics, MetricLevel,
+    BarPart, CountedBar, CountedConstant, CountedEvent, CountedInterval, CountedMetric, CountedRegion,
+    CountedRun, Counts, GroupMetrics, MetricLevel, PackageMetrics,
 };
+use trust::{Basis, Standing, Trust};
 
 const INTERVALS: u64 = 40;
 
@@ -19,6 +22,7 @@ fn bar(title: &str, parts: &[(&str, f64)]) -> CountedBar {
         |(name, value): &(&str, f64)| BarPart { name: (*name).to_owned(), value: *value, measured: None };
     CountedBar {
         title: title.to_owned(),
+        of: None,
         whole: Some(1e9),
         unit: "cycles".to_owned(),
         parts: parts.iter().map(part).collect(),
@@ -70,5 +74,92 @@ pub fn streaming() -> Counts {
         }],
         metrics: vec![GroupMetrics { group: "MADE_UP".to_owned(), metrics, bars, ..GroupMetrics::default() }],
         ..Counts::default()
+    }
+}
+
+/// An event, on two CPUs or at all places together.
+fn event(name: &str) -> CountedEvent {
+    CountedEvent {
+        name: name.to_owned(),
+        signal: Signal::Software(3),
+        scale: Some("64B".to_owned()),
+        errata: vec!["HSD29".to_owned()],
+        trust: Some(standing(Trust::Trusted { error: 0.01 })),
+    }
+}
+
+fn standing(trust: Trust) -> Standing {
+    let (indicator, purpose) = (trust::Indicator::event("x"), "lines into the L1".to_owned());
+    Standing { indicator, purpose, trust }
+}
+
+fn count(event: usize, place: CountedPlace, raw: u64) -> Count {
+    Count { event, place, value: Value::Counted { raw, enabled_ns: 10, running_ns: 5 } }
+}
+
+/// Events alone: one on two CPUs, one that was refused.
+pub fn events_alone() -> Counts {
+    let refused = Value::Missing(Missing::Failed("the counter is taken".to_owned()));
+    let run = CountedRun {
+        elapsed_ns: 5_000_000,
+        ending: None,
+        usage: None,
+        counts: vec![
+            count(0, CountedPlace::Cpu(0), 1_000),
+            count(0, CountedPlace::Cpu(1), 3_000),
+            Count { event: 1, place: CountedPlace::Target, value: refused },
+        ],
+        intervals: Vec::new(),
+    };
+    Counts {
+        instrument: "perf_event".to_owned(),
+        target: "./events".to_owned(),
+        events: vec![event("lines"), event("cycles")],
+        runs: vec![run],
+        ..Counts::default()
+    }
+}
+
+/// A group with all it can have: constants, two sockets, two regions, trust.
+pub fn apart() -> Counts {
+    let broken = Trust::Qualitative { tells: "more".to_owned(), misses: "how much".to_owned() };
+    let volume = |value: f64| CountedMetric {
+        name: "memory volume".to_owned(),
+        unit: "B".to_owned(),
+        values: vec![value],
+        trust: Some(standing(broken.clone())),
+        ..CountedMetric::default()
+    };
+    let group = |value: f64| GroupMetrics {
+        group: "MEM".to_owned(),
+        metrics: vec![volume(value)],
+        ..GroupMetrics::default()
+    };
+    let package = |package, value| PackageMetrics { package, values: vec![Some(value)] };
+    let constant = CountedConstant {
+        name: "miss_cycles".to_owned(),
+        value: Some(200.0),
+        source: "kruse2011 §6.1".to_owned(),
+        measured: Some(251.0),
+    };
+    let region = |path: &str, value: f64| CountedRegion {
+        path: path.to_owned(),
+        elapsed_ns: 2_000_000,
+        counts: vec![count(0, CountedPlace::Target, 500)],
+        metrics: vec![group(value)],
+        lower_clock: None,
+        remarks: vec!["its threads overlap".to_owned()],
+    };
+    let whole = GroupMetrics {
+        constants: vec![constant],
+        packages: vec![package(0, 6e9), package(1, 2e9)],
+        ..group(8e9)
+    };
+    let basis = Basis::Missing { reason: "nobody tried".to_owned() };
+    Counts {
+        metrics: vec![whole],
+        regions: vec![region("solve", 7e9), region("write", 1e9)],
+        validation: Some(basis),
+        ..events_alone()
     }
 }

@@ -70,7 +70,12 @@ impl Rig {
             .fold(found, |kernel, (name, value)| kernel.with(name, *value).expect("one"));
         let size = Bytes(work.bytes_per_thread * work.threads as u64);
         let cpus: Vec<u32> = (0..work.threads as u32).collect();
-        let plan = KernelJob::new(kernel, size, &cpus).plan(&model.isa).expect("a plan");
+        Self::of_job(model, options, &KernelJob::new(kernel, size, &cpus), work)
+    }
+
+    /// The same with a kernel of no catalogue; of the work only passes and places are taken.
+    pub fn of_job(model: &Model, options: MemoryOptions, job: &KernelJob, work: Work) -> Self {
+        let plan = job.plan(&model.isa).expect("a plan");
         let team = PlacedPlan::new(plan, AddressOrder::ByThread { from: ADDRESS }).expect("a team");
         let mut memory = MemorySystem::new(model, options).expect("a memory");
         if let Some(node) = work.node {

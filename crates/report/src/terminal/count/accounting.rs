@@ -112,6 +112,11 @@ fn measured(group: &GroupMetrics, columns: usize) -> String {
             out += &wrap_in(QUIET, "  ", &line, columns);
         }
     }
+    let unmeasured = unmeasured(group);
+    if !unmeasured.is_empty() {
+        let line = format!("Only the paper's, not measured here: {}.", unmeasured.join(", "));
+        out += &wrap_in(QUIET, "  ", &line, columns);
+    }
     for metric in with_own {
         let [paper, own] = [&metric.values, &metric.measured].map(|values| number(values::mean(values)));
         let line =
@@ -119,6 +124,12 @@ fn measured(group: &GroupMetrics, columns: usize) -> String {
         out += &wrap("  ", &line, columns);
     }
     out
+}
+
+/// Penalties of the paper that this machine's profile has nothing for.
+pub(crate) fn unmeasured(group: &GroupMetrics) -> Vec<String> {
+    let only = group.constants.iter().filter(|constant| constant.measured.is_none());
+    only.filter_map(|constant| Some(format!("{} ({})", constant.name, constant.value?))).collect()
 }
 
 fn printed(group: &GroupMetrics, columns: usize) -> String {
@@ -189,6 +200,7 @@ mod tests {
             ],
             bars: vec![CountedBar {
                 title: "stalls".to_owned(),
+                of: None,
                 whole: Some(400.0),
                 unit: "cycles".to_owned(),
                 parts: vec![part("misses", 300.0), part("hits", 100.0)],
