@@ -13,6 +13,7 @@ use std::{
 
 use machine::{
     Bytes, CpuSet, Profile, Source, Topology,
+    model::Model,
     profile::{Estimate, Fingerprint},
     squeezing::{Interference, SqueezeForm, SqueezeKind, SqueezePoint, SqueezeProfile},
     store::Store,
@@ -68,6 +69,26 @@ fn made_up(home: &Home) -> Option<()> {
             return None;
         }
     };
+    let squeeze = half_of_everything([own, spare].into_iter().collect(), [spare].into_iter().collect());
+    keep(home, Fingerprint::read(&Source::live()), squeeze);
+    Some(())
+}
+
+/// The same of a small simulated machine with eight cores around 320 KiB, of which five are spare.
+fn made_up_small(home: &Home) {
+    let model = Model::builtin("sandy-bridge-ep-e5-2670").expect("a model").scaled(64).expect("a part of it");
+    let fingerprint = Fingerprint::of_model(&model);
+    keep(home, fingerprint, half_of_everything((0..8).collect(), (3..8).collect()));
+}
+
+const SMALL: &str = "sim:sandy-bridge-ep-e5-2670/64";
+
+fn keep(home: &Home, fingerprint: Fingerprint, squeeze: SqueezeProfile) {
+    let profile = Profile { fingerprint, squeeze: Some(Box::new(squeeze)), ..Profile::unmeasured() };
+    Store::at(home.path().join("memwall/profiles")).save(&profile).expect("kept");
+}
+
+fn half_of_everything(domain: CpuSet, spare: CpuSet) -> SqueezeProfile {
     let exact = |value: f64| Estimate { value, low: value, high: value, samples: 1 };
     let point = |kind: SqueezeKind, taken: bool| SqueezePoint {
         interference: taken.then_some(Interference {
@@ -83,28 +104,21 @@ fn made_up(home: &Home) -> Option<()> {
         ..SqueezePoint::default()
     };
     let points = |kind| vec![point(kind, false), point(kind, true)];
-    let squeeze = SqueezeProfile {
+    SqueezeProfile {
         measured_at: 1,
         memwall: "test".to_owned(),
         seed: 1,
         level: 3,
         claimed: Bytes::mib(20),
-        domain: [own, spare].into_iter().collect::<CpuSet>(),
-        spare: [spare].into_iter().collect(),
+        domain,
+        spare,
         bandwidth: 4e10,
         storage: points(SqueezeKind::Storage),
         bandwidths: points(SqueezeKind::Bandwidth),
         storage_orthogonal: 2,
         bandwidth_orthogonal: 2,
         ..SqueezeProfile::default()
-    };
-    let profile = Profile {
-        fingerprint: Fingerprint::read(&Source::live()),
-        squeeze: Some(Box::new(squeeze)),
-        ..Profile::unmeasured()
-    };
-    Store::at(home.path().join("memwall/profiles")).save(&profile).expect("kept");
-    Some(())
+    }
 }
 
 #[test]
@@ -147,6 +161,109 @@ fn a_crash_is_reported_and_the_rest_goes_on() {
     let told = fs::read_to_string(text_file).expect("a report");
     let words: Vec<&str> = told.split_whitespace().collect();
     assert!(words.join(" ").contains("was killed by signal 11"), "{told}");
+}
+
+#[test]
+fn a_program_that_stands_no_interference_is_given_up_soon() {
+    let home = Home::new();
+    if made_up(&home).is_none() {
+        return;
+    }
+    let json = format!("--json={}", home.file("run.json").display());
+    let told = format!("--text={}", home.file("run.txt").display());
+    let script = "cat /proc/$PPID/task/*/comm 2>/dev/null | grep -q memwall-beside && exit 7; sleep 0.01";
+    let output = home.run(&["squeeze", "--budget", "60", &json, &told, "--", "sh", "-c", script]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let run = home.result("run.json");
+    assert_eq!(run.crashes.len(), 6, "three of each kind's one strength");
+    let told = fs::read_to_string(home.file("run.txt")).expect("a report");
+    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(told.matches("exit code 7").count(), 2, "{told}");
+    assert!(told.contains("3 runs beside cache interference"), "{told}");
+}
+
+#[test]
+fn a_program_that_is_killed_at_once_gives_what_its_shell_would() {
+    let home = Home::new();
+    if made_up(&home).is_none() {
+        return;
+    }
+    for args in [
+        &["squeeze", "--", "sh", "-c", "kill -SEGV $$"][..],
+        &["squeeze", "--map", "1", "--", "sh", "-c", "kill -SEGV $$"],
+    ] {
+        let output = home.run(args);
+        assert_eq!(output.status.code(), Some(128 + 11), "{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains("killed by signal 11"), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn an_interrupt_in_a_first_run_ends_the_series() {
+    let home = Home::new();
+    if made_up(&home).is_none() {
+        return;
+    }
+    let counter = home.file("counter");
+    // The second value is interrupted while it runs for the first time.
+    let script = format!("echo {{t}} >> {}; sleep {{t}}", counter.display());
+    let vary = ["squeeze", "--budget", "1", "--vary", "t=0.01,30,31", "--", "sh", "-c", &script];
+    let mut child =
+        home.memwall(&vary).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("memwall runs");
+    let began = Instant::now();
+    let reached = || fs::read_to_string(&counter).is_ok_and(|text| text.lines().any(|line| line == "30"));
+    while !reached() && began.elapsed() < Duration::from_secs(60) {
+        thread::sleep(Duration::from_millis(5));
+    }
+    assert!(reached());
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("sent");
+    child.wait().expect("it ends");
+    let lines = fs::read_to_string(&counter).expect("lines");
+    assert!(!lines.lines().any(|line| line == "31"), "no further value is begun: {lines}");
+}
+
+#[test]
+fn copies_of_a_scenario_have_data_and_cores_of_their_own() {
+    let home = Home::new();
+    made_up_small(&home);
+    let json = home.file("series.json");
+    let told = format!("--json={}", json.display());
+    let scenario = ["working-set", "--set", "w=120K", "--set", "rounds=1"];
+    let squeeze = |more: &[&str]| {
+        let output = home.run(&[&["squeeze", "--on", SMALL, &told][..], more, &scenario].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        let text = fs::read_to_string(&json).expect("a result");
+        (text, output)
+    };
+    let series: SqueezeSeries = serde_json::from_str(&squeeze(&["--map", "1,2,4"]).0).expect("of a series");
+    let cpus: Vec<String> =
+        series.members.iter().map(|member| member.run.as_ref().expect("a run").cpus.to_string()).collect();
+    assert_eq!(cpus, ["0", "0-1", "0-3"]);
+    // Two sets of 120 KiB fit into 320, four do not.
+    let alone: Vec<f64> = series.members.iter().filter_map(|member| member.alone_ns).collect();
+    assert!(alone[1] < 1.1 * alone[0] && alone[2] > 1.3 * alone[0], "{alone:?}");
+    assert_eq!(series.best.map(|best| best.per_socket), Some(2));
+    // Those that are named, in their order, and interference on the others.
+    let named: SqueezeSeries =
+        serde_json::from_str(&squeeze(&["--map", "2", "--cpus", "5-7"]).0).expect("of a series");
+    let run = named.members[0].run.as_ref().expect("a run");
+    assert_eq!(run.cpus.to_string(), "5-6");
+    let (copies, output) = squeeze(&["--copies", "2"]);
+    let run: SqueezeRun = serde_json::from_str(&copies).expect("a run");
+    assert_eq!((run.cpus.to_string().as_str(), run.processes), ("0-1", 2));
+    assert!(text(&output.stderr).contains("runs follow"), "the cost is said: {}", text(&output.stderr));
+    for (more, says) in [
+        (&["--map", "8", "working-set"][..], "need 8 cores"),
+        (&["--map", "2", "--cpus", "7-9", "working-set"], "name some of these"),
+        (&["--map", "2", "--copies", "3", "working-set"], "leave out --copies"),
+        (&["--map", "2", "--launcher", "mpirun", "working-set"], "leave out --launcher"),
+        (&["--copies", "9", "working-set"], "9 copies with 1 threads"),
+    ] {
+        let output = home.run(&[&["squeeze", "--on", SMALL][..], more].concat());
+        assert_eq!(output.status.code(), Some(2), "{more:?}: {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(says), "{more:?}: {}", text(&output.stderr));
+    }
 }
 
 #[test]
@@ -318,7 +435,7 @@ fn one_run_for_each_input_and_each_mapping() {
     for (args, says) in [
         (&["squeeze", "--vary", "n", "--", "true"][..], "no list"),
         (&["squeeze", "--vary", "n=1", "--", "true"], "has no {n}"),
-        (&["squeeze", "--map", "9", "--", "true"], "cores around the cache"),
+        (&["squeeze", "--map", "9", "--", "true"], "around the cache"),
     ] {
         let output = home.run(args);
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", text(&output.stderr));

@@ -202,7 +202,15 @@ pub enum ProgramClass {
     BandwidthSensitive,
     /// Slower with less of either.
     Both,
-    /// Too noisy, too few runs, or a kind that cannot be squeezed here.
+    /// Slower with less cache; whether with less bandwidth is not known.
+    LosesToCache,
+    /// Slower with less bandwidth; whether with less cache is not known.
+    LosesToBandwidth,
+    /// Not slower with less cache; whether with less bandwidth is not known.
+    CacheHarmless,
+    /// Not slower with less bandwidth; whether with less cache is not known.
+    BandwidthHarmless,
+    /// Too noisy or too few runs of both kinds.
     Undecided,
 }
 

@@ -40,6 +40,13 @@ pub struct CalibrateSqueeze {
     pub now: u64,
 }
 
+impl CalibrateSqueeze {
+    /// Strengths that are measured, those included that are only tried and that of nothing; a few more or fewer.
+    pub fn strengths(&self) -> usize {
+        2 * self.steps + 6
+    }
+}
+
 /// Why nothing could be calibrated or squeezed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -132,3 +139,6 @@ fn untouched(points: &[SqueezePoint], resource: SqueezeKind, most: f64) -> usize
         .position(|point| left(point).is_some_and(|left| left < whole * (1.0 - most)))
         .unwrap_or(points.len())
 }
+
+#[cfg(test)]
+mod tests;

@@ -86,7 +86,12 @@ pub fn class(storage: &SqueezeCurve, bandwidth: &SqueezeCurve, misses: Option<bo
             Some(false) => ProgramClass::LivesAbove,
             None => ProgramClass::Insensitive,
         },
-        _ => ProgramClass::Undecided,
+        // One kind alone tells of its own resource.
+        (Some(true), None) => ProgramClass::LosesToCache,
+        (None, Some(true)) => ProgramClass::LosesToBandwidth,
+        (Some(false), None) => ProgramClass::CacheHarmless,
+        (None, Some(false)) => ProgramClass::BandwidthHarmless,
+        (None, None) => ProgramClass::Undecided,
     }
 }
 
@@ -156,7 +161,20 @@ mod tests {
         assert_eq!(class(&unharmed(), &unharmed(), None), ProgramClass::Insensitive);
         assert_eq!(class(&unharmed(), &unharmed(), Some(true)), ProgramClass::Overflows);
         assert_eq!(class(&unharmed(), &unharmed(), Some(false)), ProgramClass::LivesAbove);
-        assert_eq!(class(&unharmed(), &unknown(), Some(false)), ProgramClass::Undecided);
-        assert_eq!(class(&curve(Vec::new()), &harmed(), None), ProgramClass::Undecided);
+        assert_eq!(class(&unknown(), &unknown(), Some(false)), ProgramClass::Undecided);
+    }
+
+    #[test]
+    fn one_kind_alone_tells_of_its_own_resource() {
+        let refused = || SqueezeCurve { refused: Some("nothing taken".to_owned()), ..curve(Vec::new()) };
+        let harmed = || curve(vec![point(5.0, Harmful)]);
+        let unharmed = || curve(vec![point(5.0, Harmless)]);
+        assert_eq!(class(&refused(), &harmed(), None), ProgramClass::LosesToBandwidth);
+        assert_eq!(class(&refused(), &unharmed(), Some(true)), ProgramClass::BandwidthHarmless);
+        assert_eq!(class(&harmed(), &refused(), None), ProgramClass::LosesToCache);
+        assert_eq!(class(&unharmed(), &refused(), None), ProgramClass::CacheHarmless);
+        // What noise leaves open says as little as what is refused.
+        assert_eq!(class(&curve(vec![point(5.0, Open)]), &harmed(), None), ProgramClass::LosesToBandwidth);
+        assert_eq!(class(&refused(), &refused(), None), ProgramClass::Undecided);
     }
 }

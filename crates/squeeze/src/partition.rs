@@ -1,6 +1,6 @@
 //! Squeezing by the hardware itself: fewer ways of the cache (CAT), less bandwidth (MBA), through the kernel's resctrl.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use machine::{
     Bytes, CpuSet,
@@ -10,8 +10,8 @@ use machine::{
 
 use crate::SqueezeError;
 
-/// A partition for the program's CPUs. What it takes is given back when it is dropped; what a crash leaves is undone by the
-/// next that is made.
+/// A partition for the program's CPUs. What it takes is given back when it is dropped; what a crash leaves [`undo_leftovers`]
+/// undoes.
 #[derive(Debug)]
 pub struct HardwarePartition {
     tree: ResctrlTree,
@@ -23,18 +23,24 @@ fn refused(source: std::io::Error) -> SqueezeError {
     SqueezeError::System { what: "change the partition of cache and bandwidth", source }
 }
 
+/// Undoes what a squeeze that was killed left on the machine under `root`; in sentences. To be called before anything else is
+/// done, as what is left takes room and bandwidth from whatever has those CPUs.
+pub fn undo_leftovers(root: &Path) -> Vec<String> {
+    let Some(tree) = ResctrlTree::find(root) else { return Vec::new() };
+    let said = |(folder, undone): (PathBuf, std::io::Result<()>)| match undone {
+        Ok(()) => format!("{}: the partition of a squeeze that was killed is undone.", folder.display()),
+        Err(error) => {
+            format!("{}: a partition of a squeeze that was killed stays: {error}.", folder.display())
+        }
+    };
+    tree.undo_leftovers().into_iter().map(said).collect()
+}
+
 impl HardwarePartition {
     /// Makes one on the machine under `root`, for what runs on these CPUs around a cache of this level. `None` where the kernel
     /// offers none, or not to us. `remark` hears what there is to say.
     pub fn make(root: &Path, level: u32, cpus: &CpuSet, remark: &mut dyn FnMut(String)) -> Option<Self> {
         let tree = ResctrlTree::find(root)?;
-        for (folder, undone) in tree.undo_leftovers() {
-            let name = folder.display();
-            remark(match undone {
-                Ok(()) => format!("{name}: the partition of a squeeze that was killed is undone."),
-                Err(error) => format!("{name}: a partition of a squeeze that was killed stays: {error}."),
-            });
-        }
         if tree.cache_ways(level).is_none() && tree.bandwidth_steps().is_none() {
             return None;
         }
@@ -158,12 +164,20 @@ pub(crate) mod tests {
         let root = divided();
         let left = root.path().join("sys/fs/resctrl/memwall-squeeze-99999999-3");
         fs::create_dir(&left).unwrap();
-        let mut said = Vec::new();
-        let made = HardwarePartition::make(root.path(), 3, &(0..2).collect(), &mut |text| said.push(text));
-        assert!(made.is_some() && !left.exists());
-        assert!(said.iter().any(|text| text.contains("is undone")), "{said:?}");
+        // One that is in use stays.
+        let stat = format!("1 (memwall) S {}", (4..30).map(|field| format!("{field} ")).collect::<String>());
+        let proc = root.path().join("proc/77");
+        fs::create_dir_all(&proc).unwrap();
+        fs::write(proc.join("stat"), stat).unwrap();
+        let living = root.path().join("sys/fs/resctrl/memwall-squeeze-77-22");
+        fs::create_dir(&living).unwrap();
+        let said = undo_leftovers(root.path());
+        assert!(!left.exists() && living.exists(), "{said:?}");
+        assert!(said.iter().any(|text| text.contains("99999999-3: the") && text.contains("is undone")));
+        assert_eq!(undo_leftovers(root.path()), [""; 0]);
         // A machine without any.
         let none = tempfile::tempdir().unwrap();
+        assert_eq!(undo_leftovers(none.path()), [""; 0]);
         assert!(HardwarePartition::make(none.path(), 3, &(0..2).collect(), &mut |_| {}).is_none());
     }
 }

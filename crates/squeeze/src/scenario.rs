@@ -1,5 +1,7 @@
 //! A scenario on any host as the subject of a session.
 
+mod copies;
+
 use std::{
     sync::atomic::{AtomicBool, Ordering},
     time::Instant,
@@ -9,7 +11,8 @@ use host::{
     Host, HostError,
     scenario::{self, RunError, ScenarioJob, StepPace},
 };
-use machine::squeezing::Interference;
+use kernels::scenario::{PlannedRegion, truth};
+use machine::{Bytes, squeezing::Interference};
 use record::scenario::ScenarioRun;
 
 use crate::{
@@ -18,6 +21,20 @@ use crate::{
     recipe,
     session::{SqueezeSubject, SubjectRun},
 };
+
+pub use copies::copies;
+
+/// Bytes of a line.
+const LINE: f64 = 64.0;
+
+/// Lines that a scenario moves, all threads together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinesBrought {
+    /// Between the caches that each core has for itself and what is behind them.
+    pub beyond_own: f64,
+    /// Between the shared cache and memory.
+    pub beyond_shared: f64,
+}
 
 /// A scenario that runs beside interference.
 pub struct ScenarioSubject<'a> {
@@ -55,6 +72,26 @@ impl<'a> ScenarioSubject<'a> {
     /// How its steps are slowed down.
     pub fn paces(&self) -> &[StepPace] {
         &self.paces
+    }
+
+    /// What it brings from beyond the largest cache that each of its cores has for itself, and from beyond the shared one of which
+    /// each of so many processes has its part; by what it does, as far as that is timed.
+    pub fn lines_brought(&self, shared: Bytes, processes: usize) -> Result<LinesBrought, SqueezeError> {
+        let machine = self.host.topology();
+        let caches = self.request.cpus.first().map(|cpu| machine.data_caches_of(*cpu)).unwrap_or_default();
+        let own = caches.iter().rev().skip(1).find_map(|cache| cache.size).unwrap_or(Bytes(0));
+        let plan = scenario::plan(&self.request, machine).map_err(failed)?;
+        let timed = |region: &PlannedRegion| match &self.region {
+            Some(name) => region.path == *name || region.name == *name,
+            None => region.depth == 0,
+        };
+        let beyond = |capacity: Bytes| -> Result<f64, SqueezeError> {
+            let all = truth::lines_below(&plan, capacity)?;
+            let timed = plan.regions().iter().zip(&all).filter(|(region, _)| timed(region));
+            Ok(timed.flat_map(|(_, threads)| threads).map(|lines| lines.bytes() / LINE).sum())
+        };
+        let shared = Bytes((shared.0 / processes.max(1) as u64).max(own.0));
+        Ok(LinesBrought { beyond_own: beyond(own)?, beyond_shared: beyond(shared)? })
     }
 
     fn time_ns(&self, run: &ScenarioRun) -> Result<f64, SqueezeError> {

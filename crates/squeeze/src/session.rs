@@ -24,10 +24,10 @@ use crate::{
     slowdown,
 };
 
-/// Rounds after which a strength that is still open stays so.
-pub const MOST_ROUNDS: usize = 300;
-/// Runs alone that may end badly before there is nothing to compare with.
-const MOST_BAD: usize = 3;
+/// Rounds after which a strength that is still open stays so: with runs that differ by a quarter some 1000 tell 5 % from nothing.
+pub const MOST_ROUNDS: usize = 1500;
+/// Runs that may end badly, if no more end well, before no more are made of that strength, or of the program at all.
+pub const MOST_BAD: usize = 3;
 
 /// Something that is run again and again.
 pub trait SqueezeSubject {
@@ -94,6 +94,13 @@ struct TriedRung {
     /// Time over the time alone of the same round.
     ratios: Vec<f64>,
     bad: usize,
+}
+
+impl TriedRung {
+    /// Whether its runs end badly more often than not: more of them would only end the same way.
+    fn is_given_up(&self) -> bool {
+        self.bad >= MOST_BAD && self.bad >= self.ratios.len()
+    }
 }
 
 /// Where a session stands, for those who watch it.
@@ -173,6 +180,7 @@ impl<'a> SqueezeSession<'a> {
             order.swap(last, self.random.below(last as u64 + 1) as usize);
         }
         let (mut alone, mut squeezed) = (None, Vec::new());
+        let mut left = order.len();
         for entry in order {
             let interference = entry.map(|index| self.tried[index].rung.interference);
             let before = self.subject.now_s();
@@ -190,6 +198,10 @@ impl<'a> SqueezeSession<'a> {
                 }
             };
             self.runs.push(SqueezedRun { interference, round: self.round, ns });
+            left -= 1;
+            if self.subject.is_exact() {
+                self.tell_of(left);
+            }
             match (entry, ns) {
                 (None, Some(ns)) => alone = Some(ns),
                 (None, None) => self.bad_alone += 1,
@@ -209,7 +221,7 @@ impl<'a> SqueezeSession<'a> {
         if self.ended.is_some() {
             return false;
         }
-        if self.bad_alone >= MOST_BAD {
+        if self.bad_alone >= MOST_BAD && 2 * self.bad_alone >= self.round {
             self.ended = Some(SqueezeEnd::Rounds);
             return false;
         }

@@ -19,6 +19,12 @@ const TAIL: f64 = 0.025;
 /// The same of the interval that decides. Narrower chances, as it is looked at several times.
 const DECIDING_TAIL: f64 = 0.005;
 
+/// Up to so many ratios the means of all pairs are written down.
+const WRITTEN_DOWN: usize = 200;
+
+/// Halvings that find one of more: to the last bits of a logarithm.
+const HALVINGS: u32 = 60;
+
 /// Above this the number of signed ranks is taken to be normally distributed.
 const EXACT: usize = 40;
 
@@ -33,20 +39,76 @@ fn within(ratios: &[f64], tail: f64) -> Option<Estimate> {
         return None;
     }
     let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
-    let mut means = Vec::with_capacity(logs.len() * (logs.len() + 1) / 2);
-    for (index, a) in logs.iter().enumerate() {
-        means.extend(logs[index..].iter().map(|b| (a + b) / 2.0));
-    }
-    means.sort_by(f64::total_cmp);
-    let many = means.len();
-    let middle = (means[(many - 1) / 2] + means[many / 2]) / 2.0;
-    let skip = skipped(logs.len(), tail).unwrap_or(0);
+    let means = PairMeans::of(logs);
+    let many = means.many();
+    let middle = (means.at((many - 1) / 2) + means.at(many / 2)) / 2.0;
+    let skip = skipped(ratios.len(), tail).unwrap_or(0);
     Some(Estimate {
         value: middle.exp(),
-        low: means[skip].exp(),
-        high: means[many - 1 - skip].exp(),
+        low: means.at(skip).exp(),
+        high: means.at(many - 1 - skip).exp(),
         samples: ratios.len(),
     })
+}
+
+/// Means of all pairs of some values, each value with itself too, in order.
+enum PairMeans {
+    /// All of them.
+    All(Vec<f64>),
+    /// Too many to be written down: the values in order.
+    Of(Vec<f64>),
+}
+
+impl PairMeans {
+    fn of(mut values: Vec<f64>) -> Self {
+        if values.len() > WRITTEN_DOWN {
+            values.sort_by(f64::total_cmp);
+            return Self::Of(values);
+        }
+        let mut means = Vec::with_capacity(values.len() * (values.len() + 1) / 2);
+        for (index, a) in values.iter().enumerate() {
+            means.extend(values[index..].iter().map(|b| (a + b) / 2.0));
+        }
+        means.sort_by(f64::total_cmp);
+        Self::All(means)
+    }
+
+    fn many(&self) -> usize {
+        match self {
+            Self::All(means) => means.len(),
+            Self::Of(values) => values.len() * (values.len() + 1) / 2,
+        }
+    }
+
+    /// The one with so many before it.
+    fn at(&self, before: usize) -> f64 {
+        let values = match self {
+            Self::All(means) => return means[before],
+            Self::Of(values) => values,
+        };
+        let (mut low, mut high) = (values[0], values[values.len() - 1]);
+        for _ in 0..HALVINGS {
+            let middle = (low + high) / 2.0;
+            if pairs_up_to(values, middle) > before { high = middle } else { low = middle }
+        }
+        (low + high) / 2.0
+    }
+}
+
+/// Pairs of values, which are in order, whose mean is no more than this.
+fn pairs_up_to(values: &[f64], most: f64) -> usize {
+    // As the first of a pair grows, the last that goes with it falls.
+    let (mut pairs, mut end) = (0, values.len());
+    for (index, value) in values.iter().enumerate() {
+        while end > index && value + values[end - 1] > 2.0 * most {
+            end -= 1;
+        }
+        if end <= index {
+            break;
+        }
+        pairs += end - index;
+    }
+    pairs
 }
 
 /// Loss where so much is left, between the nearest of some points of what was left and lost, and nothing lost where all
@@ -156,6 +218,21 @@ mod tests {
         let steady = [1.2; LEAST_ROUNDS];
         assert_eq!(verdict(&steady, 0.05, false), HarmVerdict::Harmful);
         assert_eq!(verdict(&steady[1..], 0.05, false), HarmVerdict::Open);
+    }
+
+    #[test]
+    fn means_of_many_pairs_are_found_without_writing_them_down() {
+        let mut random = SplitMix::new(5);
+        let values: Vec<f64> = (0..150).map(|_| time(&mut random).ln()).collect();
+        let all = PairMeans::of(values.clone());
+        let mut sorted = values;
+        sorted.sort_by(f64::total_cmp);
+        let found = PairMeans::Of(sorted);
+        assert_eq!((found.many(), all.many()), (150 * 151 / 2, 150 * 151 / 2));
+        for before in [0, 1, 77, 5000, 11_000, 150 * 151 / 2 - 1] {
+            let (found, expected) = (found.at(before), all.at(before));
+            assert!((found - expected).abs() < 1e-12, "{before}: {found} {expected}");
+        }
     }
 
     #[test]

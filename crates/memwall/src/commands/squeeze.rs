@@ -5,7 +5,7 @@ mod series;
 mod session;
 mod waiting;
 
-use std::{ffi::OsString, process::ExitCode};
+use std::{ffi::OsString, path::Path, process::ExitCode};
 
 use machine::{
     CpuSet, Profile, Source,
@@ -13,10 +13,12 @@ use machine::{
     squeezing::{SqueezeForm, SqueezeProfile},
     store::Store,
 };
+use squeeze::partition;
 
 use crate::{
     failure::Failure,
     forms::{Forms, Page},
+    output,
     target::Target,
 };
 
@@ -83,7 +85,7 @@ Examples:
                                            the whole method on a simulated machine, the same every time
 
 The program is run again and again, alone and beside interference threads on cores that it does not use; its own
-output passes through once, its exit code is that of the first run. Ctrl-C prints what was measured until then.
+output passes through once, its exit code is that of the first run (128 and the signal's number if it was killed). Ctrl-C prints what was measured until then.
 docs/squeeze.md says what is measured and how far to trust it.
 
 Schema of --json: memwall.squeeze/1; with --map or --vary memwall.squeeze-series/1; with --calibrate memwall.profile/1, field squeeze.";
@@ -91,6 +93,10 @@ Schema of --json: memwall.squeeze/1; with --map or --vary memwall.squeeze-series
 /// Measures and prints; gives the program's exit code.
 pub fn run(args: &SqueezeArgs, machine: &Target) -> Result<ExitCode, Failure> {
     args.forms.check(&[args.page.file()])?;
+    if matches!(machine, Target::Native) {
+        // Whoever has its CPUs now is squeezed by what a killed memwall left.
+        partition::undo_leftovers(Path::new("/")).iter().for_each(|sentence| output::say(sentence));
+    }
     if args.calibrate {
         return calibrating::run(args, machine).map(|()| ExitCode::SUCCESS);
     }

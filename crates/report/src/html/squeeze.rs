@@ -15,9 +15,9 @@ use super::{
 };
 use crate::{
     layout::plot::{Axis, Guide, PlottedQuantity, Scale},
-    layout::prose::{counted, dotted},
+    layout::prose::{capitalised, counted, dotted},
     terminal::squeeze::{
-        HOW_OFTEN_RIGHT, bounds_rule, bounds_sentence, class_sentence, crashed, harm, mixture_sentence,
+        HOW_OFTEN_RIGHT, bounds_rule, bounds_sentence, class_sentence, crashes, harm, mixture_sentence,
         ordered, resource, timed_by,
     },
 };
@@ -163,7 +163,7 @@ fn table(curve: &SqueezeCurve, id: &'static str) -> DataTable {
 }
 
 fn notes(run: &SqueezeRun) -> Vec<String> {
-    let crashes = run.crashes.iter().map(|crash| format!("A {}.", crashed(run, crash)));
+    let crashes = crashes(run).into_iter().map(|sentence| format!("{}.", capitalised(&sentence)));
     let rule = format!("Harm is more than {:.0} % of the time alone. {}", run.harm * 100.0, bounds_rule(run));
     crashes.chain([rule, HOW_OFTEN_RIGHT.to_owned()]).chain(run.remarks.iter().cloned()).collect()
 }

@@ -114,6 +114,12 @@ pub fn listed(items: &[String]) -> String {
     }
 }
 
+/// As a sentence begins.
+pub fn capitalised(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map(|first| first.to_uppercase().chain(rest).collect()).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@ use anstyle::{AnsiColor, Style};
 use record::doctor::{BestInstrument, Capability, CapabilityState, Checkup, Leftover, LeftoverFate};
 
 use crate::{
-    layout::prose::{width, wrap, wrap_in},
+    layout::prose::{capitalised, width, wrap, wrap_in},
     layout::style::{HEADING, QUIET, WARNING, paint},
 };
 
@@ -96,11 +96,6 @@ fn conclusion(checkup: &Checkup, columns: usize) -> String {
     }
     out.push('\n');
     out
-}
-
-fn capitalised(text: &str) -> String {
-    let mut rest = text.chars();
-    rest.next().map(|first| first.to_uppercase().chain(rest).collect()).unwrap_or_default()
 }
 
 /// How rows are laid out on this terminal.

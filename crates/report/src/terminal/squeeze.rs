@@ -12,14 +12,14 @@ use record::{
     run::Ending,
     squeeze::{
         HarmVerdict, ProgramClass, ProgramPart, SlowdownPoint, SqueezeCrash, SqueezeCurve, SqueezeEnd,
-        SqueezeRun, TimedBy, UseBounds,
+        SqueezeRun, SqueezedRun, TimedBy, UseBounds,
     },
 };
 
 pub use calibration::calibration;
 pub(crate) use calibration::{described, remarks};
 pub use series::series;
-pub(crate) use series::{class_word, most_lost, range};
+pub(crate) use series::{class_word, most_lost, range, refusals};
 
 use crate::{
     layout::plot::{Axis, Guide, Plot, PlottedQuantity, Scale},
@@ -95,6 +95,16 @@ pub(crate) fn class_sentence(class: ProgramClass) -> &'static str {
             "bandwidth-sensitive: slower with less bandwidth, not with less cache (its data overflows it)"
         }
         ProgramClass::Both => "sensitive to both: slower with less cache and with less bandwidth",
+        ProgramClass::LosesToCache => "cache-sensitive: slower with less cache (bandwidth: not known)",
+        ProgramClass::LosesToBandwidth => {
+            "bandwidth-sensitive: slower with less bandwidth (cache: not known)"
+        }
+        ProgramClass::CacheHarmless => {
+            "insensitive to cache: not slower with less of it (bandwidth: not known)"
+        }
+        ProgramClass::BandwidthHarmless => {
+            "insensitive to bandwidth: not slower with less of it (cache: not known)"
+        }
         ProgramClass::Undecided => "not decided",
     }
 }
@@ -183,13 +193,24 @@ pub(crate) fn bounds_sentence(curve: &SqueezeCurve, processes: usize) -> Option<
             format!("{each} between {} and {}{of}", amount(low), amount(high))
         }
         UseBounds { at_least: Some(low), at_most: None } => {
-            format!("{each} more than {}{of}: the weakest strength harms already", amount(low))
+            let why = if weakest_harms(curve) { ": the weakest strength harms already" } else { "" };
+            format!("{each} more than {}{of}{why}", amount(low))
         }
         UseBounds { at_least: None, at_most: Some(high) } => {
-            format!("{each} no more than {}{of}: no strength harms", amount(high))
+            let why = if none_harms(curve) { ": no strength harms" } else { "" };
+            format!("{each} no more than {}{of}{why}", amount(high))
         }
         UseBounds { .. } => return None,
     })
+}
+
+/// One end alone may have other reasons where a mixture tells.
+fn weakest_harms(curve: &SqueezeCurve) -> bool {
+    ordered(curve).first().is_some_and(|weakest| weakest.verdict == HarmVerdict::Harmful)
+}
+
+fn none_harms(curve: &SqueezeCurve) -> bool {
+    !curve.points.is_empty() && curve.points.iter().all(|point| point.verdict == HarmVerdict::Harmless)
 }
 
 fn curve(run: &SqueezeRun, curve: &SqueezeCurve, columns: usize) -> String {
@@ -280,8 +301,8 @@ fn plot(run: &SqueezeRun, curve: &SqueezeCurve) -> Option<Plot> {
 
 fn notes(run: &SqueezeRun, columns: usize) -> String {
     let mut out = String::new();
-    for crash in &run.crashes {
-        out += &wrap_in(WARNING, "• ", &format!("a {}", crashed(run, crash)), columns);
+    for sentence in crashes(run) {
+        out += &wrap_in(WARNING, "• ", &sentence, columns);
     }
     let rule = format!("Harm is more than {:.0} % of the time alone. {}", run.harm * 100.0, bounds_rule(run));
     for text in [rule.as_str(), HOW_OFTEN_RIGHT].into_iter().chain(run.remarks.iter().map(String::as_str)) {
@@ -290,8 +311,19 @@ fn notes(run: &SqueezeRun, columns: usize) -> String {
     out
 }
 
-/// "run" and so on: one that ended otherwise than the first, and the strength beside which it did.
-pub(crate) fn crashed(run: &SqueezeRun, crash: &SqueezeCrash) -> String {
+/// Runs that ended otherwise than the first, and the strength beside which they did; those alike in one sentence.
+pub(crate) fn crashes(run: &SqueezeRun) -> Vec<String> {
+    let mut alike: Vec<(&SqueezeCrash, usize)> = Vec::new();
+    for crash in &run.crashes {
+        match alike.iter_mut().find(|(known, _)| *known == crash) {
+            Some((_, many)) => *many += 1,
+            None => alike.push((crash, 1)),
+        }
+    }
+    alike.into_iter().map(|(crash, many)| crashed(run, crash, many)).collect()
+}
+
+fn crashed(run: &SqueezeRun, crash: &SqueezeCrash, many: usize) -> String {
     let beside = crash.interference.map_or("alone".to_owned(), |one| {
         // Where every run beside it ended badly there is no point of the curve, but its settings are known.
         let point = run.curve(one.kind).points.iter().find(|point| point.interference == one);
@@ -300,13 +332,23 @@ pub(crate) fn crashed(run: &SqueezeRun, crash: &SqueezeCrash) -> String {
         format!("beside {} interference{left} ({})", one.kind, calibration::interference(&one))
     });
     let why = crash.reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
-    format!("run {beside} {}{why}; it is left out", ended(crash.ending))
+    let ended = ended(crash.ending, many);
+    if many == 1 {
+        return format!("a run {beside} {ended}{why}; it is left out");
+    }
+    let ended_well = |one: &&SqueezedRun| one.interference == crash.interference && one.ns.is_some();
+    let rest = match run.runs.iter().any(|one| ended_well(&one)) {
+        true => "they are left out",
+        false => "none ended well, and no more were made",
+    };
+    format!("{many} runs {beside} {ended}{why}; {rest}")
 }
 
-fn ended(ending: Ending) -> String {
+fn ended(ending: Ending, many: usize) -> String {
+    let was = if many == 1 { "was" } else { "were" };
     match ending {
         Ending::Exited(code) => format!("ended with exit code {code}"),
-        Ending::Signalled(signal) => format!("was killed by signal {signal}"),
+        Ending::Signalled(signal) => format!("{was} killed by signal {signal}"),
         Ending::Detached | Ending::Unknown => "ended in a way that is not known".to_owned(),
     }
 }

@@ -131,7 +131,7 @@ impl<'a> SqueezeBench<'a> {
 
     fn tell(&mut self, interferences: &[Interference]) {
         self.done += 1;
-        let all = 2 * self.request.steps + 6;
+        let all = self.request.strengths();
         let what = match interferences {
             [] => "nothing taken".to_owned(),
             [one] if one.left.is_some() => format!("{} taken by a partition", one.kind),

@@ -30,16 +30,14 @@ impl Bracket {
 impl SqueezeSession<'_> {
     /// Full strength, then the knees, then the rest of the curves.
     pub(super) fn search(&mut self) -> Result<(), SqueezeError> {
-        let full: Vec<usize> =
-            SqueezeKind::ALL.iter().filter_map(|kind| self.of_kind(*kind).last().copied()).collect();
-        if full.is_empty() {
+        if self.tried.is_empty() {
             return Ok(());
         }
         if self.subject.is_exact() && self.tried.iter().all(|tried| !tried.rung.known.is_empty()) {
             // One run of each tells all there is to tell.
             return self.try_out(&(0..self.tried.len()).collect::<Vec<_>>());
         }
-        self.try_out(&full)?;
+        let full = self.strongest_that_runs()?;
         let mut brackets: Vec<Bracket> = full
             .into_iter()
             .filter(|index| self.verdict(*index) == HarmVerdict::Harmful)
@@ -76,6 +74,21 @@ impl SqueezeSession<'_> {
             self.ended = Some(SqueezeEnd::Rounds);
         }
         Ok(())
+    }
+
+    /// Full strength of each kind; where the program does not stand it, the next below.
+    fn strongest_that_runs(&mut self) -> Result<Vec<usize>, SqueezeError> {
+        loop {
+            let stands = |index: &&usize| !self.tried[**index].is_given_up();
+            let strongest: Vec<usize> = SqueezeKind::ALL
+                .iter()
+                .filter_map(|kind| self.of_kind(*kind).iter().rfind(stands).copied())
+                .collect();
+            self.try_out(&strongest)?;
+            if self.ended.is_some() || strongest.iter().all(|index| !self.tried[*index].is_given_up()) {
+                return Ok(strongest);
+            }
+        }
     }
 
     /// The strengths of a kind, weakest first.
@@ -128,7 +141,8 @@ impl SqueezeSession<'_> {
                 .filter(|index| {
                     let tried = &self.tried[*index];
                     let rounds = tried.ratios.len() + tried.bad;
-                    let enough = if exact { rounds >= 1 } else { rounds >= most || done(self, *index) };
+                    let told = if exact { rounds >= 1 } else { rounds >= most || done(self, *index) };
+                    let enough = told || tried.is_given_up();
                     !enough
                 })
                 .collect();
@@ -138,6 +152,13 @@ impl SqueezeSession<'_> {
             self.run_round(&open)?;
             self.tell(open.len(), most);
         }
+    }
+
+    /// So many runs of this round are still to come, and nothing after it: one run tells all.
+    pub(super) fn tell_of(&mut self, runs_left: usize) {
+        let each = self.running_s / self.runs.len().max(1) as f64;
+        let seconds_left = each * runs_left as f64;
+        (self.watch)(SessionProgress { runs: self.runs.len(), runs_left, seconds_left });
     }
 
     /// How much is still to come at most: the rest of these rounds, and as much again for each halving that is left.

@@ -125,7 +125,7 @@ fn a_kind_that_cannot_be_squeezed_is_left_out() {
     let found = program.squeeze(&plan());
     assert_eq!(found.bandwidth.refused.as_deref(), Some("too few spare cores"));
     assert!(found.bandwidth.points.is_empty() && found.storage.bounds.is_some());
-    assert_eq!(found.class, ProgramClass::Undecided);
+    assert_eq!(found.class, ProgramClass::LosesToCache);
 }
 
 #[test]
@@ -141,6 +141,28 @@ fn a_crash_is_reported_with_its_strength_and_the_rest_goes_on() {
     let bounds = found.bandwidth.bounds.expect("bounds");
     assert_eq!((bounds.at_least, bounds.at_most), (Some(16e9), Some(22e9)));
     assert!(found.runs.iter().any(|run| run.ns.is_none()));
+}
+
+#[test]
+fn a_strength_that_no_run_stands_is_given_up_and_the_next_is_tried() {
+    let mut program = Imagined::needing(0.0, 0.0);
+    // Beside a cache squeezed to 8 MB and less it ends badly.
+    (program.crash, program.exact) = (Some((SqueezeKind::Storage, 9e6)), false);
+    let found = program.squeeze(&plan());
+    // 12 MB are what it was seen to live with.
+    assert_eq!(found.crashes.len(), 3 * MOST_BAD);
+    assert_eq!(found.storage.points.iter().map(|point| point.left.value).collect::<Vec<_>>(), [12e6]);
+    assert_eq!(found.storage.bounds.expect("bounds").at_most, Some(12e6));
+    assert!(found.runs.len() < 60, "{}", found.runs.len());
+}
+
+#[test]
+fn nothing_runs_beside_any_interference() {
+    let mut program = Imagined::needing(0.0, 0.0);
+    (program.crash, program.exact) = (Some((SqueezeKind::Storage, f64::INFINITY)), false);
+    let found = program.squeeze(&plan());
+    assert_eq!(found.crashes.len(), 5 * MOST_BAD, "each strength as often as it takes");
+    assert_eq!(found.class, ProgramClass::BandwidthHarmless);
 }
 
 #[test]

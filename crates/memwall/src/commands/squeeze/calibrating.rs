@@ -1,6 +1,9 @@
 //! `memwall squeeze --calibrate`.
 
-use std::path::Path;
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use host::{Host, native::Native, repeat::RepeatPlan, simulated::Simulated};
 use kernels::draw::Distribution;
@@ -10,7 +13,7 @@ use squeeze::{
 };
 
 use super::{FormChoice, KeptProfile, SqueezeArgs};
-use crate::{failure::Failure, forms::Screen, interrupt, progress, target::Target, trust};
+use crate::{failure::Failure, forms::Screen, interrupt, output, progress, target::Target, trust};
 
 /// Seconds for one victim of a real machine, and how precise it has to be.
 const VICTIM_NS: f64 = 4e8;
@@ -60,7 +63,11 @@ pub fn run(args: &SqueezeArgs, machine: &Target) -> Result<(), Failure> {
     };
     let interrupt = interrupt::flag()?;
     let bar = progress::filling();
-    let mut tell = |what: &str, fraction: f64| progress::fill(&bar, fraction, what);
+    let mut cost = CalibrationCost::begin(request.strengths());
+    let mut tell = |what: &str, fraction: f64| {
+        let left = cost.next(Instant::now()).map_or(String::new(), |left| format!(", about {left} more"));
+        progress::fill(&bar, fraction, &format!("{what}{left}"));
+    };
     let calibrated =
         squeeze::calibrate(&mut *host, &domain, partition.as_ref(), &request, &mut tell, &interrupt);
     bar.finish_and_clear();
@@ -87,6 +94,44 @@ pub fn run(args: &SqueezeArgs, machine: &Target) -> Result<(), Failure> {
     args.forms.give(Screen::Out, &profile, |columns| {
         report::terminal::squeeze::calibration(&calibrated, &name, columns)
     })
+}
+
+/// What a calibration will take: told by its first strengths.
+struct CalibrationCost {
+    strengths: usize,
+    done: usize,
+    last: Option<Instant>,
+    /// Of the strength that took longest.
+    each: Duration,
+    said: bool,
+}
+
+impl CalibrationCost {
+    /// Says what is to come.
+    fn begin(strengths: usize) -> Self {
+        output::say(&format!(
+            "about {strengths} strengths are measured; what that takes is said after the first of them"
+        ));
+        Self { strengths, done: 0, last: None, each: Duration::ZERO, said: false }
+    }
+
+    /// The next strength begins: what all that are left will take, if that can be told, and says it once. Beside nothing no
+    /// program of known need is run, so that the first tells nothing.
+    fn next(&mut self, now: Instant) -> Option<String> {
+        if let Some(last) = self.last.filter(|_| self.done >= 2) {
+            self.each = self.each.max(now.duration_since(last));
+        }
+        (self.last, self.done) = (Some(now), self.done + 1);
+        if self.done < 3 {
+            return None;
+        }
+        let left = self.strengths.saturating_sub(self.done - 1).max(1);
+        let time = machine::units::nanos(self.each.as_nanos() as f64 * left as f64);
+        if !std::mem::replace(&mut self.said, true) {
+            output::say(&format!("about {left} strengths follow, {time} in all"));
+        }
+        Some(time)
+    }
 }
 
 /// What is measured on, what it claims, the time, and its name.
@@ -170,5 +215,21 @@ pub fn failure(error: SqueezeError) -> Failure {
     match error {
         SqueezeError::Program { .. } | SqueezeError::Metric(_) => Failure::usage(error),
         _ => Failure::measurement(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_second_strength_tells_what_is_left() {
+        let mut cost = CalibrationCost::begin(18);
+        let began = Instant::now();
+        let at = |seconds| began + Duration::from_secs(seconds);
+        // Nothing taken takes 3 s, the first strength 10.
+        assert_eq!((cost.next(at(0)), cost.next(at(3))), (None, None));
+        assert_eq!(cost.next(at(13)).as_deref(), Some("160 s"));
+        assert_eq!(cost.next(at(18)).as_deref(), Some("150 s"), "as long as the longest");
     }
 }

@@ -13,7 +13,7 @@ use record::{
 
 use super::{
     KeptProfile, SqueezeArgs,
-    session::{self, SqueezeTask},
+    session::{self, SqueezeTask, Squeezed},
 };
 use crate::{failure::Failure, forms::Screen, output, placeholder::filled_in, target::Target};
 
@@ -73,10 +73,10 @@ pub fn run(args: &SqueezeArgs, machine: &Target) -> Result<ExitCode, Failure> {
     };
     let mut plan = session::plan(args, machine);
     plan.budget_s = plan.budget_s.map(|budget| budget / planned.len().max(1) as f64);
-    let (mut members, mut code) = (Vec::new(), ExitCode::SUCCESS);
+    let (mut members, mut code, mut killed) = (Vec::new(), ExitCode::SUCCESS, None);
     for (index, planned) in planned.into_iter().enumerate() {
         output::say(&format!("{varied} {}", planned.value));
-        let profile = within(profile, planned.spare.len());
+        let profile = within(profile, &planned);
         let task = SqueezeTask {
             args,
             machine,
@@ -89,18 +89,30 @@ pub fn run(args: &SqueezeArgs, machine: &Target) -> Result<ExitCode, Failure> {
             processes: planned.processes,
             copies: planned.copies,
         };
+        let mut over = false;
         let (run, failed) = match task.squeeze() {
-            Ok((run, its_code)) => {
+            Ok(Squeezed::Measured(run, of_first)) => {
                 if index == 0 {
-                    code = its_code;
+                    code = of_first;
                 }
-                (Some(run), None)
+                over = run.ended == SqueezeEnd::Interrupted;
+                (Some(*run), None)
+            }
+            Ok(Squeezed::Interrupted) => {
+                over = true;
+                (None, Some(session::INTERRUPTED.to_owned()))
+            }
+            Ok(Squeezed::Killed(signal)) => {
+                let (why, of_first) = session::killed(signal);
+                if index == 0 {
+                    (code, killed) = (of_first, Some(of_first));
+                }
+                (None, Some(why))
             }
             Err(Failure::Measurement(why)) => (None, Some(why)),
             // What makes no sense does not do so for any value.
             Err(failure) => return Err(failure),
         };
-        let over = run.as_ref().is_some_and(|run| run.ended == SqueezeEnd::Interrupted);
         let alone_ns = run.as_ref().and_then(alone_ns);
         members.push(SeriesMember { value: planned.value, alone_ns, run, failed });
         if over {
@@ -109,7 +121,9 @@ pub fn run(args: &SqueezeArgs, machine: &Target) -> Result<ExitCode, Failure> {
     }
     if members.iter().all(|member| member.run.is_none()) {
         let why = members.into_iter().find_map(|member| member.failed).unwrap_or_default();
-        return Err(Failure::Measurement(why));
+        let Some(code) = killed else { return Err(Failure::Measurement(why)) };
+        output::say(&why);
+        return Ok(code);
     }
     let best = if args.vary.is_none() { best(&members) } else { None };
     let program = match &args.scenario {
@@ -166,23 +180,34 @@ fn varied(
     Ok((name.to_owned(), values.iter().map(member).collect()))
 }
 
-/// So many processes each on a CPU of its own, interference on the rest of the cores around the cache.
+/// So many processes each on CPUs of its own, the first that --cpus names or that there are; interference on the rest of the
+/// cores around the cache.
 fn mapped(args: &SqueezeArgs, profile: &SqueezeProfile) -> Result<Vec<PlannedMember>, Failure> {
-    let all: Vec<u32> = profile.domain.iter().collect();
+    if args.timing.copies > 1 {
+        let why = "--copies beside --map: the map says how many there are; leave out --copies";
+        return Err(Failure::Usage(why.to_owned()));
+    }
+    let named = args.cpus.as_ref();
+    if let Some(own) = named.filter(|own| !own.difference(&profile.domain).is_empty()) {
+        return Err(Failure::Usage(format!(
+            "--cpus {own}: interference was calibrated around the cache of CPUs {}; name some of these",
+            profile.domain
+        )));
+    }
+    let all: Vec<u32> = named.unwrap_or(&profile.domain).iter().collect();
+    let each = threads_each(args)?;
     args.map
         .iter()
         .map(|&many| {
             let many = usize::from(many);
-            if many >= all.len() {
-                return Err(Failure::Usage(format!(
-                    "--map {many}: there are {} cores around the cache, and at least one is needed for interference",
-                    all.len()
-                )));
+            let wanted = many * each;
+            if wanted > all.len() || wanted >= profile.domain.len() {
+                return Err(Failure::Usage(too_many(many, each, all.len(), profile)));
             }
-            let own: CpuSet = all[..many].iter().copied().collect();
+            let own: CpuSet = all[..wanted].iter().copied().collect();
             let (command, copies) = args.launcher.command(&args.command, many, &own);
             let command = if args.command.is_empty() { Vec::new() } else { command };
-            let spare = all[many..].iter().copied().filter(|cpu| !own.contains(*cpu)).collect();
+            let spare = profile.domain.difference(&own).iter().collect();
             Ok(PlannedMember {
                 value: many.to_string(),
                 command,
@@ -196,19 +221,49 @@ fn mapped(args: &SqueezeArgs, profile: &SqueezeProfile) -> Result<Vec<PlannedMem
         .collect()
 }
 
-/// The strengths that so many spare CPUs can run.
-fn within(profile: &SqueezeProfile, spare: usize) -> SqueezeProfile {
+/// Threads of one process, as far as memwall is to know: of a scenario those it has.
+fn threads_each(args: &SqueezeArgs) -> Result<usize, Failure> {
+    let Some(name) = &args.scenario else { return Ok(1) };
+    if args.launcher != Launcher::Copies {
+        let why =
+            "--launcher starts programs; copies of a scenario memwall runs itself: leave out --launcher";
+        return Err(Failure::Usage(why.to_owned()));
+    }
+    let catalogue = crate::commands::catalogue(None)?;
+    let scenario = session::scenario_of(name, &catalogue, &args.timing.set)?;
+    Ok(scenario.threads.unwrap_or(1).max(1))
+}
+
+fn too_many(many: usize, each: usize, named: usize, profile: &SqueezeProfile) -> String {
+    let threads = if each > 1 { format!(" with {each} threads each") } else { String::new() };
+    format!(
+        "--map {many}: {many} processes{threads} need {} cores; there are {named} for them, {} around the cache, and at least one \
+         is needed for interference",
+        many * each,
+        profile.domain.len()
+    )
+}
+
+/// The strengths that the spare CPUs can run; where there is none of a kind, what to calibrate.
+fn within(profile: &SqueezeProfile, planned: &PlannedMember) -> SqueezeProfile {
+    let spare = planned.spare.len();
     let runs = |point: &SqueezePoint| point.interference.is_none_or(|one| one.threads <= spare);
-    let mut profile = profile.clone();
-    profile.storage.retain(runs);
-    profile.bandwidths.retain(runs);
+    let mut left = profile.clone();
+    left.storage.retain(runs);
+    left.bandwidths.retain(runs);
     for kind in SqueezeKind::ALL {
-        if profile.points(kind).len() < 2 && profile.refusal(kind).is_none() {
-            let why = format!("{spare} spare cores are too few for any strength that was calibrated");
-            profile.refusals.push((kind, why));
+        if left.points(kind).len() < 2 && left.refusal(kind).is_none() {
+            let threads = profile.points(kind).iter().filter_map(|point| point.interference);
+            let fewest = threads.map(|one| one.threads).min().unwrap_or(0);
+            let why = format!(
+                "every strength of {kind} interference that was calibrated has {fewest} threads or more, and beside these processes \
+                 {spare} cores are spare: 'memwall squeeze --calibrate --cpus {}' finds strengths for so many",
+                planned.own
+            );
+            left.refusals.push((kind, why));
         }
     }
-    profile
+    left
 }
 
 /// The middle of all runs alone.

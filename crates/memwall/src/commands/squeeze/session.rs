@@ -8,13 +8,14 @@ use std::{
 
 use host::{Host, native::Native, scenario::ScenarioJob, simulated::Simulated};
 use indicatif::ProgressBar;
+use kernels::{KernelCatalogue, scenario::Scenario};
 use machine::{
     CpuSet, Source,
     squeezing::{SqueezeKind, SqueezeProfile},
 };
 use record::{
     run::Ending,
-    squeeze::{ProgramClass, SqueezeEnd, SqueezeRun, TimedBy},
+    squeeze::{SqueezeRun, TimedBy},
 };
 use squeeze::{
     native::{NativeProgram, PrintedValue, ProgramMetric, ProgramPlan},
@@ -93,6 +94,25 @@ pub(super) struct SqueezeTask<'a> {
     pub copies: usize,
 }
 
+/// What became of a squeeze.
+pub(super) enum Squeezed {
+    /// It was measured; with the exit code of the first run.
+    Measured(Box<SqueezeRun>, ExitCode),
+    /// Ctrl-C before anything was.
+    Interrupted,
+    /// The first run, beside nothing, was killed by this signal: there is nothing to compare with.
+    Killed(i32),
+}
+
+/// Of a squeeze before whose end nothing was measured.
+pub(super) const INTERRUPTED: &str = "interrupted before anything was measured";
+
+/// What is said of a program that was killed in its first run, and its exit code.
+pub(super) fn killed(signal: i32) -> (String, ExitCode) {
+    let said = format!("the program was killed by signal {signal} without any interference");
+    (said, ExitCode::from((128 + (signal & 0x7f)) as u8))
+}
+
 /// Squeezes and prints.
 pub fn run(args: &SqueezeArgs, machine: &Target) -> Result<ExitCode, Failure> {
     let kept = KeptProfile::of(machine)?;
@@ -111,7 +131,15 @@ pub fn run(args: &SqueezeArgs, machine: &Target) -> Result<ExitCode, Failure> {
         processes: copies,
         copies,
     };
-    let (run, code) = task.squeeze()?;
+    let (run, code) = match task.squeeze()? {
+        Squeezed::Measured(run, code) => (*run, code),
+        Squeezed::Interrupted => return Err(Failure::Measurement(INTERRUPTED.to_owned())),
+        Squeezed::Killed(signal) => {
+            let (said, code) = killed(signal);
+            output::say(&said);
+            return Ok(code);
+        }
+    };
     let screen = if args.command.is_empty() { Screen::Out } else { Screen::BesideProgram };
     args.page.give(|| report::html::squeeze(&run))?;
     args.forms.give(screen, &run, |columns| report::terminal::squeeze::text(&run, columns))?;
@@ -164,8 +192,8 @@ fn cpus(args: &SqueezeArgs, profile: &SqueezeProfile) -> Result<(CpuSet, Vec<u32
 }
 
 impl SqueezeTask<'_> {
-    /// Runs it; gives the exit code of the first run too.
-    pub fn squeeze(&self) -> Result<(SqueezeRun, ExitCode), Failure> {
+    /// Runs it.
+    pub fn squeeze(&self) -> Result<Squeezed, Failure> {
         match (&self.args.scenario, self.command.is_empty(), self.machine) {
             (Some(name), true, _) => self.scenario(name),
             (None, false, Target::Native) => self.program(),
@@ -191,7 +219,7 @@ impl SqueezeTask<'_> {
             .flatten()
     }
 
-    fn program(&self) -> Result<(SqueezeRun, ExitCode), Failure> {
+    fn program(&self) -> Result<Squeezed, Failure> {
         let (metric, timed_by) = metric(&self.args.timing)?;
         let mut host = Native::new(&Source::live(), self.args.seed).map_err(Failure::measurement)?;
         let program_plan = ProgramPlan {
@@ -207,15 +235,11 @@ impl SqueezeTask<'_> {
         let partition = self.partition(&mut remarks);
         let mut subject = NativeProgram::find(&mut host, partition, program_plan).map_err(failure)?;
         let Some((wall_ns, ending)) = subject.first_run().map_err(failure)? else {
-            return Err(Failure::Measurement("interrupted before anything was measured".to_owned()));
+            return Ok(Squeezed::Interrupted);
         };
         let code = match ending {
             Ending::Exited(code) => (code & 0xff) as u8,
-            Ending::Signalled(signal) => {
-                return Err(Failure::Measurement(format!(
-                    "the program was killed by signal {signal} without any interference"
-                )));
-            }
+            Ending::Signalled(signal) => return Ok(Squeezed::Killed(signal)),
             Ending::Detached | Ending::Unknown => 0,
         };
         say_cost(wall_ns, &self.plan, self.profile);
@@ -227,8 +251,7 @@ impl SqueezeTask<'_> {
             cpus: self.own.clone(),
             processes: self.processes,
         };
-        let mut run = squeezed(&mut subject, &facts, self.profile, &self.plan)?;
-        drop(subject);
+        let mut run = squeezed(&mut subject, &facts, self.profile, &self.plan, false)?;
         run.remarks.append(&mut remarks);
         if wall_ns < SHORT_NS {
             run.remarks.push(format!(
@@ -236,25 +259,30 @@ impl SqueezeTask<'_> {
                 machine::units::nanos(wall_ns)
             ));
         }
-        if run.class == ProgramClass::Insensitive && run.ended != SqueezeEnd::Interrupted {
+        if waiting::tells_more(&run) {
             waiting::tell_apart(&mut run, &self.command, self.args.timing.input.as_deref());
         }
-        Ok((run, ExitCode::from(code)))
+        // Ctrl-C is its until now: what was measured is kept.
+        drop(subject);
+        Ok(Squeezed::Measured(Box::new(run), ExitCode::from(code)))
     }
 
-    fn scenario(&self, name: &str) -> Result<(SqueezeRun, ExitCode), Failure> {
+    fn scenario(&self, name: &str) -> Result<Squeezed, Failure> {
         let catalogue = crate::commands::catalogue(None)?;
-        let settings = crate::commands::scenario::settings(&self.set)?;
-        let scenario = crate::commands::scenario::read(name, &catalogue, &settings)?;
-        let threads = scenario.threads.unwrap_or(self.own.len());
+        let scenario = scenario_of(name, &catalogue, &self.set)?;
+        let each = scenario.threads.unwrap_or(self.own.len() / self.processes.max(1)).max(1);
+        let threads = each * self.processes.max(1);
         let cpus: Vec<u32> = self.own.iter().take(threads).collect();
         if cpus.len() < threads {
+            let copies =
+                if self.processes > 1 { format!("{} copies with ", self.processes) } else { String::new() };
             return Err(Failure::Usage(format!(
-                "scenario '{}' has {threads} threads, and interference leaves CPUs {} to it; calibrate with --cpus that are \
+                "scenario '{}' has {copies}{each} threads, and interference leaves CPUs {} to it; calibrate with --cpus that are \
                  enough",
                 scenario.name, self.own
             )));
         }
+        let scenario = squeeze::scenario::copies(&scenario, each, self.processes);
         let (mut host, simulated): (Box<dyn Host>, Option<String>) = match self.machine {
             Target::Native => {
                 (Box::new(Native::with_kernels(&Source::live(), catalogue, scenario.seed)), None)
@@ -285,10 +313,24 @@ impl SqueezeTask<'_> {
             processes: self.processes,
             threads: Some(cpus.len()),
         };
-        let mut run = squeezed(&mut subject, &facts, self.profile, &self.plan)?;
+        let mut run = squeezed(&mut subject, &facts, self.profile, &self.plan, true)?;
         run.remarks.append(&mut remarks);
-        Ok((run, ExitCode::SUCCESS))
+        if waiting::tells_more(&run) {
+            let brought = subject.lines_brought(self.profile.claimed, self.processes).map_err(failure)?;
+            waiting::tell_scenario_apart(&mut run, brought, self.profile);
+        }
+        Ok(Squeezed::Measured(Box::new(run), ExitCode::SUCCESS))
     }
+}
+
+/// A scenario by its name or file, with these values.
+pub(super) fn scenario_of(
+    name: &str,
+    catalogue: &KernelCatalogue,
+    set: &[String],
+) -> Result<Scenario, Failure> {
+    let settings = crate::commands::scenario::settings(set)?;
+    crate::commands::scenario::read(name, catalogue, &settings)
 }
 
 fn metric(timing: &Timing) -> Result<(ProgramMetric, TimedBy), Failure> {
@@ -333,14 +375,21 @@ fn say_cost(wall_ns: f64, plan: &SessionPlan, profile: &SqueezeProfile) {
     });
 }
 
+/// Leads a session with a bar. `say_cost`: say after the first runs what the others will take.
 fn squeezed(
     subject: &mut dyn SqueezeSubject,
     facts: &SubjectFacts,
     profile: &SqueezeProfile,
     plan: &SessionPlan,
+    mut say_cost: bool,
 ) -> Result<SqueezeRun, Failure> {
     let bar: ProgressBar = progress::filling();
     let mut watch = |at: SessionProgress| {
+        // What was not run once before is told by its first runs.
+        if std::mem::take(&mut say_cost) && at.runs_left > 0 {
+            let left = machine::units::nanos(at.seconds_left * 1e9);
+            output::say(&format!("{} runs follow at most, about {left} in all", at.runs_left));
+        }
         let share = at.runs as f64 / (at.runs + at.runs_left).max(1) as f64;
         progress::fill(&bar, share, &format!("{} runs, about {:.0} s more", at.runs, at.seconds_left));
     };

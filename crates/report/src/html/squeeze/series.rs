@@ -12,7 +12,7 @@ use crate::{
         profile::Sheet,
         tables::{CellValue, ColumnKind, DataTable, column, place},
     },
-    terminal::squeeze::{HOW_OFTEN_RIGHT, class_word, most_lost, range},
+    terminal::squeeze::{HOW_OFTEN_RIGHT, class_word, most_lost, range, refusals},
 };
 
 /// Curves that one drawing holds.
@@ -57,6 +57,7 @@ fn answer(series: &SqueezeSeries) -> Vec<Html> {
         failed
             .map(|(member, why)| paragraph("warning", &format!("{} {}: {why}", series.varied, member.value))),
     );
+    said.extend(refusals(series).iter().map(|why| paragraph("warning", why)));
     said.push(place("series-table"));
     said
 }

@@ -28,12 +28,33 @@ pub fn series(series: &SqueezeSeries, columns: usize) -> String {
             out += &wrap_in(WARNING, "• ", &text, columns);
         }
     }
+    for sentence in refusals(series) {
+        out += &wrap_in(WARNING, "• ", &sentence, columns);
+    }
     let rule =
         "Uses are for each process. Losses are at the strongest interference of each kind that was measured.";
     for text in [rule, HOW_OFTEN_RIGHT].into_iter().chain(series.remarks.iter().map(String::as_str)) {
         out += &wrap_in(QUIET, "• ", text, columns);
     }
     out
+}
+
+/// Kinds that were not tried, and why; what is so for several values is said once.
+pub(crate) fn refusals(series: &SqueezeSeries) -> Vec<String> {
+    let mut alike: Vec<(SqueezeKind, &str, Vec<&str>)> = Vec::new();
+    for member in &series.members {
+        for curve in member.run.iter().flat_map(|run| SqueezeKind::ALL.map(|kind| run.curve(kind))) {
+            let Some(why) = curve.refused.as_deref() else { continue };
+            match alike.iter_mut().find(|(kind, known, _)| (*kind, *known) == (curve.kind, why)) {
+                Some((_, _, values)) => values.push(&member.value),
+                None => alike.push((curve.kind, why, vec![&member.value])),
+            }
+        }
+    }
+    let sentence = |(kind, why, values): (SqueezeKind, &str, Vec<&str>)| {
+        format!("{} {}: no {kind} interference: {why}", series.varied, values.join(", "))
+    };
+    alike.into_iter().map(sentence).collect()
 }
 
 /// A class in a word or two.
@@ -45,6 +66,10 @@ pub(crate) fn class_word(class: ProgramClass) -> &'static str {
         ProgramClass::CacheSensitive => "cache",
         ProgramClass::BandwidthSensitive => "bandwidth",
         ProgramClass::Both => "both",
+        ProgramClass::LosesToCache => "cache (bandwidth ?)",
+        ProgramClass::LosesToBandwidth => "bandwidth (cache ?)",
+        ProgramClass::CacheHarmless => "not cache",
+        ProgramClass::BandwidthHarmless => "not bandwidth",
         ProgramClass::Undecided => "not decided",
     }
 }

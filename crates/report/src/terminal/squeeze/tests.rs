@@ -122,14 +122,61 @@ fn the_page_has_both_curves_and_no_script_from_the_program() {
 
 #[test]
 fn every_bound_has_its_sentence() {
-    let mut curve = run().storage;
-    let mut said = |at_least, at_most| {
+    let said = |verdict: HarmVerdict, at_least, at_most| {
+        let mut curve = run().storage;
+        curve.points.iter_mut().for_each(|point| point.verdict = verdict);
         curve.bounds = Some(UseBounds { at_least, at_most });
         bounds_sentence(&curve, 1)
     };
-    assert!(said(Some(4e6), None).is_some_and(|text| text.contains("weakest strength harms")));
-    assert!(said(None, Some(4e6)).is_some_and(|text| text.contains("no strength harms")));
-    assert_eq!(said(None, None), None);
+    let harmful = said(HarmVerdict::Harmful, Some(4e6), None);
+    assert!(harmful.is_some_and(|text| text.contains("weakest strength harms")));
+    let harmless = said(HarmVerdict::Harmless, None, Some(4e6));
+    assert!(harmless.is_some_and(|text| text.contains("no strength harms")));
+    assert_eq!(said(HarmVerdict::Open, None, None), None);
+    // A mixture gives one end alone for other reasons.
+    for (verdict, at_least, at_most) in
+        [(HarmVerdict::Harmless, Some(4e6), None), (HarmVerdict::Harmful, None, Some(4e6))]
+    {
+        let text = said(verdict, at_least, at_most).expect("a sentence");
+        assert!(text.ends_with("of 20 MiB"), "{text}");
+    }
+}
+
+#[test]
+fn one_kind_alone_is_said_with_what_is_not_known() {
+    for (class, says, word) in [
+        (
+            ProgramClass::LosesToBandwidth,
+            "slower with less bandwidth (cache: not known)",
+            "bandwidth (cache ?)",
+        ),
+        (ProgramClass::BandwidthHarmless, "insensitive to bandwidth", "not bandwidth"),
+        (ProgramClass::LosesToCache, "slower with less cache (bandwidth: not known)", "cache (bandwidth ?)"),
+        (ProgramClass::CacheHarmless, "insensitive to cache", "not cache"),
+    ] {
+        let run = SqueezeRun { class, ..run() };
+        let text = anstream::adapter::strip_str(&text(&run, 110)).to_string();
+        assert!(text.contains(says) && text.contains("not known"), "{text}");
+        assert!(crate::html::squeeze(&run).contains(says), "the page says the same");
+        assert_eq!(class_word(class), word);
+    }
+}
+
+#[test]
+fn runs_that_ended_alike_are_one_line() {
+    let mut run = run();
+    let interference = Some(Interference { pause: 9, ..run.storage.points[0].interference });
+    let crash = SqueezeCrash { interference, ending: Ending::Exited(7), reason: None };
+    run.crashes.extend([crash.clone(), crash.clone(), crash]);
+    let text = anstream::adapter::strip_str(&text(&run, 200)).to_string();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(text.matches("exit code 7").count(), 1, "{text}");
+    assert!(text.contains("3 runs beside cache interference"), "{text}");
+    assert!(text.contains("none ended well, and no more were made"), "{text}");
+    assert!(text.contains("a run alone was killed by signal 11; it is left out"), "{text}");
+    run.runs.push(SqueezedRun { interference, round: 1, ns: Some(1e9) });
+    let said = crashes(&run);
+    assert!(said[1].ends_with("; they are left out"), "{said:?}");
 }
 
 #[test]
@@ -179,6 +226,8 @@ fn a_series_has_a_line_for_each_value() {
     assert!(text.contains("4 MiB to 8 MiB") && text.contains("25 %"), "{text}");
     assert!(text.contains("processes 2: it was killed by signal 9"), "{text}");
     assert!(text.contains("1 around each cache: 2 lose 30 %, for want of cache."), "{text}");
+    assert!(text.contains("processes 1: no bandwidth interference: full strength took 4 %"), "{text}");
     let page = crate::html::squeeze_series(&told);
+    assert!(page.contains("no bandwidth interference"));
     assert!(page.contains("With less cache") && page.contains("for want of cache"));
 }

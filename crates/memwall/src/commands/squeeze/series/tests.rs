@@ -99,10 +99,20 @@ fn strengths_with_more_threads_than_spare_cores_are_left_out() {
         bandwidths: [0, 5].map(|threads| point(SqueezeKind::Bandwidth, threads)).to_vec(),
         ..SqueezeProfile::default()
     };
-    let left = within(&profile, 4);
+    let planned = PlannedMember {
+        value: "4".to_owned(),
+        command: Vec::new(),
+        set: Vec::new(),
+        own: (0..4).collect(),
+        spare: vec![4, 5, 6, 7],
+        processes: 4,
+        copies: 4,
+    };
+    let left = within(&profile, &planned);
     assert_eq!((left.storage.len(), left.bandwidths.len()), (3, 1));
     assert!(left.refusal(SqueezeKind::Storage).is_none());
-    assert!(
-        left.refusal(SqueezeKind::Bandwidth).is_some_and(|why| why.contains("4 spare cores are too few"))
-    );
+    let why = left.refusal(SqueezeKind::Bandwidth).expect("a reason");
+    assert!(why.contains("has 5 threads or more") && why.contains("4 cores are spare"), "{why}");
+    // What would do is said in full.
+    assert!(why.contains("squeeze --calibrate --cpus 0-3"), "{why}");
 }

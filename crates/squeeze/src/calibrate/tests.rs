@@ -1,0 +1,93 @@
+//! All of a calibration where nothing is measured: on an imagined machine that goes by its partition alone.
+
+use std::{fs, path::PathBuf};
+
+use host::{imagined, repeat::RepeatPlan};
+use kernels::{Job, draw::Distribution};
+use machine::{
+    Bytes,
+    squeezing::{KnownPattern, SqueezeForm, SqueezeKind},
+};
+
+use super::*;
+use crate::partition::tests::{divided, group_of};
+
+const CACHE: Bytes = Bytes::mib(20);
+const HIT_NS: f64 = 2.0;
+const MISS_NS: f64 = 80.0;
+const GB_PER_S: f64 = 40.0;
+
+/// Room and bandwidth, as shares, that the last word to the partition leaves.
+fn left(schemata: &str) -> (f64, f64) {
+    let value = |resource: &str| schemata.trim().strip_prefix(resource);
+    let ways = value("L3:0=").map(|mask| u64::from_str_radix(mask, 16).expect("a mask").count_ones());
+    let percent = value("MB:0=").map(|percent| percent.parse::<f64>().expect("per cent"));
+    (ways.map_or(1.0, |ways| f64::from(ways) / 20.0), percent.map_or(1.0, |percent| percent / 100.0))
+}
+
+/// Nanoseconds of so many passes on a machine with this much left.
+fn pass_ns(job: &Job, passes: u64, (room, bandwidth): (f64, f64)) -> f64 {
+    let bytes = job.size.0.max(4096) as f64;
+    let misses = (1.0 - room * CACHE.0 as f64 / bytes).max(0.0);
+    let ns = match job.kernel.name() {
+        "load" | "delayed-read" if misses > 0.0 => bytes / (GB_PER_S * bandwidth),
+        "add-chain" => 1e6,
+        _ => bytes / 4.0 * (HIT_NS + misses * (MISS_NS - HIT_NS)),
+    };
+    ns * passes as f64
+}
+
+#[test]
+fn a_machine_that_can_be_divided_is_squeezed_without_a_spare_core() {
+    let root = divided();
+    let machine = imagined::machine(2);
+    let own = (0..2).collect();
+    let domain = SqueezeDomain::of(&machine, Some(&own), Some(CACHE)).expect("a cache");
+    assert!(domain.spare.is_empty());
+    let partition = HardwarePartition::make(root.path(), 3, &own, &mut |_| {}).expect("a partition");
+    let schemata: PathBuf = group_of(root.path()).expect("its folder").join("schemata");
+    let catalogue = kernels::KernelCatalogue::builtin().expect("kernels");
+    let mut host = imagined::ImaginedHost::new(machine, catalogue, |job: &Job, passes| {
+        pass_ns(job, passes, left(&fs::read_to_string(&schemata).unwrap_or_default()))
+    });
+    let victims = [Distribution::Uni, Distribution::Tri2];
+    let plan = RepeatPlan { repeats: Some(3), ..RepeatPlan::within(1e6, 0.1) };
+    let request = CalibrateSqueeze {
+        victims: victims.map(|distribution| KnownVictim { distribution, additions: 1, times: 2.6 }).to_vec(),
+        storage_form: None,
+        bandwidth_form: None,
+        steps: 3,
+        repeat: plan,
+        known_repeat: plan,
+        seed: 1,
+        now: 0,
+    };
+    let never = AtomicBool::new(false);
+    let found = calibrate(&mut host, &domain, Some(&partition), &request, &mut |_, _| {}, &never)
+        .expect("a calibration");
+    assert_eq!(found.refusals, [], "no spare core is needed");
+    for kind in SqueezeKind::ALL {
+        let points = found.points(kind);
+        assert_eq!(points.len(), 4, "{kind}");
+        assert!(points[1..].iter().all(|point| {
+            point.interference.is_some_and(|one| (one.form, one.threads) == (SqueezeForm::Partition, 0))
+        }));
+        // Each known program was tried beside each.
+        assert!(points[1..].iter().all(|point| point.known.len() == found.known.len()));
+        let lefts: Vec<f64> =
+            points.iter().filter_map(|point| point.left(kind)).map(|left| left.value).collect();
+        assert!(lefts.len() == 4 && lefts.is_sorted_by(|a, b| a > b), "{kind}: {lefts:?}");
+    }
+    // 20, 14, 8 and 1 of 20 ways, as the uniform victim finds them.
+    for (point, ways) in found.storage.iter().zip([20.0, 14.0, 8.0, 1.0]) {
+        let uniform = point.victims.iter().find(|victim| victim.distribution == "uni").expect("uniform");
+        let room = uniform.capacity.expect("a capacity") / CACHE.0 as f64 * 20.0;
+        assert!((room - ways).abs() < 0.5, "{room} of {ways} ways");
+    }
+    let chase = found.known.iter().position(|known| known.pattern == KnownPattern::Chase).expect("a chase");
+    assert!(found.storage[3].known[chase] > 2.0 && found.bandwidths[3].known[chase] < 1.01);
+    // All is given back.
+    assert_eq!(left(&fs::read_to_string(&schemata).expect("a schemata")), (1.0, 1.0));
+    drop(partition);
+    assert_eq!(group_of(root.path()), None);
+}
