@@ -30,7 +30,11 @@ impl Small {
     fn calibrated() -> Self {
         let model =
             Model::builtin("sandy-bridge-ep-e5-2670").expect("a model").scaled(64).expect("a part of it");
-        let domain = SqueezeDomain::of(&model.topology(), None, None).expect("a shared cache");
+        // One core for the program and three for interference: every thread takes time to simulate.
+        let own = std::iter::once(0).collect();
+        let mut domain = SqueezeDomain::of(&model.topology(), Some(&own), None).expect("a shared cache");
+        domain.spare.truncate(3);
+        domain.cpus = domain.own.iter().chain(&domain.spare).copied().collect();
         let plan = RepeatPlan::within(1e7, 0.05);
         let request = CalibrateSqueeze {
             victims: vec![KnownVictim { distribution: Distribution::Uni, additions: 1, times: 2.6 }],

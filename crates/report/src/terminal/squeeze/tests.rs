@@ -81,7 +81,7 @@ fn bounds_crashes_and_refusals_are_said() {
     assert!(text.contains("a run alone was killed by signal 11"), "{text}");
     assert!(text.contains("the budget is spent"), "{text}");
     assert!(
-        text.contains("For four unseen programs of known need"),
+        text.contains("For 21 unseen programs of known need"),
         "what bounds are worth is said with them: {text}"
     );
     // Most left first.
