@@ -87,6 +87,7 @@ impl Small {
 }
 
 #[test]
+#[ignore = "takes more than a minute unoptimised: cargo test --release -p memwall-squeeze --test whole -- --ignored"]
 fn a_chase_needs_the_cache_and_what_computes_needs_neither() {
     let small = Small::calibrated();
     assert_eq!(small.profile.refusals, [], "it can be squeezed");
