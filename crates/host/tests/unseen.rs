@@ -203,8 +203,9 @@ fn profile_with(peak: f64) -> Profile {
 
 /// The scenario of molka2017 §5: verdicts region by region, against how much longer each region takes at the lower clock.
 #[test]
+#[ignore = "minutes: a scenario of twelve cores at two clocks"]
 fn regions_called_free_at_a_lower_clock_are_and_others_are_not() {
-    let model = Model::builtin(HASWELL).unwrap();
+    let model = Model::builtin(HASWELL).unwrap().scaled(16).unwrap();
     let profile = profile_with(peak(&model));
     let catalogue = KernelCatalogue::builtin().unwrap();
     let scenario =
@@ -215,7 +216,7 @@ fn regions_called_free_at_a_lower_clock_are_and_others_are_not() {
         let mut host = Simulated::new(model, 1).unwrap().counted_by(&pmu);
         let selection = Selection::new(&pmu, &[], &[lower_clock::GROUP.to_owned()]).unwrap();
         let request = RegionRequest {
-            job: host::scenario::ScenarioJob { scenario: &scenario, cpus: &cpus, scale: 1 },
+            job: host::scenario::ScenarioJob { scenario: &scenario, cpus: &cpus, scale: 16 },
             selection: &selection,
             share: CountShare::Together,
             profile: Some(&profile),
