@@ -113,6 +113,23 @@ pub struct CountRequest<'a> {
     pub memory_share: f64,
 }
 
+impl<'a> CountRequest<'a> {
+    /// One run with all events at once, of a machine of which nothing was measured.
+    pub fn once(selection: &'a Selection) -> Self {
+        Self {
+            selection,
+            runs: 1,
+            at_once: 1,
+            fit: Fit::AllAtOnce,
+            share: CountShare::Together,
+            interval: None,
+            packages: Vec::new(),
+            profile: None,
+            memory_share: 1.0,
+        }
+    }
+}
+
 /// What to do with more events than counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {

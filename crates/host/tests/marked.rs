@@ -135,17 +135,7 @@ fn counted(events: &str, share: CountShare) -> Option<(Counts, Vec<(String, Coun
     let live = Source::live();
     let here = PerfEvents::new(&kernel, live.clone());
     let selection = Selection::new(&here, &[events.to_owned()], &[]).unwrap();
-    let request = CountRequest {
-        selection: &selection,
-        runs: 1,
-        fit: Fit::TakeTurns,
-        share,
-        interval: None,
-        packages: Vec::new(),
-        profile: None,
-        memory_share: 1.0,
-        at_once: 1,
-    };
+    let request = CountRequest { fit: Fit::TakeTurns, share, ..CountRequest::once(&selection) };
     let recording = folder.path().join("a.sqlite");
     let program = MarkedProgram {
         command: &command,

@@ -6,9 +6,8 @@
 
 use std::sync::atomic::AtomicBool;
 
-use events::CountShare;
 use host::{
-    count::{CountRequest, CountedKernel, CountedScenario, Fit, Selection, Target, count},
+    count::{CountRequest, CountedKernel, CountedScenario, Selection, Target, count},
     scenario::{ScenarioJob, choose_cpus},
     simulated::Simulated,
 };
@@ -52,17 +51,7 @@ fn counted(model: &Model, named: Named, rounds: u64) -> Counts {
     let pmu = SimulatedPmu::new(model, Flaws::of(model)).unwrap();
     let groups = ["TOPDOWN".to_owned(), "STALLS".to_owned()];
     let selection = Selection::new(&pmu, &[CYCLES.to_owned()], &groups).unwrap();
-    let request = CountRequest {
-        selection: &selection,
-        runs: 1,
-        at_once: 1,
-        fit: Fit::AllAtOnce,
-        share: CountShare::Together,
-        interval: None,
-        packages: Vec::new(),
-        profile: None,
-        memory_share: 1.0,
-    };
+    let request = CountRequest::once(&selection);
     let catalogue = KernelCatalogue::builtin().unwrap();
     let mut host = Simulated::new(model, 1).unwrap().counted_by(&pmu);
     let of = |target: &mut dyn Target| count(&request, &pmu, target, &mut |_, _| {}).unwrap();

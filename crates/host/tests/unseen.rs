@@ -13,7 +13,7 @@ use events::{
 };
 use host::{
     Host,
-    count::{CountedScenario, Fit, RegionRequest, Selection, count_regions},
+    count::{CountedScenario, RegionRequest, Selection, count_regions},
     meter::{Conditions, MeteredPart},
     repeat::RepeatPlan,
     simulated::Simulated,
@@ -388,17 +388,7 @@ fn scenario_impacts(model: &str, names: &[&str]) {
         };
         let job = host::scenario::ScenarioJob { scenario: &scenario, cpus: &cpus, scale: 16 };
         let mut target = CountedScenario { host: &mut host, request: job, interrupt: &RUNNING };
-        let request = host::count::CountRequest {
-            selection: &selection,
-            runs: 1,
-            at_once: 1,
-            fit: Fit::AllAtOnce,
-            share: CountShare::Together,
-            interval: None,
-            packages: Vec::new(),
-            profile: None,
-            memory_share: 1.0,
-        };
+        let request = host::count::CountRequest::once(&selection);
         let counts = host::count::count(&request, &pmu, &mut target, &mut |_, _| {}).unwrap();
         println!("{}", impact_row(name, &counts.metrics[0]).unwrap());
     }

@@ -102,17 +102,7 @@ fn counted(runs: usize, can_differ: bool) -> Counts {
     let inner = SimulatedPmu::new(&model, Flaws::Off).unwrap();
     let pmu = ChangingPmu { inner, opened: Cell::new(0) };
     let selection = Selection::new(&pmu, &[EVENTS.to_owned()], &[]).unwrap();
-    let request = CountRequest {
-        selection: &selection,
-        runs,
-        at_once: 1,
-        fit: Fit::SeveralPasses,
-        share: CountShare::Together,
-        interval: None,
-        packages: Vec::new(),
-        profile: None,
-        memory_share: 1.0,
-    };
+    let request = CountRequest { runs, fit: Fit::SeveralPasses, ..CountRequest::once(&selection) };
     count(&request, &pmu, &mut Repeated { can_differ }, &mut |_, _| {}).unwrap()
 }
 
@@ -176,17 +166,7 @@ fn regions_add_up_to_the_whole() {
     let paths: Vec<&str> = regions.iter().map(|(path, _)| path.as_str()).collect();
     assert_eq!(paths.len(), 2, "{paths:?}");
     assert!(paths[0].ends_with("loads") && paths[1].ends_with("stores"), "{paths:?}");
-    let whole = CountRequest {
-        selection: &selection,
-        runs: 1,
-        at_once: 1,
-        fit: Fit::AllAtOnce,
-        share,
-        interval: None,
-        packages: Vec::new(),
-        profile: None,
-        memory_share: 1.0,
-    };
+    let whole = CountRequest { share, ..CountRequest::once(&selection) };
     let mut target = CountedScenario { host: &mut host, request: job, interrupt: &never };
     let whole = count(&whole, &pmu, &mut target, &mut |_, _| {}).unwrap();
     let sum = |counts: &Counts, event: usize| {
@@ -250,17 +230,7 @@ fn what_was_stopped_says_so() {
         let mut host = Simulated::new(&model, 1).unwrap().counted_by(&pmu);
         let job = host.job("load", machine::Bytes::mib(4), &[0]).unwrap();
         let mut target = CountedKernel { host: &mut host, job, warm_up: 0, passes: Some(2), interrupt };
-        let request = CountRequest {
-            selection: &selection,
-            runs: 1,
-            at_once: 1,
-            fit: Fit::AllAtOnce,
-            share: CountShare::Together,
-            interval: None,
-            packages: Vec::new(),
-            profile: None,
-            memory_share: 1.0,
-        };
+        let request = CountRequest::once(&selection);
         let counts = count(&request, &pmu, &mut target, &mut |_, _| {}).unwrap();
         let total = record::count::total(&counts.runs[0].counts, 0, |_| true);
         (total.and_then(|total| total.estimate()).unwrap(), counts.interrupted, counts.remarks.len())
@@ -291,17 +261,7 @@ fn passes_at_once_run_beside_each_other_on_cores_of_their_own() {
     let pmu = ChangingPmu { inner: SimulatedPmu::new(&model, Flaws::Off).unwrap(), opened: Cell::new(0) };
     let events = "UOPS_ISSUED:ANY,BR_INST_RETIRED:ALL_BRANCHES,MEM_INST_RETIRED:LOADS,MEM_INST_RETIRED:STORES,UOPS_RETIRED:ANY";
     let selection = Selection::new(&pmu, &[events.to_owned()], &[]).unwrap();
-    let request = CountRequest {
-        selection: &selection,
-        runs: 1,
-        at_once: 2,
-        fit: Fit::SeveralPasses,
-        share: CountShare::Together,
-        interval: None,
-        packages: Vec::new(),
-        profile: None,
-        memory_share: 1.0,
-    };
+    let request = CountRequest { at_once: 2, fit: Fit::SeveralPasses, ..CountRequest::once(&selection) };
     let sets = [one, other].map(|core| [core].into_iter().collect()).to_vec();
     let mut target = Once(NativeTarget::new(Whom::Program(command), None).at_once_on(sets));
     let counts = count(&request, &pmu, &mut target, &mut |_, _| {}).unwrap();
