@@ -113,11 +113,15 @@ impl RunFacts<'_> {
             let value = self.share(about, share).reaching(least / samples, most / samples);
             into.put(name, value.at(place));
         };
-        put(
-            "latency_waiting",
-            "waiting for loads and stores at chased or random places, of user time",
-            &[Pattern::PointerChasing, Pattern::Random],
-        );
+        let guesses = self.tally.behind_loads_or_guesses() / samples;
+        let about = match guesses >= WORTH {
+            true => {
+                "waiting for loads and stores at chased or random places (or for wrong guesses of branches that wait for what \
+                 these load), of user time"
+            }
+            false => "waiting for loads and stores at chased or random places, of user time",
+        };
+        put("latency_waiting", about, &[Pattern::PointerChasing, Pattern::Random]);
         put("stream_waiting", "waiting for loads and stores of streams, of user time", &[Pattern::Streaming]);
         put(
             "stride_waiting",
@@ -134,6 +138,8 @@ impl RunFacts<'_> {
             let (more, less) = (memory.high - memory.value, memory.value - memory.low);
             value = value.reaching((core - more).max(0.0), (core + less).min(1.0));
         }
+        let chains = self.tally.behind_branches_or_chains() / samples;
+        let value = value.reaching(core, (core + chains).min(1.0));
         into.put("core_bound", value.at(hottest));
     }
 
@@ -142,7 +148,21 @@ impl RunFacts<'_> {
     fn branches(&self, into: &mut Indicators) {
         let (all, place) = self.waiting(|found| found.activity == ThreadActivity::Branches);
         let guessed = self.tally.behind_guesses() / self.split.samples.max(1) as f64;
-        let value = self.share("waiting behind branches and calls, of user time", self.split.branches);
+        let part = |samples: f64| samples / self.split.samples.max(1) as f64;
+        let (chains, loads) =
+            (part(self.tally.behind_branches_or_chains()), part(self.tally.behind_loads_or_guesses()));
+        let about = match (chains >= WORTH, loads >= WORTH) {
+            (true, _) => {
+                "waiting behind branches and calls (or for the chains of results before them), of user time"
+            }
+            (false, true) => {
+                "waiting behind branches and calls (or for the data that decides them), of user time"
+            }
+            (false, false) => "waiting behind branches and calls, of user time",
+        };
+        let value = self.share(about, self.split.branches);
+        let high = value.interval.map_or(self.split.branches, |(_, high)| high);
+        let value = value.reaching(self.split.branches, (high + chains + loads).min(1.0));
         let confidence = if 2.0 * guessed >= all { value.confidence } else { Confidence::Low };
         into.put("branch_waiting", IndicatorValue { confidence, ..value }.at(place));
     }
@@ -159,7 +179,8 @@ impl RunFacts<'_> {
                         part,
                         self.confidence,
                     );
-                    into.put(NAME, value.between(spread.low * scale, spread.high * scale));
+                    let most = (spread.high * scale).max(streams.of_limit_at_most.unwrap_or(0.0));
+                    into.put(NAME, value.between(spread.low * scale, most));
                 }
                 (None, KnownLimits::Missing(why)) => into.lack(NAME, why.clone()),
                 (None, KnownLimits::Value(_)) => into.lack(NAME, self.origin.no_profile()),
@@ -284,6 +305,9 @@ impl RunFacts<'_> {
         );
     }
 }
+
+/// What may be of one cause or another is named from this share of user time on.
+const WORTH: f64 = 0.05;
 
 /// Below this share of known addresses nothing is said about lines that nobody was seen to share.
 const FEW_ADDRESSES: f64 = 0.2;
