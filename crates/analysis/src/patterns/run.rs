@@ -106,22 +106,25 @@ impl RunFacts<'_> {
                     && found.access.is_some_and(|access| wanted.contains(&access.pattern))
             }
         };
+        const LATENCY: &str = "latency_waiting";
         let samples = self.split.samples.max(1) as f64;
+        let guesses = self.tally.behind_loads_or_guesses() / samples;
         let mut put = |name: &str, about: &str, wanted: &'static [Pattern]| {
             let (share, place) = self.waiting(walks(wanted));
             let (least, most) = self.tally.waiting_between(wanted);
-            let value = self.share(about, share).reaching(least / samples, most / samples);
+            let least =
+                if name == LATENCY { (least / samples).min(share - guesses) } else { least / samples };
+            let value = self.share(about, share).reaching(least.max(0.0), most / samples);
             into.put(name, value.at(place));
         };
-        let guesses = self.tally.behind_loads_or_guesses() / samples;
         let about = match guesses >= WORTH {
             true => {
-                "waiting for loads and stores at chased or random places (or for wrong guesses of branches that wait for what \
-                 these load), of user time"
+                "waiting for loads and stores at chased or random places (or for wrong guesses of the branches beside them), of \
+                 user time"
             }
             false => "waiting for loads and stores at chased or random places, of user time",
         };
-        put("latency_waiting", about, &[Pattern::PointerChasing, Pattern::Random]);
+        put(LATENCY, about, &[Pattern::PointerChasing, Pattern::Random]);
         put("stream_waiting", "waiting for loads and stores of streams, of user time", &[Pattern::Streaming]);
         put(
             "stride_waiting",
@@ -209,6 +212,11 @@ impl RunFacts<'_> {
     fn sharing(&self, objects: &Objects, into: &mut Indicators) {
         let threads = self.findings.threads.iter().filter(|thread| thread.split.is_some()).count();
         let addressed = objects.addressed.map_or(0.0, |share| share.value);
+        // Whatever they would have told: no more of its time is on lines of any kind.
+        let all = self.split.samples.max(1) as f64;
+        let touching = self.findings.instructions.iter().filter(|found| found.access.is_some());
+        let touching = touching.map(InstructionFinding::samples).sum::<f64>() / all;
+        let is_unseen = threads > 1 && addressed < FEW_ADDRESSES;
         for (name, sharing, about) in [
             (
                 "false_sharing",
@@ -223,7 +231,7 @@ impl RunFacts<'_> {
         ] {
             let lines = || objects.shared_lines.iter().filter(|line| line.sharing == sharing);
             let samples: u64 = lines().map(|line| line.samples).sum();
-            if samples == 0 && threads > 1 && addressed < FEW_ADDRESSES {
+            if samples == 0 && is_unseen && touching >= FEW_TOUCHING {
                 into.lack(name, "addresses: too few samples of memory instructions gave theirs");
                 continue;
             }
@@ -233,8 +241,9 @@ impl RunFacts<'_> {
                 object
                     .map_or_else(|| format!("the line at {:#x}", line.address), |object| object.name.clone())
             });
-            let share = samples as f64 / self.split.samples.max(1) as f64;
-            into.put(name, self.share(about, share).at(place));
+            let share = samples as f64 / all;
+            let most = if is_unseen { share.max(touching) } else { share };
+            into.put(name, self.share(about, share).reaching(share, most).at(place));
         }
     }
 
@@ -308,6 +317,9 @@ impl RunFacts<'_> {
 
 /// What may be of one cause or another is named from this share of user time on.
 const WORTH: f64 = 0.05;
+
+/// Code that touches memory for less of its samples than this needs no addresses: sharing is a sign from here on.
+const FEW_TOUCHING: f64 = 0.1;
 
 /// Below this share of known addresses nothing is said about lines that nobody was seen to share.
 const FEW_ADDRESSES: f64 = 0.2;

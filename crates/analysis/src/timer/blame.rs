@@ -438,6 +438,8 @@ impl<'a> Judge<'a> {
             {
                 behind(BehindBranch::before(self.program, site.block))
             }
+            // Where it leads is in the code: nobody guesses, and what is fetched behind it comes a cycle or two later.
+            ThreadActivity::Branches if instruction.flow() == Flow::Jump => ThreadActivity::Executing,
             ThreadActivity::Branches if instruction.flow() == Flow::Conditional => {
                 behind(BehindBranch::of(self.program, site.block))
             }

@@ -44,19 +44,22 @@ impl Tally {
         open.map(|meaning| meaning.waiting).sum()
     }
 
-    /// Samples behind loads on which branches wait that go both ways: they may be of wrong guesses as well.
+    /// Samples behind loads that may be of wrong guesses as well: loads on which branches wait that go both ways, and those with
+    /// which the right path of such a branch begins.
     pub(crate) fn behind_loads_or_guesses(&self) -> f64 {
-        let is_guess = |id: &usize| {
-            self.program.goes_both_ways(*id) && self.program.block(*id).is_some_and(branches_on_load)
-        };
         let waiting = |id: usize| {
-            let loads =
-                self.memory_sites(id).filter(|&site| self.meanings[site].activity == ThreadActivity::Loads);
+            let decides =
+                self.program.goes_both_ways(id) && self.program.block(id).is_some_and(branches_on_load);
+            let begins = self.program.is_guessed(id);
+            let loads = self.memory_sites(id).filter(|&site| {
+                let is_first = self.program.sites[site].index == 0;
+                self.meanings[site].activity == ThreadActivity::Loads && (decides || begins && is_first)
+            });
             // What is known to wait for data is of no guess.
             let least = self.bounds_of(id).0 * self.program.samples_of(id);
             (loads.map(|site| self.meanings[site].waiting).sum::<f64>() - least).max(0.0)
         };
-        (0..self.program.blocks.len()).filter(is_guess).map(waiting).sum()
+        (0..self.program.blocks.len()).map(waiting).sum()
     }
 
     /// Of the samples that wait behind branches, those behind conditional ones that go both ways often: there a core has to

@@ -69,3 +69,25 @@ fn what_is_decided_soon_is_of_the_branch() {
     let split = analyse(&run(&RANDOM, &samples), None, &TimerOptions::default()).overall.unwrap();
     assert!(split.branches > 0.4 && split.undecided < 0.02, "{split:?}");
 }
+
+/// call rbx; test eax,eax; jle 14; mov ecx,[rsi]; add rsi,4; jmp 0; nop; 14: mov ecx,[rdi]; add rdi,4; jmp 0: a merge, both of
+/// whose ways begin with a load.
+const MERGE: [u8; 22] = [
+    0xff, 0xd3, 0x85, 0xc0, 0x7e, 0x08, 0x8b, 0x0e, 0x48, 0x83, 0xc6, 0x04, 0xeb, 0xf2, 0x8b, 0x0f, 0x48,
+    0x83, 0xc7, 0x04, 0xeb, 0xea,
+];
+
+#[test]
+fn a_load_behind_a_guess_may_be_the_guess() {
+    let scattered = |i: u64| 0x7000_0000_0000 + (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 36) / 64 * 64;
+    let at = |i: u64| [8, 16, 8, 16, 8, 16, 4, 20][i as usize % 8];
+    let samples: Vec<_> = (0..800).map(|i| (at(i), matches!(at(i), 8 | 16).then(|| scattered(i)))).collect();
+    let found = Reading::of(&run(&MERGE, &samples), None, &TimerOptions::unlimited());
+    let pattern = |name: &str| found.patterns.iter().find(|one| one.name == name).unwrap();
+    let latency = pattern("latency-bound");
+    assert_eq!(latency.state, PatternState::Found, "{latency:?}");
+    assert_eq!(latency.confidence, Some(crate::findings::Confidence::Low), "{latency:?}");
+    assert!(latency.evidence[0].about.contains("wrong guesses"), "{latency:?}");
+    let branches = &pattern("control-flow").evidence[0];
+    assert!(branches.value < 0.05 && branches.interval.unwrap().1 > 0.15, "{branches:?}");
+}

@@ -184,6 +184,27 @@ fn copies_past_the_caches_are_held_against_what_memory_moves_without_reading_fir
     assert!(through.missing().is_some_and(|why| why.contains("not understood")), "{through:?}");
 }
 
+/// mov rcx,rdx; rep movsb; dec eax; jne 0; ret: a turn of the loop is a whole string, which goes through its pages one by one.
+#[test]
+fn a_string_in_a_loop_walks_through_its_pages_in_order_and_writes_what_it_reads() {
+    const CODE: [u8; 10] = [0x48, 0x89, 0xd1, 0xf3, 0xa4, 0xff, 0xc8, 0x75, 0xf7, 0xc3];
+    let samples: Vec<_> = (0..600).map(|i| (3, Some(START + i * 3_500_000 % (64 * MIB)))).collect();
+    let mut run = run(&CODE, &samples);
+    let pages = AreaPages { resident_bytes: 64 * MIB, huge_bytes: 0, nodes: Vec::new() };
+    run.data.areas.push(Area {
+        process: record::ids::ProcessId(0),
+        start: START,
+        end: START + 64 * MIB,
+        kind: AreaKind::Anonymous,
+        pages: Some(pages),
+    });
+    let found = analyse(&run, Some(&profile()), &TimerOptions::default());
+    let parts = &found.levels.value().unwrap().parts;
+    assert!(parts.iter().all(|part| part.level != WaitLevel::Translation), "{parts:?}");
+    let streams = found.limits.streams.value().unwrap();
+    assert!((streams.per_thread.bytes_per_s - 7e9).abs() < 2e8, "{streams:?}");
+}
+
 /// rep movsb; ret: it may read the lines that it overwrites, or not.
 #[test]
 fn what_a_string_copies_is_read_and_written() {
