@@ -167,7 +167,7 @@ pub enum ThreadActivity {
     Loads,
     /// Waiting to store: the store buffer is full, or a string instruction writes.
     Stores,
-    /// Waiting for an atomic or a fence, or pausing in a spin loop.
+    /// Waiting for an atomic or a fence.
     Atomics,
     /// Waiting for a division or a square root.
     Divides,
@@ -177,6 +177,8 @@ pub enum ThreadActivity {
     FirstCache,
     /// Waiting for the front of the core after a branch, a call or a return.
     Branches,
+    /// Spinning until another thread goes on: in the runtime of OpenMP, or in a loop that nothing else can end.
+    OtherThreads,
     /// Retiring instructions.
     Executing,
     /// The samples do not tell.
@@ -185,7 +187,7 @@ pub enum ThreadActivity {
 
 impl ThreadActivity {
     /// All of them, in the order reports show them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Loads,
         Self::Stores,
         Self::Atomics,
@@ -193,6 +195,7 @@ impl ThreadActivity {
         Self::Chains,
         Self::FirstCache,
         Self::Branches,
+        Self::OtherThreads,
         Self::Executing,
         Self::Undecided,
     ];
@@ -207,6 +210,7 @@ impl ThreadActivity {
             Self::Chains => "waiting on dependency chains",
             Self::FirstCache => "waiting on the first cache",
             Self::Branches => "waiting on branches and calls",
+            Self::OtherThreads => "waiting for other threads",
             Self::Executing => "executing",
             Self::Undecided => "undecided",
         }
@@ -243,6 +247,9 @@ pub struct Split {
     pub first_cache: f64,
     /// Waiting on branches and calls.
     pub branches: f64,
+    /// Waiting for other threads: no part of waiting for memory.
+    #[serde(default)]
+    pub other_threads: f64,
     /// Executing.
     pub executing: f64,
     /// Undecided.
@@ -260,6 +267,7 @@ impl Split {
             ThreadActivity::Chains => self.chains,
             ThreadActivity::FirstCache => self.first_cache,
             ThreadActivity::Branches => self.branches,
+            ThreadActivity::OtherThreads => self.other_threads,
             ThreadActivity::Executing => self.executing,
             ThreadActivity::Undecided => self.undecided,
         }

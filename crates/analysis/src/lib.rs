@@ -30,4 +30,5 @@ mod statistics;
 pub mod surroundings;
 pub mod timer;
 pub mod views;
+mod wait_code;
 pub mod work;

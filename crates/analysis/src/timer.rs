@@ -11,6 +11,7 @@ mod bounds;
 mod bubble;
 mod burst_pace;
 mod consult;
+mod deciding;
 mod entries;
 mod facts;
 pub(crate) mod levels;

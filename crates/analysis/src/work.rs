@@ -11,29 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     findings::{Findings, KnownLimits, ObjectSharing, Objects, ThreadActivity, TimeShare, Verdict},
     reading::SampleActivities,
+    wait_code::WaitCode,
 };
-
-/// How the file names of libraries begin in which threads wait for each other.
-const RUNTIMES: [&str; 4] = ["libgomp", "libomp", "libiomp", "libtbb"];
-
-/// How the names of functions begin in which threads wait for each other.
-const WAITING_FUNCTIONS: [&str; 15] = [
-    "pthread_mutex_",
-    "___pthread_mutex_",
-    "__pthread_mutex_",
-    "pthread_spin_",
-    "pthread_barrier_",
-    "pthread_cond_",
-    "pthread_rwlock_",
-    "___pthread_rwlock_",
-    "__pthread_rwlock_",
-    "___pthread_cond_",
-    "__lll_lock_",
-    "__GI___lll_lock_",
-    "sem_wait",
-    "sched_yield",
-    "futex_",
-];
 
 /// A thread with less of the most useful work than this does something else.
 const WORKER: f64 = 0.02;
@@ -153,13 +132,14 @@ fn tally(
             };
             let whole: f64 = activities.iter().map(|part| f64::from(*part)).sum();
             let is_polling = line.is_some_and(|line| polls.contains(&(thread, line, symbol)));
+            let spinning = f64::from(activities[ThreadActivity::OtherThreads as usize]);
             let kind = waits_in.get(symbol).copied().unwrap_or(WaitCode::None);
             let waiting = match kind != WaitCode::None || is_polling {
                 true => whole,
-                false => f64::from(activities[ThreadActivity::Atomics as usize]),
+                false => spinning + f64::from(activities[ThreadActivity::Atomics as usize]),
             };
-            if (kind == WaitCode::Spins || is_polling) && neighbours.is_alone(index) {
-                tally.alone += waiting;
+            if neighbours.is_alone(index) {
+                tally.alone += if is_polling { waiting } else { spinning };
             }
             let useful = whole - waiting;
             let sums = tally.threads.entry(thread).or_default();
@@ -195,30 +175,6 @@ fn polled(objects: &Objects) -> BTreeSet<(ThreadId, u64, usize)> {
         }
     }
     found
-}
-
-/// Whether code only waits for other threads.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum WaitCode {
-    None,
-    /// It takes locks, and gives up its CPU where it cannot have them.
-    Locks,
-    /// It asks again and again.
-    Spins,
-}
-
-impl WaitCode {
-    /// By the name of a function, or of its library.
-    fn of(name: &str, module: &str) -> Self {
-        let file = module.rsplit('/').next().unwrap_or(module);
-        if RUNTIMES.iter().any(|beginning| file.starts_with(beginning)) {
-            Self::Spins
-        } else if WAITING_FUNCTIONS.iter().any(|beginning| name.starts_with(beginning)) {
-            Self::Locks
-        } else {
-            Self::None
-        }
-    }
 }
 
 /// Samples in the order of time, to see who else ran.

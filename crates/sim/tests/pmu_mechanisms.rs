@@ -273,6 +273,32 @@ fn load_samples_tell_address_latency_and_source() {
     assert!(samples.windows(2).all(|pair| pair[0].1.time_ns <= pair[1].1.time_ns));
 }
 
+/// Cores whose precise events tell addresses tell those of stores: what a program only stores to has a name as well.
+#[test]
+fn precise_samples_of_stores_tell_their_addresses() {
+    let model = model(HASWELL);
+    let pmu = pmu(&model);
+    let bytes = 64 * KIB;
+    let mut rig = Rig::new(&model, huge(), Work::new("store", bytes));
+    rig.engine.attach(pmu.bank());
+    let cpus: CpuSet = [0].into_iter().collect();
+    let mut sampled = |event: &str| {
+        let event = pmu.resolve(event).expect("an event");
+        let mut sampling =
+            pmu.sample(&SampleRequest { event, period: 7, cpus: cpus.clone() }).expect("sampling");
+        sampling.start();
+        let stores = rig.run(1).jobs[0].statistics.stores;
+        (stores, sampling.take())
+    };
+    let (stores, samples) = sampled("MEM_UOPS_RETIRED.ALL_STORES:pp");
+    assert!(samples.len() as u64 == stores / 7 && stores > 1000, "{} of {stores}", samples.len());
+    let imprecise = sampled("MEM_UOPS_RETIRED.ALL_STORES").1;
+    assert!(imprecise.iter().all(|(_, sample)| sample.stored.is_none()) && !imprecise.is_empty());
+    let data = rig.team.data().next().expect("data");
+    let within = data.address..data.address + data.bytes;
+    assert!(samples.iter().all(|(_, sample)| sample.stored.is_some_and(|address| within.contains(&address))));
+}
+
 /// molka2017 §4.3, Figs. 7 and 9, as shares of cycles.
 #[test]
 fn stall_counters_miss_what_the_paper_says_they_miss() {

@@ -21,6 +21,7 @@ fn findings(wall_ns: u64, functions: &[(&str, u64, f64)]) -> Findings {
         divides: 0.0,
         chains: 0.0,
         first_cache: 0.0,
+        other_threads: 0.0,
         branches: 0.0,
         executing: 1.0 - loads,
         undecided: 0.0,
@@ -50,6 +51,7 @@ fn findings(wall_ns: u64, functions: &[(&str, u64, f64)]) -> Findings {
         verdict: Verdict {
             held_back: HeldBack::Unknown,
             memory: None,
+            memory_of_work: None,
             loads: None,
             largest: None,
             largest_share: None,

@@ -58,4 +58,7 @@ pub struct StreamLimit {
     pub limit_bytes_per_s: KnownLimits<f64>,
     /// `together` over the limit: 1 is all this machine gave when it was measured.
     pub of_limit: Option<f64>,
+    /// The same should the core read lines that strings overwrite whole, which is not known; none where that makes no difference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of_limit_at_most: Option<f64>,
 }

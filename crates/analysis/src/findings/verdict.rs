@@ -12,6 +12,10 @@ pub struct Verdict {
     pub held_back: HeldBack,
     /// Waiting on loads, stores, atomics and fences, as a share of user time; none without samples.
     pub memory: Option<TimeShare>,
+    /// The same as a share of user time that does not itself wait for other threads, which is what the answer goes by; none where
+    /// no thread waits for another, or all of them nearly always do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_of_work: Option<TimeShare>,
     /// Waiting on loads alone, as a share of user time; none without samples.
     pub loads: Option<TimeShare>,
     /// What the core waited for most, if it waited more than noise.

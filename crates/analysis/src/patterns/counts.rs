@@ -66,7 +66,8 @@ pub fn from_counts(counts: &Counts, shared: Option<&SharedLoads>) -> Indicators 
             let (low, high) = (ends.clone().fold(mean, f64::min), ends.fold(mean, f64::max));
             let mut value = IndicatorValue::new(about, mean, confidence(metric.trust.as_ref()));
             if WAITS_FOR_DATA.contains(&name.as_str()) {
-                value.place = shared.and_then(|shared| shared.slowest.clone());
+                value.place =
+                    shared.and_then(|shared| shared.slowest.clone().or_else(|| shared.stored.clone()));
             }
             found.put(&name, value.between(low, high));
         }
@@ -192,6 +193,7 @@ pub struct SharedLoadsTally {
     lines: BTreeMap<u64, BTreeMap<u32, BTreeMap<u64, u64>>>,
     objects: BTreeMap<String, u64>,
     cycles: BTreeMap<String, u64>,
+    stores: BTreeMap<String, u64>,
 }
 
 /// Bytes of a line, and of the words that are told apart in it.
@@ -205,6 +207,16 @@ impl SharedLoadsTally {
     /// A load, shared or not, of some data, and how long it took.
     pub fn took(&mut self, object: &str, cycles: u64) {
         *self.cycles.entry(object.to_owned()).or_default() += cycles;
+    }
+
+    /// A store of some data.
+    pub fn stored(&mut self, object: &str) {
+        *self.stores.entry(object.to_owned()).or_default() += 1;
+    }
+
+    /// Whether any load of known data took long.
+    pub fn has_loads(&self) -> bool {
+        !self.cycles.is_empty()
     }
 
     /// A load of a CPU, and the data it was of, if that is known.
@@ -234,6 +246,7 @@ impl SharedLoadsTally {
             |of: &BTreeMap<String, u64>| of.iter().max_by_key(|(_, sum)| **sum).map(|one| one.0.clone());
         found.object = most(&self.objects);
         found.slowest = most(&self.cycles);
+        found.stored = most(&self.stores);
         found
     }
 }
@@ -251,6 +264,8 @@ pub struct SharedLoads {
     pub object: Option<String>,
     /// The data whose loads took longest in all, shared or not.
     pub slowest: Option<String>,
+    /// The data that most stores were to, where those were sampled.
+    pub stored: Option<String>,
 }
 
 impl SharedLoads {

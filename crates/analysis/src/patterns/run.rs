@@ -106,18 +106,25 @@ impl RunFacts<'_> {
                     && found.access.is_some_and(|access| wanted.contains(&access.pattern))
             }
         };
+        const LATENCY: &str = "latency_waiting";
         let samples = self.split.samples.max(1) as f64;
+        let guesses = self.tally.behind_loads_or_guesses() / samples;
         let mut put = |name: &str, about: &str, wanted: &'static [Pattern]| {
             let (share, place) = self.waiting(walks(wanted));
             let (least, most) = self.tally.waiting_between(wanted);
-            let value = self.share(about, share).reaching(least / samples, most / samples);
+            let least =
+                if name == LATENCY { (least / samples).min(share - guesses) } else { least / samples };
+            let value = self.share(about, share).reaching(least.max(0.0), most / samples);
             into.put(name, value.at(place));
         };
-        put(
-            "latency_waiting",
-            "waiting for loads and stores at chased or random places, of user time",
-            &[Pattern::PointerChasing, Pattern::Random],
-        );
+        let about = match guesses >= WORTH {
+            true => {
+                "waiting for loads and stores at chased or random places (or for wrong guesses of the branches beside them), of \
+                 user time"
+            }
+            false => "waiting for loads and stores at chased or random places, of user time",
+        };
+        put(LATENCY, about, &[Pattern::PointerChasing, Pattern::Random]);
         put("stream_waiting", "waiting for loads and stores of streams, of user time", &[Pattern::Streaming]);
         put(
             "stride_waiting",
@@ -134,6 +141,8 @@ impl RunFacts<'_> {
             let (more, less) = (memory.high - memory.value, memory.value - memory.low);
             value = value.reaching((core - more).max(0.0), (core + less).min(1.0));
         }
+        let chains = self.tally.behind_branches_or_chains() / samples;
+        let value = value.reaching(core, (core + chains).min(1.0));
         into.put("core_bound", value.at(hottest));
     }
 
@@ -142,7 +151,21 @@ impl RunFacts<'_> {
     fn branches(&self, into: &mut Indicators) {
         let (all, place) = self.waiting(|found| found.activity == ThreadActivity::Branches);
         let guessed = self.tally.behind_guesses() / self.split.samples.max(1) as f64;
-        let value = self.share("waiting behind branches and calls, of user time", self.split.branches);
+        let part = |samples: f64| samples / self.split.samples.max(1) as f64;
+        let (chains, loads) =
+            (part(self.tally.behind_branches_or_chains()), part(self.tally.behind_loads_or_guesses()));
+        let about = match (chains >= WORTH, loads >= WORTH) {
+            (true, _) => {
+                "waiting behind branches and calls (or for the chains of results before them), of user time"
+            }
+            (false, true) => {
+                "waiting behind branches and calls (or for the data that decides them), of user time"
+            }
+            (false, false) => "waiting behind branches and calls, of user time",
+        };
+        let value = self.share(about, self.split.branches);
+        let high = value.interval.map_or(self.split.branches, |(_, high)| high);
+        let value = value.reaching(self.split.branches, (high + chains + loads).min(1.0));
         let confidence = if 2.0 * guessed >= all { value.confidence } else { Confidence::Low };
         into.put("branch_waiting", IndicatorValue { confidence, ..value }.at(place));
     }
@@ -159,7 +182,8 @@ impl RunFacts<'_> {
                         part,
                         self.confidence,
                     );
-                    into.put(NAME, value.between(spread.low * scale, spread.high * scale));
+                    let most = (spread.high * scale).max(streams.of_limit_at_most.unwrap_or(0.0));
+                    into.put(NAME, value.between(spread.low * scale, most));
                 }
                 (None, KnownLimits::Missing(why)) => into.lack(NAME, why.clone()),
                 (None, KnownLimits::Value(_)) => into.lack(NAME, self.origin.no_profile()),
@@ -188,6 +212,11 @@ impl RunFacts<'_> {
     fn sharing(&self, objects: &Objects, into: &mut Indicators) {
         let threads = self.findings.threads.iter().filter(|thread| thread.split.is_some()).count();
         let addressed = objects.addressed.map_or(0.0, |share| share.value);
+        // Whatever they would have told: no more of its time is on lines of any kind.
+        let all = self.split.samples.max(1) as f64;
+        let touching = self.findings.instructions.iter().filter(|found| found.access.is_some());
+        let touching = touching.map(InstructionFinding::samples).sum::<f64>() / all;
+        let is_unseen = threads > 1 && addressed < FEW_ADDRESSES;
         for (name, sharing, about) in [
             (
                 "false_sharing",
@@ -202,7 +231,7 @@ impl RunFacts<'_> {
         ] {
             let lines = || objects.shared_lines.iter().filter(|line| line.sharing == sharing);
             let samples: u64 = lines().map(|line| line.samples).sum();
-            if samples == 0 && threads > 1 && addressed < FEW_ADDRESSES {
+            if samples == 0 && is_unseen && touching >= FEW_TOUCHING {
                 into.lack(name, "addresses: too few samples of memory instructions gave theirs");
                 continue;
             }
@@ -212,8 +241,9 @@ impl RunFacts<'_> {
                 object
                     .map_or_else(|| format!("the line at {:#x}", line.address), |object| object.name.clone())
             });
-            let share = samples as f64 / self.split.samples.max(1) as f64;
-            into.put(name, self.share(about, share).at(place));
+            let share = samples as f64 / all;
+            let most = if is_unseen { share.max(touching) } else { share };
+            into.put(name, self.share(about, share).reaching(share, most).at(place));
         }
     }
 
@@ -284,6 +314,12 @@ impl RunFacts<'_> {
         );
     }
 }
+
+/// What may be of one cause or another is named from this share of user time on.
+const WORTH: f64 = 0.05;
+
+/// Code that touches memory for less of its samples than this needs no addresses: sharing is a sign from here on.
+const FEW_TOUCHING: f64 = 0.1;
 
 /// Below this share of known addresses nothing is said about lines that nobody was seen to share.
 const FEW_ADDRESSES: f64 = 0.2;

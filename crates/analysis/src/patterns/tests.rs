@@ -135,6 +135,7 @@ fn the_data_whose_loads_take_longest_is_named() {
     tally.add(0, 64, Some("counters"));
     let found = tally.finish();
     assert_eq!((found.slowest.as_deref(), found.object.as_deref()), (Some("far"), Some("counters")));
+    assert_eq!(found.stored, None);
 }
 
 #[test]

@@ -6,12 +6,13 @@
 
 use std::collections::HashSet;
 
-use code::{Block, Class};
+use code::{Block, Class, Flow};
 use machine::profile::{LevelName, Profile};
 
 use super::{
     bounds::{CoreLevel, WaitBounds, of_block},
     bubble,
+    deciding::BehindBranch,
     entries::LoopEntries,
     facts::{self, ChainShare, CoreCosts, wait_of},
     pool::{self, SamplePool},
@@ -47,6 +48,12 @@ pub(crate) struct SampleMeaning {
 }
 
 impl SampleMeaning {
+    /// Of code that only waits for other threads.
+    fn spinning(samples: f64) -> Self {
+        let activity = ThreadActivity::OtherThreads;
+        Self { activity, waiting: samples, executing: 0.0, chained: 0.0, near: 0.0 }
+    }
+
     /// Samples that do not wait for anything far away.
     fn busy(&self) -> f64 {
         self.executing + self.chained + self.near
@@ -161,6 +168,12 @@ pub(crate) fn meanings(
             by_samples.push(WaitBounds::UNKNOWN);
             continue;
         };
+        if program.spins(id) {
+            meanings.extend(program.sites_of(id).iter().map(|site| SampleMeaning::spinning(site.samples)));
+            bounds.push(WaitBounds::NOTHING);
+            by_samples.push(WaitBounds::NOTHING);
+            continue;
+        }
         let judge = Judge::new(program, streams, id, block, core, &pool);
         *baseline = judge.baseline;
         let first = meanings.len();
@@ -240,6 +253,15 @@ fn memory_waiting(meanings: &[SampleMeaning]) -> f64 {
     meanings.iter().filter(|meaning| meaning.activity.is_memory()).map(|meaning| meaning.waiting).sum()
 }
 
+/// What a branch makes a core wait for.
+fn behind(found: BehindBranch) -> ThreadActivity {
+    match found {
+        BehindBranch::Branch => ThreadActivity::Branches,
+        BehindBranch::Chain => ThreadActivity::Chains,
+        BehindBranch::Either => ThreadActivity::Undecided,
+    }
+}
+
 struct Judge<'a> {
     program: &'a DecodedProgram,
     streams: &'a AddressStreams,
@@ -291,7 +313,10 @@ impl<'a> Judge<'a> {
         let held_by_others = |meaning: &SampleMeaning| {
             matches!(
                 meaning.activity,
-                ThreadActivity::Atomics | ThreadActivity::Divides | ThreadActivity::Branches
+                ThreadActivity::Atomics
+                    | ThreadActivity::Divides
+                    | ThreadActivity::Branches
+                    | ThreadActivity::Undecided
             ) && meaning.waiting > 0.0
         };
         if self.is_near || meanings.iter().any(held_by_others) {
@@ -358,7 +383,10 @@ impl<'a> Judge<'a> {
     fn meaning(&self, id: usize) -> SampleMeaning {
         let site = &self.program.sites[id];
         let activity = self.activity(site);
-        let mut waiting = if activity.is_waiting() { self.excess(site.samples, activity) } else { 0.0 };
+        // What may be of one cause or another is no executing.
+        let is_open = activity == ThreadActivity::Undecided;
+        let mut waiting =
+            if activity.is_waiting() || is_open { self.excess(site.samples, activity) } else { 0.0 };
         if let Some(hit) = self.hit_share(id, site) {
             waiting = waiting.min(site.samples * (1.0 - hit));
         }
@@ -408,7 +436,12 @@ impl<'a> Judge<'a> {
             ThreadActivity::Executing
                 if site.index == 0 && self.is_guessed && instruction.class() != Class::System =>
             {
-                ThreadActivity::Branches
+                behind(BehindBranch::before(self.program, site.block))
+            }
+            // Where it leads is in the code: nobody guesses, and what is fetched behind it comes a cycle or two later.
+            ThreadActivity::Branches if instruction.flow() == Flow::Jump => ThreadActivity::Executing,
+            ThreadActivity::Branches if instruction.flow() == Flow::Conditional => {
+                behind(BehindBranch::of(self.program, site.block))
             }
             ThreadActivity::Chains if self.chain.all() > 0.0 => ThreadActivity::Executing,
             other => other,

@@ -153,6 +153,8 @@ pub(crate) struct WaitBounds {
 
 impl WaitBounds {
     pub const UNKNOWN: Self = Self { value: 0.0, low: 0.0, high: 1.0, is_counted: true };
+    /// It waits for no memory.
+    pub const NOTHING: Self = Self { value: 0.0, low: 0.0, high: 0.0, is_counted: false };
 
     /// No way of knowing a share knows it better than [`NARROWEST`].
     fn no_narrower(self) -> Self {

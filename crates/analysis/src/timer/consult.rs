@@ -189,6 +189,8 @@ fn quoted(parts: &[ConsultedPart], is_narrow: bool, unseen: &OutOfSample, origin
 
 fn blocks(tally: &Tally) -> Vec<BlockParts> {
     let ids = 0..tally.program.blocks.len();
+    // Who spins asks for no trust in what is said of memory.
+    let ids = ids.filter(|id| !tally.program.spins(*id));
     ids.filter_map(|id| Some((id, tally.program.block(id)?)))
         .map(|(id, block)| {
             let level = level(tally, id, block);

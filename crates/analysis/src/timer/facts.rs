@@ -26,6 +26,8 @@ const LONG_CYCLES: f64 = 3.0;
 /// What the core waits for if it waits for this instruction.
 pub(crate) fn wait_of(block: &Block, instruction: &Instruction) -> ThreadActivity {
     match (Hold::of(block, instruction), instruction.class()) {
+        // Nobody pauses but to wait until another thread goes on.
+        (_, Class::Pause) => ThreadActivity::OtherThreads,
         (Some(Hold::Loads), _) => ThreadActivity::Loads,
         (Some(Hold::Stores), _) => ThreadActivity::Stores,
         (Some(Hold::Atomics), _) => ThreadActivity::Atomics,
@@ -164,7 +166,7 @@ const MEASURED_ERRORS: [(f64, f64); 2] = [(1.1, 1.15), (1.1, 1.3)];
 const JUMP_CYCLES: f64 = 1.0;
 
 /// Cycles from operands to result, roughly as on every wide x86 core of the last ten years.
-fn latency(class: UopClass) -> f64 {
+pub(crate) fn latency(class: UopClass) -> f64 {
     match class {
         UopClass::Load => 5.0,
         UopClass::IntMul | UopClass::VectorMul | UopClass::FpAdd | UopClass::Transfer => 3.0,

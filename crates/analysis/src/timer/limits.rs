@@ -1,5 +1,6 @@
 //! The program beside what its machine was measured to give.
 
+use code::Instruction;
 use machine::profile::{Bandwidths, Estimate, LevelName, Profile, ProfileLevel};
 use record::run::Run;
 
@@ -20,7 +21,8 @@ pub(crate) fn limits(run: &Run, tally: &Tally, profile: Option<&Profile>) -> Lim
         Some(profile) => KnownLimits::Value(profile.levels.iter().map(level_limit).collect()),
         None => KnownLimits::Missing(RunOrigin::of(run).no_profile().to_owned()),
     };
-    let threads = running_threads.value().copied().unwrap_or(1.0);
+    // Who waits for other threads moves nothing.
+    let threads = running_threads.value().copied().unwrap_or(1.0) * tally.working_share();
     LimitFindings { levels, streams: stream_limit(run, tally, profile, threads), running_threads }
 }
 
@@ -71,27 +73,35 @@ fn stream_limit(
         );
     };
     let mut sum = Rate { bytes_per_s: 0.0, low: 0.0, high: 0.0, pairs: 0 };
-    let mut written = 0.0;
-    for stream in steady.iter().filter(|stream| stream.block == block) {
+    let mut moved = MovedBytes::default();
+    // What samples never caught of a loop moves as well, by as much as its turns say.
+    let moves = |stream: &&AddressStream| is_steady(stream) || stream.is_linear && stream.advance.is_some();
+    for stream in tally.streams.of_block(block).iter().filter(moves) {
         let Some(rate) = pattern::advance(stream) else { continue };
-        sum.bytes_per_s += rate.bytes_per_s;
-        sum.low += rate.low;
-        sum.high += rate.high;
+        // What a string copies is read here and written there.
+        let times = if stream.is_copied { 2.0 } else { 1.0 };
+        sum.bytes_per_s += rate.bytes_per_s * times;
+        sum.low += rate.low * times;
+        sum.high += rate.high * times;
         sum.pairs += rate.pairs;
-        if stream.sites.iter().any(|&site| is_written(tally, site)) {
-            written += rate.bytes_per_s;
-        }
+        moved.add(tally, stream, rate.bytes_per_s);
     }
     if sum.bytes_per_s <= 0.0 {
         return KnownLimits::Missing("how fast its streams advance cannot be told".to_owned());
     }
-    let level = level_of(profile, tally.streams.footprint_bytes(block));
+    // What passes the caches finds its way to memory, however little it is.
+    let footprint = if moved.past > 0.0 { f64::INFINITY } else { tally.streams.footprint_bytes(block) };
+    let level = level_of(profile, footprint);
     let together_bytes_per_s = sum.bytes_per_s * threads.max(1.0);
-    let limit_bytes_per_s = match profile {
-        Some(_) => level_limit_of(level, threads, written / sum.bytes_per_s),
+    let limit_of = |mix: StreamMix| match profile {
+        Some(_) => level_limit_of(level, threads, mix),
         None => KnownLimits::Missing(RunOrigin::of(run).no_profile().to_owned()),
     };
-    let of_limit = limit_bytes_per_s.value().map(|limit| together_bytes_per_s / limit);
+    let part_of = |limit: f64| together_bytes_per_s / limit;
+    let limit_bytes_per_s = limit_of(moved.least(sum.bytes_per_s));
+    let of_limit = limit_bytes_per_s.value().copied().map(part_of);
+    let at_most = limit_of(moved.most(sum.bytes_per_s)).value().copied().map(|limit| part_of(limit).min(1.0));
+    let of_limit_at_most = of_limit.zip(at_most).filter(|(part, most)| most > part).map(|(_, most)| most);
     if let (Some(part), Some(limit)) = (of_limit, limit_bytes_per_s.value())
         && part > BEYOND
     {
@@ -109,12 +119,54 @@ fn stream_limit(
         together_bytes_per_s,
         limit_bytes_per_s,
         of_limit,
+        of_limit_at_most,
     })
 }
 
-fn is_written(tally: &Tally, site: usize) -> bool {
-    let instruction = tally.program.sites.get(site).and_then(|site| tally.program.instruction(site));
-    instruction.is_some_and(|(block, instruction)| writes_memory(block, instruction))
+/// Bytes per second that streams write, by what becomes of the lines.
+#[derive(Clone, Copy, Debug, Default)]
+struct MovedBytes {
+    written: f64,
+    /// Past the caches: their lines are not read first.
+    past: f64,
+    /// By string instructions, which overwrite whole lines and may do so without reading them.
+    by_strings: f64,
+}
+
+impl MovedBytes {
+    fn add(&mut self, tally: &Tally, stream: &AddressStream, bytes_per_s: f64) {
+        let instructions = || {
+            let sites = stream.sites.iter().filter_map(|&site| tally.program.sites.get(site));
+            sites
+                .filter_map(|site| tally.program.instruction(site))
+                .filter(|(block, instruction)| writes_memory(block, instruction))
+                .map(|(_, instruction)| instruction)
+        };
+        let Some(first) = instructions().next() else { return };
+        self.written += bytes_per_s;
+        if instructions().all(Instruction::is_non_temporal) {
+            self.past += bytes_per_s;
+        } else if first.is_repeated() {
+            self.by_strings += bytes_per_s;
+        }
+    }
+
+    /// Of all that is moved, if no line is read that need not be.
+    fn least(self, all: f64) -> StreamMix {
+        StreamMix { written: self.written / all, past: (self.past + self.by_strings) / all }
+    }
+
+    /// The same if strings read what they overwrite.
+    fn most(self, all: f64) -> StreamMix {
+        StreamMix { written: self.written / all, past: self.past / all }
+    }
+}
+
+/// What of a stream's bytes is written, and what of that without having been read.
+#[derive(Clone, Copy, Debug)]
+struct StreamMix {
+    written: f64,
+    past: f64,
 }
 
 /// The level that streams over so many bytes come from; none without a profile.
@@ -125,9 +177,9 @@ fn level_of(profile: Option<&Profile>, bytes: f64) -> Option<&ProfileLevel> {
     })
 }
 
-/// What a level gave that many threads when it was measured, for that part of bytes stored.
-fn level_limit_of(level: Option<&ProfileLevel>, threads: f64, written: f64) -> KnownLimits<f64> {
-    let pick = |of: fn(&ProfileLevel) -> &Bandwidths| mixed(of(level?), written);
+/// What a level gave that many threads when it was measured, for such a mix.
+fn level_limit_of(level: Option<&ProfileLevel>, threads: f64, mix: StreamMix) -> KnownLimits<f64> {
+    let pick = |of: fn(&ProfileLevel) -> &Bandwidths| mix.of(of(level?));
     let (one, all) = (pick(|level| &level.one_core), pick(|level| &level.all_cores));
     match (one, all) {
         (Some(one), Some(all)) => KnownLimits::Value((one * threads.max(1.0)).min(all.max(one))),
@@ -139,10 +191,29 @@ fn level_limit_of(level: Option<&ProfileLevel>, threads: f64, written: f64) -> K
     }
 }
 
+impl StreamMix {
+    /// Bytes per second that a level gives. Stores were measured with their lines read first (molka2017 §3.1): without that a
+    /// stored byte takes what is left of its time, and no less than one that is loaded.
+    fn of(self, bandwidths: &Bandwidths) -> Option<f64> {
+        let rest = 1.0 - self.past;
+        let through = |bandwidths| mixed(bandwidths, ((self.written - self.past) / rest).clamp(0.0, 1.0));
+        if self.past <= 0.0 {
+            return through(bandwidths);
+        }
+        let rest_s = if rest > 0.0 { rest / through(bandwidths)? } else { 0.0 };
+        let load_s = 1.0 / known(bandwidths.load)?;
+        let passing_s = known(bandwidths.store).map_or(load_s, |store| (1.0 / store - load_s).max(load_s));
+        Some(1.0 / (rest_s + self.past * passing_s))
+    }
+}
+
+fn known(estimate: Option<Estimate>) -> Option<f64> {
+    estimate.map(|found| found.value).filter(|value| *value > 0.0)
+}
+
 /// Bytes per second of a mix of which the part `written` is stored: between loads alone, as many loads as stores, and stores
 /// alone, whichever two lie next to it, by the time that a byte takes.
 fn mixed(bandwidths: &Bandwidths, written: f64) -> Option<f64> {
-    let known = |estimate: Option<Estimate>| estimate.map(|found| found.value).filter(|value| *value > 0.0);
     let (load, copy, store) = (known(bandwidths.load), known(bandwidths.copy), known(bandwidths.store));
     let between = |from: f64, to: f64, part: f64| 1.0 / ((1.0 - part) / from + part / to);
     if written <= 0.5 {
@@ -167,5 +238,20 @@ mod tests {
         // Two loads and a store, as in a triad: a third of them as in a load, two thirds as in a copy.
         assert!((found(1.0 / 3.0) - 1.0 / (1.0 / 36.0 + 2.0 / 24.0)).abs() < 1e-9);
         assert_eq!(mixed(&Bandwidths::default(), 0.3), None);
+    }
+
+    #[test]
+    fn what_passes_the_caches_reads_no_line_before_it_is_written() {
+        let of = |value: f64| Some(Estimate { value, low: value, high: value, samples: 9 });
+        let bandwidths = Bandwidths { load: of(12.0), copy: of(8.0), store: of(4.0) };
+        let found = |written, past| StreamMix { written, past }.of(&bandwidths).unwrap();
+        assert_eq!(found(0.5, 0.0), 8.0);
+        // A store of four takes a quarter in all: a twelfth to read the line, and a sixth to write it.
+        assert!((found(1.0, 1.0) - 6.0).abs() < 1e-9, "{}", found(1.0, 1.0));
+        assert!((found(0.5, 0.5) - 1.0 / (0.5 / 12.0 + 0.5 / 6.0)).abs() < 1e-9);
+        // Nothing is written faster than it is read.
+        let bandwidths = Bandwidths { store: of(11.0), ..bandwidths };
+        assert_eq!(StreamMix { written: 1.0, past: 1.0 }.of(&bandwidths), Some(12.0));
+        assert_eq!(StreamMix { written: 1.0, past: 1.0 }.of(&Bandwidths::default()), None);
     }
 }

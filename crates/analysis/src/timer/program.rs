@@ -8,9 +8,11 @@ use code::{
     pace::LoopPace,
 };
 use record::{
-    ids::{FunctionId, PlaceId},
-    run::Run,
+    ids::{FunctionId, ModuleId, PlaceId},
+    run::{Place, Run},
 };
+
+use crate::wait_code::{WaitCode, only_asks};
 
 /// One instruction of a block that samples were blamed on, in it or near it.
 #[derive(Clone, Debug)]
@@ -69,6 +71,10 @@ pub(crate) struct DecodedProgram {
     pub(crate) chased: Vec<Option<usize>>,
     /// By place: what samples of bursts carry.
     pub(crate) pacing: Vec<Option<PacedBy>>,
+    /// By function: all of it only waits for other threads.
+    spinning: Vec<bool>,
+    /// By place: the same of what is sampled there, whether its code is known or not.
+    spinning_places: Vec<bool>,
     by_block: HashMap<(usize, usize), usize>,
 }
 
@@ -82,6 +88,17 @@ impl DecodedProgram {
                 .filter(|code| !code.is_empty())
                 .map(|code| Routine::new(code, function.start))
         };
+        let spins = |name: &str, module: ModuleId| {
+            let module = run.module(module).map_or("", |module| &module.path);
+            WaitCode::of(name, module) == WaitCode::Spins
+        };
+        let spinning: Vec<bool> =
+            run.functions.iter().map(|function| spins(&function.name, function.module)).collect();
+        let place_spins = |place: &Place| {
+            let function = place.function.and_then(|function| spinning.get(function.index()));
+            function.copied().unwrap_or_else(|| spins("", place.module))
+        };
+        let spinning_places = run.places.iter().map(place_spins).collect();
         let mut program = Self {
             functions: run.functions.iter().map(decode).collect(),
             blocks: Vec::new(),
@@ -90,6 +107,8 @@ impl DecodedProgram {
             watched: Vec::new(),
             chased: Vec::new(),
             pacing: Vec::new(),
+            spinning,
+            spinning_places,
             by_block: HashMap::new(),
         };
         let skid = run.about.skid_instructions as usize;
@@ -214,6 +233,32 @@ impl DecodedProgram {
     /// Those of a function's blocks that have sites.
     fn entered(&self, function: usize, blocks: &[usize]) -> Vec<usize> {
         blocks.iter().filter_map(|&index| self.by_block.get(&(function, index)).copied()).collect()
+    }
+
+    /// Whether a block only waits until another thread goes on.
+    pub(crate) fn spins(&self, block: usize) -> bool {
+        let function = self.blocks.get(block).map(|at| at.function);
+        let is_runtime = function.and_then(|function| self.spinning.get(function)).copied().unwrap_or(false);
+        is_runtime || self.block(block).is_some_and(only_asks) || self.asks_between(block)
+    }
+
+    /// Whether a block asks what is asked again behind a pause that it leads to.
+    fn asks_between(&self, block: usize) -> bool {
+        let Some((routine, own)) = self.routine_at(block) else { return false };
+        let next = |index: usize| {
+            let ways = [routine.blocks()[index].target(), routine.blocks()[index].fall_through()];
+            let spots = ways.into_iter().flatten().filter_map(|address| routine.spot(address));
+            spots.filter(|spot| spot.index == 0).map(|spot| spot.block)
+        };
+        let stores = routine.blocks()[own].instructions().iter().any(Instruction::has_store);
+        !stores
+            && next(own)
+                .any(|pause| only_asks(&routine.blocks()[pause]) && next(pause).any(|back| back == own))
+    }
+
+    /// Whether samples at a place are of code of which all waits for other threads, whoever is blamed.
+    pub(crate) fn spins_at(&self, place: PlaceId) -> bool {
+        self.spinning_places.get(place.index()).copied().unwrap_or(false)
     }
 
     /// Whether the block is reached by an indirect jump alone.

@@ -1,6 +1,6 @@
 //! Between which shares parts of the waiting lie, by the bounds of the blocks they are in.
 
-use super::{pattern::pattern, tally::Tally};
+use super::{facts::branches_on_load, pattern::pattern, tally::Tally};
 use crate::findings::{Pattern, ThreadActivity};
 
 impl Tally {
@@ -36,6 +36,30 @@ impl Tally {
         let sites = first..first + self.program.sites_of(block).len();
         let waits = [ThreadActivity::Loads, ThreadActivity::Stores];
         sites.filter(move |&site| waits.contains(&self.meanings[site].activity))
+    }
+
+    /// Samples behind branches that may be of the chain of results that decides them as well.
+    pub(crate) fn behind_branches_or_chains(&self) -> f64 {
+        let open = self.meanings.iter().filter(|meaning| meaning.activity == ThreadActivity::Undecided);
+        open.map(|meaning| meaning.waiting).sum()
+    }
+
+    /// Samples behind loads that may be of wrong guesses as well: loads on which branches wait that go both ways, and those with
+    /// which the right path of such a branch begins.
+    pub(crate) fn behind_loads_or_guesses(&self) -> f64 {
+        let waiting = |id: usize| {
+            let decides =
+                self.program.goes_both_ways(id) && self.program.block(id).is_some_and(branches_on_load);
+            let begins = self.program.is_guessed(id);
+            let loads = self.memory_sites(id).filter(|&site| {
+                let is_first = self.program.sites[site].index == 0;
+                self.meanings[site].activity == ThreadActivity::Loads && (decides || begins && is_first)
+            });
+            // What is known to wait for data is of no guess.
+            let least = self.bounds_of(id).0 * self.program.samples_of(id);
+            (loads.map(|site| self.meanings[site].waiting).sum::<f64>() - least).max(0.0)
+        };
+        (0..self.program.blocks.len()).map(waiting).sum()
     }
 
     /// Of the samples that wait behind branches, those behind conditional ones that go both ways often: there a core has to

@@ -60,6 +60,8 @@ pub(crate) struct AddressStream {
     pub(crate) is_shared: bool,
     /// Each turn of the block, a loop, moves it by the same distance; so does each byte of a string instruction.
     pub(crate) is_linear: bool,
+    /// A string instruction goes through it, from byte to byte.
+    pub(crate) is_string: bool,
     /// A string instruction copies it, to where it is not watched.
     pub(crate) is_copied: bool,
     /// Bytes per second at which it advances, by the speed of its loop.
@@ -367,10 +369,12 @@ impl AddressStreams {
                 Some(step.unsigned_abs())
             };
             stream.step_bytes = operand.filter(|_| stream.is_linear).and_then(step);
-            if first.is_some_and(Instruction::is_repeated) && block.string().is_some() {
+            stream.is_string = first.is_some_and(Instruction::is_repeated);
+            stream.is_copied = first
+                .is_some_and(|string| block.memory_of(string).len() > 1 && string.has_store())
+                && stream.is_string;
+            if stream.is_string && block.string().is_some() {
                 (stream.is_linear, stream.step_bytes) = (true, Some(1));
-                stream.is_copied =
-                    first.is_some_and(|string| block.memory_of(string).len() > 1 && string.has_store());
             }
             stream.is_fixed = block.is_loop() && operand.is_some_and(|operand| !block.is_moved(operand));
         }

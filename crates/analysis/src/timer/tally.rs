@@ -34,6 +34,10 @@ pub(crate) struct Tally {
     parts: Vec<SplitTally>,
     /// By place: how the instruction blamed for its samples walks through memory.
     patterns: Vec<Pattern>,
+    /// Samples that are blamed on no block, but of code that only waits for other threads.
+    spinning_somewhere: f64,
+    /// The share of all samples that wait for other threads.
+    spinning_share: f64,
 }
 
 /// How the operand that a sample's address is of is touched.
@@ -67,9 +71,40 @@ impl Tally {
         let streams = AddressStreams::new(run, &program, &core);
         let relieved = RelievedBlocks::new(run, &program);
         let (meanings, bounds, by_samples) = meanings(&program, &streams, &core, &relieved);
-        let parts = program.blames.iter().map(|blame| parts_of(blame, &program, &meanings)).collect();
+        let places = || program.blames.iter().enumerate().map(|(at, blame)| (PlaceId::of(at), blame));
+        let spins = |at: PlaceId, blame: &BlamedSites| {
+            // Whichever of several it was: the sample lies in a loop that waits.
+            let waits =
+                matches!(blame, BlamedSites::Undecided(site) if program.spins(program.sites[*site].block));
+            waits || program.spins_at(at)
+        };
+        let parts = places().map(|(at, blame)| match spins(at, blame) {
+            true => all_of(ThreadActivity::OtherThreads),
+            false => parts_of(blame, &program, &meanings),
+        });
+        let parts: Vec<SplitTally> = parts.collect();
+        let spinning = |(parts, count): (&SplitTally, &u64)| {
+            parts[ThreadActivity::OtherThreads as usize] * *count as f64
+        };
+        let spinning_share =
+            parts.iter().zip(&counts).map(spinning).sum::<f64>() / run.samples.place.len().max(1) as f64;
+        let is_nowhere = |(at, blame): &(PlaceId, &BlamedSites)| {
+            spins(*at, blame) && !matches!(blame, BlamedSites::Sites(_))
+        };
+        let spinning_somewhere = places().filter(is_nowhere).map(|(at, _)| counts[at.index()] as f64).sum();
         let patterns = program.blames.iter().map(|blame| pattern_of(blame, &program, &streams)).collect();
-        Self { program, streams, core, meanings, bounds, by_samples, parts, patterns }
+        Self {
+            program,
+            streams,
+            core,
+            meanings,
+            bounds,
+            by_samples,
+            parts,
+            patterns,
+            spinning_somewhere,
+            spinning_share,
+        }
     }
 
     /// Between which shares of a block waiting for memory lies.
@@ -112,8 +147,8 @@ impl Tally {
                     |&(site, weight): &(usize, f64)| (ranks.site(site), self.parts_of_site(site, weight));
                 sites.iter().map(part).collect()
             }
-            Some(BlamedSites::Undecided(site)) => vec![(ranks.site(*site), undecided())],
-            Some(BlamedSites::Unknown) | None => vec![(ranks.place(place), undecided())],
+            Some(BlamedSites::Undecided(site)) => vec![(ranks.site(*site), self.parts(place))],
+            Some(BlamedSites::Unknown) | None => vec![(ranks.place(place), self.parts(place))],
         };
         parts.into_iter().filter_map(|(index, parts)| Some((index?, parts))).collect()
     }
@@ -128,10 +163,17 @@ impl Tally {
         site_parts(&self.program, &self.meanings, site).map(|part| part * weight)
     }
 
+    /// The share of samples that are not of waiting for other threads; all of none.
+    pub(crate) fn working_share(&self) -> f64 {
+        1.0 - self.spinning_share
+    }
+
     /// Between which shares of all samples waiting for memory lies, whatever chance did.
     pub(crate) fn memory_bounds(&self, samples: u64) -> MemoryBounds {
         let blocks = self.bounds.iter().enumerate();
-        MemoryBounds::of(blocks.map(|(id, bounds)| (*bounds, self.program.samples_of(id))), samples)
+        let blocks = blocks.map(|(id, bounds)| (*bounds, self.program.samples_of(id)));
+        let spinning = std::iter::once((WaitBounds::NOTHING, self.spinning_somewhere));
+        MemoryBounds::of(blocks.chain(spinning), samples)
     }
 
     /// The split of some samples, given by their places; none of none.
@@ -165,14 +207,19 @@ pub(crate) fn split(sum: &SplitTally, samples: u64) -> Option<Split> {
         chains: share(ThreadActivity::Chains),
         first_cache: share(ThreadActivity::FirstCache),
         branches: share(ThreadActivity::Branches),
+        other_threads: share(ThreadActivity::OtherThreads),
         executing: share(ThreadActivity::Executing),
         undecided: share(ThreadActivity::Undecided),
     })
 }
 
 fn undecided() -> SplitTally {
+    all_of(ThreadActivity::Undecided)
+}
+
+fn all_of(activity: ThreadActivity) -> SplitTally {
     let mut parts = SplitTally::default();
-    parts[ThreadActivity::Undecided as usize] = 1.0;
+    parts[activity as usize] = 1.0;
     parts
 }
 

@@ -248,7 +248,7 @@ fn divisions_multiplications_and_jumps_are_named() {
     // lock add [r8],rax; nop; pause; nop; ret
     let atomic = [0xf0, 0x49, 0x01, 0x00, 0x90, 0xf3, 0x90, 0x90, 0xc3];
     assert!(split(&run(&atomic, &behind(4))).atomics > 0.9);
-    assert!(split(&run(&atomic, &behind(7))).atomics > 0.9);
+    assert!(split(&run(&atomic, &behind(7))).other_threads > 0.9);
 }
 
 /// top: movzx eax,[rdi]; inc rdi; jmp rax; nop; lea rbx,[rbx+rbx*4]; xor rbx,rcx; jmp top; nop; mov rcx,[rsi]; sub rbx,rcx;
@@ -326,6 +326,72 @@ fn a_pattern_is_as_open_as_the_bounds_of_what_it_rests_on() {
         let found = reading.patterns.iter().find(|one| one.name == name).expect("it is known");
         assert_eq!(found.confidence, Some(Confidence::Low), "{found:?}");
     }
+}
+
+/// `chasing` samples in a hundred are of one thread that follows a chase, all others of another that spins in a runtime.
+fn beside_spinning(chasing: u64) -> Findings {
+    let is_chase = |i: u64| i % 100 < chasing;
+    let samples: Vec<_> = (0..1000)
+        .map(
+            |i| if is_chase(i) { (if i % 2 == 0 { 3 } else { 6 }, Some(scattered(i))) } else { (0x13, None) },
+        )
+        .collect();
+    // pause; jmp -4 behind the chase.
+    let code = [&CHASE[..], &[0x90, 0xf3, 0x90, 0xeb, 0xfc]].concat();
+    let mut run = run(&code, &samples);
+    run.threads.push(RecordedThread { tid: 8, ..run.threads[0].clone() });
+    run.samples.thread = (0..1000).map(|i| ThreadId(u32::from(!is_chase(i)))).collect();
+    analyse(&run, None, &TimerOptions::default())
+}
+
+#[test]
+fn who_spins_is_not_held_back_by_memory_and_hides_nobody_who_is() {
+    let idle = beside_spinning(0);
+    assert_eq!(idle.verdict.held_back, HeldBack::No, "{:?}", idle.verdict);
+    assert!(idle.overall.unwrap().other_threads > 0.99 && idle.verdict.memory.unwrap().high < 0.02);
+    assert_eq!(
+        (idle.verdict.largest, idle.verdict.memory_of_work),
+        (Some(ThreadActivity::OtherThreads), None)
+    );
+    assert!(idle.advice[0].contains("wait for each other"), "{:?}", idle.advice);
+    let worker = beside_spinning(30);
+    let (memory, work) = (worker.verdict.memory.unwrap(), worker.verdict.memory_of_work.unwrap());
+    assert!(
+        (0.25..0.35).contains(&memory.value) && work.value > 0.85 && work.high <= 1.0,
+        "{memory:?} {work:?}"
+    );
+    assert_eq!(worker.verdict.held_back, HeldBack::Yes, "its one worker chases");
+}
+
+/// jmp 6; nop...; 4: pause; 6: mov eax,[rdi]; cmp eax,edx; jne 4; mov [rdi],ecx; jmp 6
+const ASKS_BETWEEN: [u8; 18] = [
+    0xeb, 0x04, 0x90, 0x90, 0xf3, 0x90, 0x8b, 0x07, 0x39, 0xd0, 0x75, 0xf8, 0x89, 0x0f, 0xeb, 0xf6, 0x90,
+    0xc3,
+];
+
+/// Samples behind the pause may be of whatever else leads there.
+#[test]
+fn what_is_asked_between_pauses_waits_for_other_threads() {
+    let samples: Vec<_> = (0..300).map(|i| (if i % 3 == 0 { 8 } else { 6 }, None)).collect();
+    let run = run(&ASKS_BETWEEN, &samples);
+    let findings = analyse(&run, None, &TimerOptions::default());
+    let split = findings.overall.unwrap();
+    assert!(split.other_threads > 0.99, "{split:?}");
+    assert!(findings.verdict.memory.unwrap().high < 0.05, "{:?}", findings.verdict);
+}
+
+#[test]
+fn code_of_a_runtime_that_nobody_can_read_waits_for_other_threads_too() {
+    let mut run = run(&CHASE, &vec![(3, None); 100]);
+    run.modules[0].path = "/usr/lib/x86_64-linux-gnu/libgomp.so.1.0.0".into();
+    run.functions[0].code = None;
+    let findings = analyse(&run, None, &TimerOptions::default());
+    let split = findings.overall.unwrap();
+    assert_eq!((split.other_threads, split.undecided), (1.0, 0.0));
+    assert_eq!(
+        (findings.verdict.held_back, findings.instructions[0].activity),
+        (HeldBack::No, ThreadActivity::OtherThreads)
+    );
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The answer in short, and how sure it is.
 
+use std::collections::HashSet;
+
 use record::run::Run;
 use trust::{Standing, UnseenCase};
 
@@ -44,9 +46,11 @@ pub(crate) fn verdict(
     let share = |part: f64| statistics::share(part * split.samples as f64, split.samples as f64);
     let memory = memory_share(split, consulted.opened(bounds));
     let largest = split.largest_wait().filter(|&(_, part)| part >= NOISE);
-    let (mut confidence, mut reasons) = confidence(run, split, memory, &consulted);
+    let memory_of_work = memory.and_then(|memory| of_work(run, split, memory));
+    let decisive = memory_of_work.or(memory);
+    let (mut confidence, mut reasons) = confidence(run, split, decisive, &consulted);
     if let Some((part, memory)) = drawn(limits)
-        .zip(memory)
+        .zip(decisive)
         .filter(|(part, memory)| *part > ALL_OF_LIMIT && memory.value < HeldBack::YES)
     {
         confidence = Confidence::Low;
@@ -58,8 +62,9 @@ pub(crate) fn verdict(
         ));
     }
     Verdict {
-        held_back: if consulted.is_broken { HeldBack::Unknown } else { held_back(memory) },
+        held_back: if consulted.is_broken { HeldBack::Unknown } else { held_back(decisive) },
         memory,
+        memory_of_work,
         loads: share(split.loads),
         largest: largest.map(|(activity, _)| activity),
         largest_share: largest.and_then(|(_, part)| share(part)),
@@ -75,6 +80,23 @@ pub(crate) fn verdict(
 pub(crate) fn memory_share(split: &Split, bounds: MemoryBounds) -> Option<TimeShare> {
     let by_chance = statistics::share(split.memory() * split.samples as f64, split.samples as f64);
     by_chance.map(|by_chance| widened(by_chance, bounds))
+}
+
+/// The share of what threads do beside waiting for each other. Where they do next to nothing else, memory holds nothing back, whatever
+/// the little that is left waits for.
+fn of_work(run: &Run, split: &Split, memory: TimeShare) -> Option<TimeShare> {
+    let work = 1.0 - split.other_threads;
+    let threads = run.samples.thread.iter().collect::<HashSet<_>>().len() as f64;
+    // One thread that works is worth as much as the program, however many wait for it.
+    let is_worth =
+        work * threads >= HeldBack::PARTLY && work * split.samples as f64 >= Verdict::FEWEST_SAMPLES as f64;
+    let part = |share: f64| (share / work).min(1.0);
+    let TimeShare { value, low, high } = memory;
+    (split.other_threads >= NOISE && is_worth).then(|| TimeShare {
+        value: part(value),
+        low: part(low),
+        high: part(high),
+    })
 }
 
 /// Of a run that too few samples tell of.
@@ -96,6 +118,7 @@ fn without_samples(samples: u64, trust: &KnownLimits<Standing>) -> Verdict {
     Verdict {
         held_back: HeldBack::Unknown,
         memory: None,
+        memory_of_work: None,
         loads: None,
         largest: None,
         largest_share: None,

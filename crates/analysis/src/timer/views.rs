@@ -194,6 +194,12 @@ fn instruction(
     let offset = decoded.address().wrapping_sub(function.start) as usize;
     let bytes = function.code.as_deref().and_then(|code| code.get(offset..)).unwrap_or_default();
     let meaning = &tally.meanings[id];
+    // Of code that only waits for other threads it does not matter whom a sample is blamed on.
+    let (waiting, undecided) = match meaning.activity {
+        _ if tally.program.spins(site.block) => (meaning.waiting + site.undecided, 0.0),
+        ThreadActivity::Undecided => (0.0, meaning.waiting + site.undecided),
+        _ => (meaning.waiting, site.undecided),
+    };
     let activity = match meaning {
         SampleMeaning { waiting, chained, near, .. } if chained.max(*near) <= *waiting => meaning.activity,
         SampleMeaning { chained, near, .. } if chained >= near => ThreadActivity::Chains,
@@ -205,9 +211,9 @@ fn instruction(
         text: code::disassemble(bytes, decoded.address()).ok(),
         source: SourceLine::at(run, function.module, decoded.address()),
         activity,
-        waiting_samples: meaning.waiting + meaning.chained + meaning.near,
+        waiting_samples: waiting + meaning.chained + meaning.near,
         executing_samples: meaning.executing,
-        undecided_samples: site.undecided,
+        undecided_samples: undecided,
         user_share,
         access: pattern::pattern(&tally.program, &tally.streams, id),
     })
@@ -229,15 +235,19 @@ fn unknown_code(
     let finding = |(at, samples): (PlaceId, u64)| {
         let place = run.place(at)?;
         let owner = owner_of(run, place);
+        let (activity, waiting, undecided) = match tally.program.spins_at(at) {
+            true => (ThreadActivity::OtherThreads, samples as f64, 0.0),
+            false => (ThreadActivity::Undecided, 0.0, samples as f64),
+        };
         let finding = InstructionFinding {
             symbol: *ranks.get(&owner)?,
             address: place.address,
             text: None,
             source: SourceLine::at(run, place.module, place.address),
-            activity: ThreadActivity::Undecided,
-            waiting_samples: 0.0,
+            activity,
+            waiting_samples: waiting,
             executing_samples: 0.0,
-            undecided_samples: samples as f64,
+            undecided_samples: undecided,
             user_share: statistics::share(samples as f64, all)?,
             access: None,
         };

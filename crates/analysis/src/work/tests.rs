@@ -46,7 +46,7 @@ fn threads_that_share_code_unevenly_lack_work() {
 
 #[test]
 fn what_waits_for_others_is_no_work_however_much_it_retires() {
-    let waiting = work_of(&shared(750, "pthread_spin_lock"));
+    let waiting = work_of(&shared(750, "pthread_mutex_lock"));
     assert_eq!(value(&waiting.synchronising), 1.0);
     assert!(waiting.imbalance.missing().is_some(), "{waiting:?}");
 }

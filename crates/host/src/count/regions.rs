@@ -106,6 +106,11 @@ impl<'a> RegionTimes<'a> {
         Self { regions, stretches }
     }
 
+    /// Paths of the regions that moments may belong to.
+    pub fn paths(&self) -> impl Iterator<Item = &'a str> + '_ {
+        self.regions.iter().map(|region| region.path.as_str())
+    }
+
     /// The path of the region that had a moment.
     pub fn region_at(&self, at_ns: f64) -> Option<&'a str> {
         let found = self.stretches.partition_point(|stretch| stretch.end_ns < at_ns);

@@ -215,7 +215,10 @@ fn selection(pmu: &SimulatedPmu, asked: &SimulatedEvents<'_>) -> Result<Selectio
 /// Loads this long left the core's own caches; the events that sample them, one of which a model may have.
 const LONG_LOADS: [&str; 2] = ["MEM_TRANS_RETIRED.LOAD_LATENCY_GT_32", "MEM_TRANS_RETIRED.LOAD_LATENCY_GT_8"];
 
-/// Every how many long loads one is looked at: shares no factor with the strides of kernels.
+/// All stores, each with its address.
+const STORES: [&str; 2] = ["MEM_UOPS_RETIRED.ALL_STORES:pp", "MEM_INST_RETIRED.ALL_STORES:pp"];
+
+/// Every how many long loads, or stores, one is looked at: shares no factor with the strides of kernels.
 const EVERY: u64 = 7;
 
 /// The event that samples long loads on a simulated machine, if it has one.
@@ -223,8 +226,8 @@ pub fn long_loads(pmu: &SimulatedPmu) -> Option<events::Event> {
     LONG_LOADS.iter().find_map(|event| pmu.resolve(event).ok())
 }
 
-/// A scenario once more with its long loads sampled: those that found their line modified by another core. None of kernels, and
-/// of models that sample no loads.
+/// A scenario once more with its long loads sampled: those that found their line modified by another core. Where nothing was loaded
+/// from afar, a second time with its stores sampled. None of kernels, and of models that sample no loads.
 pub fn shared_loads(
     options: &SimulatedCount,
     asked: &SimulatedEvents<'_>,
@@ -240,12 +243,22 @@ pub fn shared_loads(
     let cpus = host::scenario::choose_cpus(&scenario, &model.topology(), asked.cpus, false)
         .map_err(Failure::usage)?;
     let request = host::scenario::ScenarioJob { scenario: &scenario, cpus: &cpus, scale: options.scale };
-    let samples = SampleRequest { event, period: EVERY, cpus: cpus.iter().copied().collect() };
     let _watched = progress::Watched::new(host.progress(), "shared lines");
-    let (run, samples) =
+    let mut sampled = |event| {
+        let samples = SampleRequest { event, period: EVERY, cpus: cpus.iter().copied().collect() };
         host::scenario::sample_scenario(&request, &mut host, &pmu, &samples, asked.interrupt)
-            .map_err(Failure::measurement)?;
-    Ok(shared(&run, &samples))
+            .map_err(Failure::measurement)
+    };
+    let (run, samples) = sampled(event)?;
+    let mut found = SharingTallies::default();
+    found.add(&run, &samples);
+    if let Some(stores) =
+        STORES.iter().find_map(|event| pmu.resolve(event).ok()).filter(|_| found.lacks_loads(&run))
+    {
+        let (run, samples) = sampled(stores)?;
+        found.add(&run, &samples);
+    }
+    Ok(found.finish())
 }
 
 /// Sampled loads, of all and by region.
@@ -255,26 +268,47 @@ pub struct SampledSharing {
     pub by_region: BTreeMap<String, SharedLoads>,
 }
 
-/// Sampled loads by data; of those of lines that another core had modified how they are shared.
-fn shared(run: &ScenarioRun, samples: &[(u32, SimulatedSample)]) -> SampledSharing {
-    let (mut all, mut by_region) = (SharedLoadsTally::default(), BTreeMap::<_, SharedLoadsTally>::new());
-    let times = RegionTimes::of(run);
-    for (cpu, sample) in samples {
-        let Some(load) = sample.load else { continue };
-        let is_of = |buffer: &&BufferUse| {
-            buffer.address.is_some_and(|start| (start..start + buffer.size.0).contains(&load.address))
+/// What was sampled, by data; of loads of lines that another core had modified how those are shared.
+#[derive(Default)]
+struct SharingTallies {
+    all: SharedLoadsTally,
+    by_region: BTreeMap<String, SharedLoadsTally>,
+}
+
+impl SharingTallies {
+    fn add(&mut self, run: &ScenarioRun, samples: &[(u32, SimulatedSample)]) {
+        let times = RegionTimes::of(run);
+        let object = |address: u64| {
+            let is_of = |buffer: &&BufferUse| {
+                buffer.address.is_some_and(|start| (start..start + buffer.size.0).contains(&address))
+            };
+            run.buffers.iter().find(is_of).map(|buffer| buffer.name.as_str())
         };
-        let object = run.buffers.iter().find(is_of).map(|buffer| buffer.name.as_str());
-        let is_shared = matches!(load.supplier, Supplier::OtherCoreModified | Supplier::RemoteCacheModified);
-        let in_region =
-            times.region_at(sample.time_ns).map(|region| by_region.entry(region.to_owned()).or_default());
-        for tally in in_region.into_iter().chain([&mut all]) {
-            object.into_iter().for_each(|object| tally.took(object, load.latency_cycles));
-            if is_shared {
-                tally.add(*cpu, load.address, object);
+        for (cpu, sample) in samples {
+            let in_region = times
+                .region_at(sample.time_ns)
+                .map(|region| self.by_region.entry(region.to_owned()).or_default());
+            for tally in in_region.into_iter().chain([&mut self.all]) {
+                if let Some(load) = sample.load {
+                    let object = object(load.address);
+                    object.into_iter().for_each(|object| tally.took(object, load.latency_cycles));
+                    if matches!(load.supplier, Supplier::OtherCoreModified | Supplier::RemoteCacheModified) {
+                        tally.add(*cpu, load.address, object);
+                    }
+                }
+                sample.stored.and_then(object).into_iter().for_each(|object| tally.stored(object));
             }
         }
     }
-    let by_region = by_region.into_iter().map(|(region, tally)| (region, tally.finish())).collect();
-    SampledSharing { all: Some(all.finish()), by_region }
+
+    /// A region, or all of it, has loaded nothing from afar.
+    fn lacks_loads(&self, run: &ScenarioRun) -> bool {
+        let has_loads = |path: &str| self.by_region.get(path).is_some_and(SharedLoadsTally::has_loads);
+        !self.all.has_loads() || RegionTimes::of(run).paths().any(|path| !has_loads(path))
+    }
+
+    fn finish(self) -> SampledSharing {
+        let by_region = self.by_region.into_iter().map(|(region, tally)| (region, tally.finish())).collect();
+        SampledSharing { all: Some(self.all.finish()), by_region }
+    }
 }

@@ -47,6 +47,18 @@ fn a_stream_streams_and_a_chase_looks_like_latency() {
     }
 }
 
+/// Both runtimes of OpenMP spin at barriers: reading a line until someone writes it is no waiting for memory.
+#[test]
+fn threads_that_spin_at_barriers_wait_for_other_threads_and_not_for_memory() {
+    for name in ["short_loops", "short_loops_clang"] {
+        let findings = recorded(name);
+        assert_eq!(findings["verdict"]["held_back"], "no", "{name}: {}", findings["verdict"]);
+        assert_eq!(findings["verdict"]["largest"], "other_threads", "{name}: {}", findings["verdict"]);
+        assert!(share(&findings, &["other_threads"]) > 0.9, "{name}: {}", findings["overall"]);
+        assert!(number(&findings, "/verdict/memory/high") < 0.15, "{name}: {}", findings["verdict"]);
+    }
+}
+
 #[test]
 fn programs_of_several_threads_are_followed() {
     let shared = recorded("false_sharing");

@@ -124,3 +124,89 @@ fn faults_of_regions_are_those_that_perf_counts() {
     assert!(near(third, by_perf / 3) && near(rest, by_perf - by_perf / 3), "{third} and {rest} of {by_perf}");
     assert!(all >= third + rest && all <= whole, "{all} of {whole}");
 }
+
+/// Parses JSON and naps, in regions of memwall's, or with perf counting from where the region named by ONLY begins to where it ends.
+const PARSES: &str = r#"
+import contextlib, json, os, time
+import memwall
+only = os.environ.get("ONLY")
+orders, answers = (open("orders", "w", buffering=1), open("answers")) if only else (None, None)
+def order(word):
+    orders.write(word + "\n")
+    answers.readline()
+@contextlib.contextmanager
+def region(name):
+    if only is None:
+        with memwall.region(name):
+            yield
+    elif only == name:
+        order("enable")
+        yield
+        order("disable")
+    else:
+        yield
+text = json.dumps([{"id": i, "values": [i / 7, i / 11, i / 13]} for i in range(20000)])
+with region("parse"):
+    found = json.loads(text)
+with region("nap"):
+    for _ in range(30):
+        time.sleep(0.001)
+print(len(found))
+"#;
+
+/// Page faults and context switches of one region by perf; none, and said so, where it may not count.
+fn region_by_perf(folder: &Path, package: &Path, name: &str) -> Option<[u64; 2]> {
+    let (orders, answers) = (folder.join("orders"), folder.join("answers"));
+    for pipe in [&orders, &answers] {
+        let _ = std::fs::remove_file(pipe);
+        assert!(Command::new("mkfifo").arg(pipe).status().expect("it starts").success());
+    }
+    let mut command = Command::new("perf");
+    command.args(["stat", "-D", "-1", "--control", "fifo:orders,answers", "-x,", "-o", "counts.csv"]);
+    command.args(["-e", "page-faults,context-switches", "python3", "work.py"]).current_dir(folder);
+    let output = command.env("ONLY", name).env("PYTHONPATH", package).output().expect("it starts");
+    let counted = std::fs::read_to_string(folder.join("counts.csv")).unwrap_or_default();
+    let count = |event: &str| {
+        let line = counted.lines().find(|line| line.contains(event))?;
+        line.split(',').next()?.parse().ok()
+    };
+    let found = count("page-faults").zip(count("context-switches"));
+    if found.is_none() {
+        prerequisites::skip(prerequisites::Need::PerfEvent, String::from_utf8_lossy(&output.stderr));
+    }
+    found.map(|(faults, switches)| [faults, switches])
+}
+
+/// A program nobody wrote for this: the interpreter and its library, between marks.
+#[test]
+fn regions_of_python_are_counted_as_perf_counts_them() {
+    if !prerequisites::needs("perf") || !prerequisites::needs("python3") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let package = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../python");
+    std::fs::write(folder.path().join("work.py"), PARSES).expect("written");
+    let by_perf = ["parse", "nap"].map(|name| region_by_perf(folder.path(), &package, name));
+    let [Some(parse), Some(nap)] = by_perf else { return };
+    let mut command = super::place::memwall();
+    command.args(["count", "-e", "page-faults,context-switches", "--per-region", "--json", "--"]);
+    command.args(["python3", "work.py"]).current_dir(folder.path()).env("PYTHONPATH", &package);
+    let output = command.output().expect("it starts");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let document = printed.split_once('{').map(|(_, rest)| format!("{{{rest}")).expect("a document");
+    let found: serde_json::Value = serde_json::from_str(&document).expect("JSON");
+    let count = |name: &str, event: usize| {
+        let mut regions = found["regions"].as_array().expect("regions").iter();
+        let region = regions.find(|one| one["path"] == name).expect("the region");
+        let mut counts = region["counts"].as_array().expect("counts").iter();
+        let counted = counts.find(|one| one["event"] == event).expect("the event");
+        counted["value"]["counted"]["raw"].as_u64().expect("counted")
+    };
+    // Where the kernel puts things moves some pages; a busy machine adds switches.
+    let (ours, theirs) = (count("parse", 0), parse[0]);
+    assert!(theirs > 500 && ours.abs_diff(theirs) <= theirs / 20, "{ours} faults, {theirs} by perf");
+    assert!(count("nap", 0) < 20 && nap[0] < 20, "{} {}", count("nap", 0), nap[0]);
+    for switches in [count("nap", 1), nap[1]] {
+        assert!((30..90).contains(&switches), "{switches} switches in 30 naps");
+    }
+}

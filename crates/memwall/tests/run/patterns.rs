@@ -37,11 +37,12 @@ const FOUND: [Has; 10] = [
 ];
 
 /// What a recording has, and all else is absent or cannot be judged.
-const NOTHING_ELSE: [(&str, &[&str]); 8] = [
+const NOTHING_ELSE: [(&str, &[&str]); 9] = [
     ("false_sharing", &["false-sharing"]),
     ("false_sharing_padded", &["instruction-throughput"]),
     ("imbalance", &["load-imbalance", "instruction-throughput"]),
     ("spinlock", &["true-sharing", "synchronisation", "load-imbalance"]),
+    ("short_loops_clang", &["synchronisation"]),
     ("branches", &["control-flow"]),
     ("chase", &["latency-bound"]),
     ("stream", &[]),

@@ -114,6 +114,7 @@ fn colour(activity: ThreadActivity) -> CategoryColor {
         ThreadActivity::Divides => CategoryColor::Purple,
         ThreadActivity::Chains | ThreadActivity::FirstCache => CategoryColor::Blue,
         ThreadActivity::Branches => CategoryColor::Yellow,
+        ThreadActivity::OtherThreads => CategoryColor::LightBlue,
         ThreadActivity::Executing => CategoryColor::Green,
         ThreadActivity::Undecided => CategoryColor::Gray,
     }

@@ -47,6 +47,7 @@ fn split(samples: u64, loads: f64, stores: f64) -> Split {
         divides: 0.0,
         chains: 0.015,
         first_cache: 0.0,
+        other_threads: 0.0,
         branches: 0.01,
         executing,
         undecided: (0.97 - loads - stores - executing).max(0.0),
@@ -202,6 +203,7 @@ pub fn findings() -> Findings {
         verdict: Verdict {
             held_back: HeldBack::Yes,
             memory: Some(share(0.76)),
+            memory_of_work: None,
             loads: Some(share(0.64)),
             largest: Some(ThreadActivity::Loads),
             largest_share: Some(share(0.64)),
@@ -243,6 +245,7 @@ fn limits() -> LimitFindings {
             together_bytes_per_s: 7.8e9,
             limit_bytes_per_s: KnownLimits::Value(2.18e10),
             of_limit: Some(0.36),
+            of_limit_at_most: None,
         }),
         running_threads: KnownLimits::Value(1.9),
     }

@@ -126,7 +126,7 @@ fn intervals_join_where_there_are_too_many() {
         thread: 0,
         instruction: 1,
         object: None,
-        parts: [0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.5, 0.0],
+        parts: [0.5, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.5, 0.0],
     };
     // One at the very end, one past it, as a clock may give.
     let found = html::Aggregate::collect(&findings, 0, [0, 2999, 3000, 1_499_999, 9_000_000].map(seen));

@@ -51,6 +51,7 @@ impl<P: CoreObserver> CoreThread<P> {
                 self.statistics.stores_split += u64::from(place.crosses);
                 if WATCHED && let Some(probe) = &mut self.probe {
                     probe.pulse(CoreSignal::StoresSplit, at, place.crosses.into());
+                    probe.store(at, place.instruction, place.address);
                 }
                 let known = at + u64::from(op.latency);
                 self.stores.begin(place, op.non_temporal, known);

@@ -73,6 +73,7 @@ impl<M: MemoryPort> Engine<M> {
                     time_ns: clock.time(raw.cycle).ns(),
                     instruction: raw.instruction,
                     load: raw.load,
+                    stored: raw.stored,
                 });
                 bank.add_thread(cpu, &harvest, samples);
             }

@@ -214,9 +214,14 @@ impl SimulatedPmu {
                         "boxes outside the cores do not sample; take an event of a core".into(),
                     ));
                 }
-                programme.counters.push(RecipeCounter { recipe, turn: 0 });
-                let skid_cycles = if request.event.modifiers.precise > 0 { 0 } else { SKID_CYCLES };
-                Trigger::Overflow { counter: 0, period: request.period, skid_cycles }
+                let is_precise = request.event.modifiers.precise > 0;
+                if is_precise && recipe.is_stores() {
+                    Trigger::Stores { period: request.period }
+                } else {
+                    programme.counters.push(RecipeCounter { recipe, turn: 0 });
+                    let skid_cycles = if is_precise { 0 } else { SKID_CYCLES };
+                    Trigger::Overflow { counter: 0, period: request.period, skid_cycles }
+                }
             }
         });
         self.load(programme, request.cpus.clone())?;

@@ -294,6 +294,12 @@ impl CoreObserver for Probe {
         }
     }
 
+    fn store(&mut self, cycle: u64, instruction: u64, address: u64) {
+        if let Some(sampler) = &mut self.sampler {
+            sampler.store(cycle, instruction, address);
+        }
+    }
+
     fn retire(&mut self, cycle: u64, retirement: &Retirement, block: u64) {
         use CoreSignal as S;
         let r = retirement;

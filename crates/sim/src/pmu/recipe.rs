@@ -3,7 +3,7 @@
 use events::Unit;
 
 use super::{shape::PmuShape, tape::TapeMoment};
-use crate::signal::{BoxSignal, CounterTurns, Number};
+use crate::signal::{BoxSignal, CoreSignal, CounterTurns, Number};
 
 /// One signal's part in an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +38,12 @@ pub enum Recipe {
 }
 
 impl Recipe {
+    /// Whether it is all stores that retire, and nothing else.
+    pub(crate) fn is_stores(&self) -> bool {
+        let Self::Core { terms, .. } = self else { return false };
+        self.is_sum() && matches!(terms[..], [Term { signal, .. }] if signal == CoreSignal::Stores.into())
+    }
+
     /// Whether sums of signals are enough.
     pub(crate) fn is_sum(&self) -> bool {
         match self {
@@ -76,6 +82,11 @@ pub enum Trigger {
         period: u64,
         /// Only those that take this many cycles or more.
         least_cycles: u64,
+    },
+    /// Stores, precisely: cores that do so tell their addresses (Intel SDM, PEBS data linear address).
+    Stores {
+        /// Stores from one sample to the next.
+        period: u64,
     },
 }
 

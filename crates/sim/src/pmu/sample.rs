@@ -16,6 +16,8 @@ pub struct SimulatedSample {
     pub instruction: u64,
     /// Of a load.
     pub load: Option<LoadSample>,
+    /// Virtual address, of a store.
+    pub stored: Option<u64>,
 }
 
 /// What is known of a sampled load.
@@ -39,6 +41,7 @@ pub(crate) struct Raw {
     pub cycle: u64,
     pub instruction: u64,
     pub load: Option<LoadSample>,
+    pub stored: Option<u64>,
 }
 
 /// Makes samples of one hardware thread.
@@ -47,6 +50,8 @@ pub(crate) struct SimulatedSampler {
     trigger: Trigger,
     /// The load that is followed has its data then.
     followed_until: u64,
+    /// Stores since the last that was sampled.
+    stores: u64,
     /// Instructions that retired, with their cycles.
     retired: VecDeque<(u64, u64)>,
     /// Cycles for whose retirement samples wait.
@@ -59,6 +64,7 @@ impl SimulatedSampler {
         Self {
             trigger,
             followed_until: 0,
+            stores: 0,
             retired: VecDeque::new(),
             due: VecDeque::new(),
             samples: Vec::new(),
@@ -81,7 +87,17 @@ impl SimulatedSampler {
             }
             self.followed_until = cycle;
         }
-        self.samples.push(Raw { cycle, instruction, load: Some(load) });
+        self.samples.push(Raw { cycle, instruction, load: Some(load), stored: None });
+    }
+
+    /// A store has its address.
+    pub fn store(&mut self, cycle: u64, instruction: u64, address: u64) {
+        let Trigger::Stores { period } = self.trigger else { return };
+        self.stores += 1;
+        if self.stores >= period {
+            self.stores = 0;
+            self.samples.push(Raw { cycle, instruction, load: None, stored: Some(address) });
+        }
     }
 
     /// An instruction retires; in order.
@@ -107,7 +123,7 @@ impl SimulatedSampler {
             }
             match self.retired.front() {
                 Some(&(cycle, instruction)) if cycle >= due || last => {
-                    self.samples.push(Raw { cycle: due, instruction, load: None });
+                    self.samples.push(Raw { cycle: due, instruction, load: None, stored: None });
                     self.due.pop_front();
                 }
                 _ => break,
@@ -144,6 +160,15 @@ mod tests {
     fn load(address: u64, latency_cycles: u64) -> LoadSample {
         let (supplier, translation) = (Supplier::L3, Translation::L1);
         LoadSample { address, latency_cycles, supplier, translation, forwarded: false }
+    }
+
+    #[test]
+    fn every_so_many_th_store_is_sampled_with_its_address() {
+        let mut sampler = SimulatedSampler::new(Trigger::Stores { period: 3 });
+        (1..=10).for_each(|number| sampler.store(number, 0x10, 64 * number));
+        sampler.load(11, 0x10, load(4096, 100));
+        let stored: Vec<_> = sampler.samples.iter().filter_map(|sample| sample.stored).collect();
+        assert_eq!((stored, sampler.samples.len()), (vec![192, 384, 576], 3));
     }
 
     #[test]

@@ -26,6 +26,9 @@ pub(crate) trait CoreObserver {
     /// A load has been given its times.
     fn load(&mut self, load: &WatchedLoad);
 
+    /// A store of the right path has its address.
+    fn store(&mut self, cycle: u64, instruction: u64, address: u64);
+
     /// A slot retires.
     fn retire(&mut self, cycle: u64, retirement: &Retirement, block: u64);
 

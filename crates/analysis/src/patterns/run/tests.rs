@@ -100,6 +100,19 @@ fn page_walks_are_told_by_the_pages_that_the_data_has() {
     assert_eq!(of(&unknown, "tlb-thrashing").state, PatternState::Unknown);
 }
 
+/// Of code that hardly touches memory no address is needed to say that it shares nothing.
+#[test]
+fn two_threads_that_only_compute_share_no_lines() {
+    let mut run = blocked(20);
+    let found = patterns(&run, None);
+    assert_eq!(of(&found, "instruction-throughput").state, PatternState::Found, "{found:?}");
+    // add rax,[rbx]; jmp -5: the same of code that does, where no sample has an address.
+    run.functions[0].code = Some(vec![0x48, 0x03, 0x03, 0xeb, 0xfb, 0x90]);
+    run.places.iter_mut().for_each(|place| place.address = run.functions[0].start + 3);
+    let unseen = patterns(&run, None);
+    assert_eq!(of(&unseen, "instruction-throughput").state, PatternState::Unknown, "{unseen:?}");
+}
+
 /// Two threads that compute for half of the time and are off the CPU for the other half.
 fn blocked(voluntary_switches: u64) -> Run {
     // add rax,1; jmp -6

@@ -8,7 +8,7 @@ use record::{
 use serde_json::{Value, json};
 
 use crate::{
-    findings::{LevelFindings, Nature, WaitLevel},
+    findings::{KnownLimits, LevelFindings, Nature, StreamLimit, WaitLevel},
     timer::{TimerOptions, analyse, tests::run},
 };
 
@@ -149,6 +149,76 @@ fn bandwidth_is_near_what_the_level_gives_or_not_the_reason() {
     // More than the machine gave is no finding.
     let beyond = stream(20_000_000);
     assert!(beyond.limits.streams.missing().is_some_and(|reason| reason.contains("20 GB/s")));
+}
+
+/// vmovups ymm0,[r8+rax]; STORE [r9+rax],ymm0; add rax,0x20; cmp rax,rsi; jb 0; ret, where the store passes the caches or not.
+fn copying(store: u8) -> Vec<u8> {
+    let code: [u8; 22] = [
+        0xc4, 0xc1, 0x7c, 0x10, 0x04, 0x00, 0xc4, 0xc1, 0x7c, store, 0x04, 0x01, 0x48, 0x83, 0xc0, 0x20,
+        0x48, 0x39, 0xf0, 0x72, 0xeb, 0xc3,
+    ];
+    code.to_vec()
+}
+
+/// A copy at 9 GB/s, on a machine that gives 10 for loads and 7 for copies that read what they overwrite. All samples lie behind the
+/// load, so that no address tells of the other stream.
+fn copied(store: u8) -> KnownLimits<StreamLimit> {
+    let address = |i: u64| START + (i * 4_500_000 + i % 7 * 32) / 32 * 32;
+    let samples: Vec<_> = (0..600).map(|i| (6, Some(address(i)))).collect();
+    let mut profile = profile();
+    let memory = profile.levels.last_mut().unwrap();
+    for given in [&mut memory.one_core, &mut memory.all_cores] {
+        given.copy.as_mut().unwrap().value = 7e9;
+    }
+    analyse(&run(&copying(store), &samples), Some(&profile), &TimerOptions::default()).limits.streams
+}
+
+#[test]
+fn copies_past_the_caches_are_held_against_what_memory_moves_without_reading_first() {
+    const VMOVNTPS: u8 = 0x2b;
+    const VMOVUPS: u8 = 0x11;
+    let past = copied(VMOVNTPS);
+    let part = past.value().and_then(|streams| streams.of_limit);
+    assert!(part.is_some_and(|part| (part - 0.9).abs() < 0.02), "{past:?}");
+    let through = copied(VMOVUPS);
+    assert!(through.missing().is_some_and(|why| why.contains("not understood")), "{through:?}");
+}
+
+/// mov rcx,rdx; rep movsb; dec eax; jne 0; ret: a turn of the loop is a whole string, which goes through its pages one by one.
+#[test]
+fn a_string_in_a_loop_walks_through_its_pages_in_order_and_writes_what_it_reads() {
+    const CODE: [u8; 10] = [0x48, 0x89, 0xd1, 0xf3, 0xa4, 0xff, 0xc8, 0x75, 0xf7, 0xc3];
+    let samples: Vec<_> = (0..600).map(|i| (3, Some(START + i * 3_500_000 % (64 * MIB)))).collect();
+    let mut run = run(&CODE, &samples);
+    let pages = AreaPages { resident_bytes: 64 * MIB, huge_bytes: 0, nodes: Vec::new() };
+    run.data.areas.push(Area {
+        process: record::ids::ProcessId(0),
+        start: START,
+        end: START + 64 * MIB,
+        kind: AreaKind::Anonymous,
+        pages: Some(pages),
+    });
+    let found = analyse(&run, Some(&profile()), &TimerOptions::default());
+    let parts = &found.levels.value().unwrap().parts;
+    assert!(parts.iter().all(|part| part.level != WaitLevel::Translation), "{parts:?}");
+    let streams = found.limits.streams.value().unwrap();
+    assert!((streams.per_thread.bytes_per_s - 7e9).abs() < 2e8, "{streams:?}");
+}
+
+/// rep movsb; ret: it may read the lines that it overwrites, or not.
+#[test]
+fn what_a_string_copies_is_read_and_written() {
+    let samples: Vec<_> = (0..600).map(|i| (0, Some(START + i * 3_500_000))).collect();
+    let mut profile = profile();
+    let memory = profile.levels.last_mut().unwrap();
+    for given in [&mut memory.one_core, &mut memory.all_cores] {
+        given.copy.as_mut().unwrap().value = 8e9;
+    }
+    let found = analyse(&run(&[0xf3, 0xa4, 0xc3], &samples), Some(&profile), &TimerOptions::default());
+    let streams = found.limits.streams.value().unwrap();
+    assert!((streams.per_thread.bytes_per_s - 7e9).abs() < 1e8, "{streams:?}");
+    assert!(streams.of_limit.is_some_and(|part| (part - 0.7).abs() < 0.02), "{streams:?}");
+    assert!(streams.of_limit_at_most.is_some_and(|part| (part - 7.0 / 8.0).abs() < 0.02), "{streams:?}");
 }
 
 #[test]

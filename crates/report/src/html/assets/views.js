@@ -77,7 +77,7 @@ function largestWait(activities, parts) {
     if (activity.waiting && parts[index] > (parts[best] ?? 0)) best = index;
   });
   if (best < 0 || parts[best] < 0.05 * total) return "nothing";
-  return activities[best].label.replace("waiting on ", "");
+  return activities[best].label.replace(/^waiting (on|for) /, "");
 }
 
 function makeBarViews(data, readings, selection) {

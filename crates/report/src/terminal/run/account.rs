@@ -23,7 +23,8 @@ pub fn style(activity: ThreadActivity) -> Style {
         ThreadActivity::Divides
         | ThreadActivity::Chains
         | ThreadActivity::FirstCache
-        | ThreadActivity::Branches => AnsiColor::Yellow.on_default(),
+        | ThreadActivity::Branches
+        | ThreadActivity::OtherThreads => AnsiColor::Yellow.on_default(),
         ThreadActivity::Executing => AnsiColor::Green.on_default(),
         ThreadActivity::Undecided => QUIET,
     }

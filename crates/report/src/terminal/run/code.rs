@@ -115,9 +115,9 @@ fn table(
     table.render(columns).text
 }
 
-/// What is waited for, without `waiting on`.
+/// What is waited for, without `waiting on` or `waiting for`.
 fn object(activity: ThreadActivity) -> &'static str {
-    activity.label().trim_start_matches("waiting on ")
+    activity.label().trim_start_matches("waiting on ").trim_start_matches("waiting for ")
 }
 
 /// The instruction of a function with most waiting of a kind; with most samples if it waits for nothing.

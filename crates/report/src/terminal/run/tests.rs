@@ -29,6 +29,7 @@ fn split(samples: u64, loads: f64) -> Split {
         divides: 0.0,
         chains: 0.02,
         first_cache: 0.0,
+        other_threads: 0.0,
         branches: 0.01,
         executing,
         undecided: 0.03,
@@ -99,6 +100,7 @@ pub(crate) fn findings() -> Findings {
         verdict: Verdict {
             held_back: HeldBack::Yes,
             memory: Some(share(0.78)),
+            memory_of_work: None,
             loads: Some(share(0.74)),
             largest: Some(ThreadActivity::Loads),
             largest_share: Some(share(0.74)),
@@ -211,6 +213,7 @@ pub(crate) fn findings() -> Findings {
                 together_bytes_per_s: 1.9e10,
                 limit_bytes_per_s: KnownLimits::Value(2.1e10),
                 of_limit: Some(0.9),
+                of_limit_at_most: None,
             }),
             running_threads: KnownLimits::Value(1.9),
         },
@@ -326,6 +329,7 @@ fn without_samples_nothing_is_made_up() {
     empty.verdict = Verdict {
         held_back: HeldBack::Unknown,
         memory: None,
+        memory_of_work: None,
         loads: None,
         largest: None,
         largest_share: None,

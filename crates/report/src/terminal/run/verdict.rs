@@ -73,6 +73,9 @@ pub(crate) fn sentence(verdict: &Verdict, memory: &TimeShare) -> String {
         text += &format!(", {} % into waiting on loads", percent_text(loads.value));
     }
     text.push('.');
+    if let Some(work) = &verdict.memory_of_work {
+        text += &format!(" Of the time that does not wait for other threads it is {}.", range(work));
+    }
     if let Some((largest, share)) = verdict.largest.zip(verdict.largest_share) {
         if !largest.is_memory() {
             text += &format!(" The largest part of the waiting is {}: {}.", of(largest), range(&share));
@@ -100,7 +103,8 @@ fn undecided(memory: &TimeShare) -> String {
 }
 
 fn of(activity: ThreadActivity) -> &'static str {
-    activity.label().trim_start_matches("waiting on ")
+    let label = activity.label();
+    label.strip_prefix("waiting on ").or(label.strip_prefix("waiting ")).unwrap_or(label)
 }
 
 /// `84 % (82 to 86 %)`.
