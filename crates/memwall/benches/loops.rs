@@ -12,7 +12,9 @@ use std::{
     process::Command,
 };
 
+use machine::Bytes;
 use serde_json::Value;
+use validate::unseen::{CacheSizes, LevelTimes};
 
 /// One source file each.
 const SETS: [&str; 5] = ["developed", "tried", "unseen", "fresh", "later"];
@@ -190,7 +192,7 @@ fn measure(program: &Path, set: &str, name: &str, bytes: u64, form: RunForm<'_>)
     LoopCase { name: name.to_owned(), bytes, truths, levels, found, slowdown }
 }
 
-/// The level that adds most to the time of a turn, and its neighbour where the data lies near the capacity between.
+/// The levels that are right, by the rule that random kernels are judged by; none without a second cache of a known size.
 fn right_levels(
     program: &Path,
     name: &str,
@@ -198,31 +200,17 @@ fn right_levels(
     machine: &[(String, f64)],
     turn_ns: f64,
 ) -> Vec<String> {
-    const NEAR: f64 = 1.5;
-    let mut inner_ns = quiet_turn_ns(program, name, SMALL_BYTES);
-    let mut most: Option<(f64, usize)> = None;
-    for (at, (_, capacity)) in machine.iter().enumerate().skip(1) {
-        let half = capacity / 2.0;
-        let is_last = half >= bytes as f64;
-        let ns = if is_last { turn_ns } else { quiet_turn_ns(program, name, half as u64) };
-        let added = ns - inner_ns;
-        if most.is_none_or(|(largest, _)| added > largest) {
-            most = Some((added, at));
-        }
-        inner_ns = ns;
-        if is_last {
-            break;
-        }
-    }
-    let Some((_, most)) = most else { return Vec::new() };
-    let is_near = |at: usize| {
-        let ratio = bytes as f64 / machine[at].1;
-        (1.0 / NEAR..=NEAR).contains(&ratio)
+    let capacity = |level: &str| {
+        let known = machine.iter().find(|(name, _)| name == level);
+        known.map(|(_, capacity)| Bytes(*capacity as u64))
     };
-    let name = |at: usize| machine[at].0.clone();
-    let inner = (most > 1 && is_near(most - 1)).then(|| name(most - 1));
-    let outer = (is_near(most) && most + 1 < machine.len()).then(|| name(most + 1));
-    [Some(name(most)), inner, outer].into_iter().flatten().collect()
+    let Some((first, second)) = capacity("L1").zip(capacity("L2")) else { return Vec::new() };
+    let caches = CacheSizes { bytes: [first, second, capacity("L3").unwrap_or(second)] };
+    let mut times = LevelTimes { near_ns: quiet_turn_ns(program, name, SMALL_BYTES), beyond: Vec::new() };
+    for (place, data) in LevelTimes::wanted(&caches, Bytes(bytes)) {
+        times.beyond.push((place, data.map_or(turn_ns, |data| quiet_turn_ns(program, name, data.0))));
+    }
+    times.right(&caches, Bytes(bytes)).into_iter().map(|place| place.name().to_owned()).collect()
 }
 
 /// `{"cache": 2}` and `"memory"` as people write them.

@@ -1,6 +1,6 @@
 //! What several stretches of one loop say together.
 
-use record::relief::{Bounded, ReliefBarrier, ReliefRefusal, ReliefStretch};
+use record::relief::{Bounded, ReliefBarrier, ReliefRefusal, ReliefStretch, TurnTiming};
 
 /// One stretch with all that is known of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +13,8 @@ pub struct Measured {
     pub near_open: f64,
     /// How far the time in the program may be off, as a part of it.
     pub turn_open: f64,
+    /// How much less it may be beside that, as a part of it: what beginning and ending a pass takes in a copy is no turn's.
+    pub turn_less: f64,
     /// See [`RelievedLoop::has_wild_branches`](record::relief::RelievedLoop::has_wild_branches).
     pub has_wild_branches: bool,
     /// See [`RelievedLoop::has_atomics`](record::relief::RelievedLoop::has_atomics).
@@ -35,6 +37,7 @@ impl Measured {
             ranges: Vec::new(),
             near_open: 0.0,
             turn_open: 0.0,
+            turn_less: 0.0,
             has_wild_branches: false,
             has_atomics: false,
         }
@@ -92,7 +95,7 @@ pub fn agree(all: Vec<Measured>) -> LoopRelief {
         refusal: None,
     };
     let nears = undisturbed(all.iter().filter_map(Measured::near).collect());
-    let turns = without_outlier(all.iter().filter_map(Measured::turn).collect());
+    let turns = without_outlier(turns(&all));
     if nears.len() < FEWEST || turns.is_empty() {
         relief.refusal = Some(why_none(&all));
         return relief;
@@ -100,6 +103,11 @@ pub fn agree(all: Vec<Measured>) -> LoopRelief {
     let lone = if turns.len() < FEWEST { LONE } else { 0.0 };
     let turns: Vec<(f64, f64)> = turns.into_iter().map(|(turn, open)| (turn, open + lone)).collect();
     (relief.near_ns, relief.turn_ns) = (bounded(&nears), bounded(&turns));
+    let less =
+        highest(&all.iter().filter(|one| one.turn().is_some()).map(|one| one.turn_less).collect::<Vec<_>>());
+    if let Some(turn) = &mut relief.turn_ns {
+        turn.low = (turn.low - turn.value * less).max(0.0);
+    }
     let Some((near, turn)) = relief.near_ns.zip(relief.turn_ns) else { return relief };
     let shares: Vec<f64> = nears
         .iter()
@@ -116,6 +124,14 @@ pub fn agree(all: Vec<Measured>) -> LoopRelief {
     let (low, high) = quotient_bounds(&near, &turn);
     relief.share = Some(Bounded { value, low: low.min(least).min(value), high: high.max(most).max(value) });
     relief
+}
+
+/// Times in the program, each as often as it was measured: what the clock's samples say is one time, however many stretches have
+/// no other.
+fn turns(all: &[Measured]) -> Vec<(f64, f64)> {
+    let is_sampled = |one: &&Measured| one.stretch.timing == Some(TurnTiming::Samples);
+    let sampled = all.iter().filter(is_sampled).filter_map(Measured::turn).next_back();
+    all.iter().filter(|one| !is_sampled(one)).filter_map(Measured::turn).chain(sampled).collect()
 }
 
 /// Between which shares two times leave it. They are measured apart, one in a copy and one mostly in the program: that both are off
@@ -273,6 +289,33 @@ mod tests {
         let lone = agree(vec![measured(1.0, 4.0), without]).share.unwrap();
         let both = agree(vec![measured(1.0, 4.0), measured(1.0, 4.0)]).share.unwrap();
         assert!(lone.low < both.low && lone.high > both.high, "{lone:?} {both:?}");
+    }
+
+    /// Of four stretches three had the time that samples gave, and one its own, twice as long: those are two times, not four, and
+    /// the one is no outlier.
+    #[test]
+    fn a_time_from_samples_counts_once_however_many_stretches_have_it() {
+        let sampled = |turn_ns: f64| {
+            let mut one = measured(1.0, turn_ns);
+            one.stretch.timing = Some(TurnTiming::Samples);
+            one
+        };
+        let relief = agree(vec![measured(1.0, 2.2), sampled(1.04), sampled(1.04), sampled(1.04)]);
+        assert_eq!(relief.share, None, "{relief:?}");
+        assert_eq!(relief.refusal.unwrap().barrier, ReliefBarrier::Disagreement);
+        assert!(agree(vec![measured(1.0, 2.2), sampled(2.1), sampled(2.1)]).share.is_some());
+    }
+
+    #[test]
+    fn what_beginning_a_pass_takes_may_be_most_of_a_short_one() {
+        let short = |less: f64| {
+            let mut one = measured(1.8, 3.0);
+            one.turn_less = less;
+            agree(vec![one.clone(), one]).share.unwrap()
+        };
+        let (long, short) = (short(0.0), short(0.5));
+        assert!(long.low > 0.3 && short.low == 0.0, "{long:?} {short:?}");
+        assert_eq!((short.value, short.high), (long.value, long.high));
     }
 
     #[test]

@@ -195,6 +195,7 @@ impl Attempt<'_> {
         passes: Result<PassTimes, ReliefRefusal>,
     ) -> Result<(), ReliefRefusal> {
         let pass_ns = passes.as_ref().ok().map(PassTimes::pass_ns);
+        let edges = passes.as_ref().map_or(0.0, PassTimes::edges);
         let is_long = pass_ns.is_none_or(|pass_ns| pass_ns > LONG_PASS_NS);
         let strides = match register.filter(|_| is_long) {
             Some(register) => {
@@ -219,6 +220,9 @@ impl Attempt<'_> {
         measured.stretch.turn_ns = Some(turn_ns);
         measured.stretch.timing = Some(timing);
         measured.turn_open = open;
+        if timing == TurnTiming::Passes {
+            measured.turn_less = edges;
+        }
         Ok(())
     }
 }
