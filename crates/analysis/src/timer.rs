@@ -13,6 +13,7 @@ mod burst_pace;
 mod consult;
 mod entries;
 mod facts;
+mod fetch;
 pub(crate) mod levels;
 mod limits;
 pub(crate) mod origin;
