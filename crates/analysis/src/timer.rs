@@ -14,6 +14,7 @@ mod consult;
 mod deciding;
 mod entries;
 mod facts;
+mod fetch;
 pub(crate) mod levels;
 mod limits;
 pub(crate) mod origin;

@@ -95,6 +95,11 @@ impl RandomKernel {
         self.lines_a_touch().map_or(Bytes(LINE), |lines| Bytes(self.size.0 / lines))
     }
 
+    /// Whether it touches lines far apart: they share few sets, and what a cache holds of them is not its capacity.
+    pub fn leaves_lines_out(&self) -> bool {
+        self.lines_a_touch().is_some_and(|lines| lines > 1)
+    }
+
     /// Lines of data for one that is touched; none where it is always the same one.
     fn lines_a_touch(&self) -> Option<u64> {
         match self.kernel.description().streams.first().map(|stream| stream.pattern) {

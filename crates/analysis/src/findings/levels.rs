@@ -14,6 +14,13 @@ pub struct LevelFindings {
     /// Were the footprints half as large again, or by as much smaller, most would be waited for here instead: they lie near
     /// a capacity.
     pub or: Option<WaitLevel>,
+    /// By how long turns took, beside what lines take from each level, most would be waited for here instead: the two ways
+    /// disagree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_time: Option<WaitLevel>,
+    /// Where nothing was found to wait, yet may: here, if at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub perhaps: Option<WaitLevel>,
     /// How often levels were named right on random kernels of this machine, if that was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earned: Option<LevelScore>,

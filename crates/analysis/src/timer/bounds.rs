@@ -18,6 +18,7 @@ use super::{
         CoreCosts, LARGEST_WINDOW_SLOTS, LINE, TurnCycles, WINDOW_SLOTS, access_cycles, branches_on_load,
         chase_beside, feeds_itself, slots, writes_memory,
     },
+    fetch::{LineFetch, StreamCode},
     program::DecodedProgram,
     streams::{AddressStream, AddressStreams},
 };
@@ -36,12 +37,12 @@ const SURELY: f64 = 0.8;
 const SURELY_BESIDE: f64 = 0.4;
 
 /// Misses that cores have under way at once, if none waits for another: the fewest, and the most.
-const FEWEST_MISSES: f64 = 10.0;
-const MOST_MISSES: f64 = 20.0;
+pub(crate) const FEWEST_MISSES: f64 = 10.0;
+pub(crate) const MOST_MISSES: f64 = 20.0;
 
 /// Bandwidth is measured with the widest loads and stores; loops with narrow ones get this much less at worst, and from the
 /// second cache.
-const NARROW: f64 = 2.0;
+pub(crate) const NARROW: f64 = 2.0;
 const NARROW_NEAR: f64 = 1.3;
 
 /// Strings that overwrite whole lines need not read them first, and wait for none of them: they were seen at 2.4 times what
@@ -49,7 +50,7 @@ const NARROW_NEAR: f64 = 1.3;
 const STRING_STORES: f64 = 3.0;
 
 /// Latency is measured on the largest pages there are; on small ones it is this much more at worst.
-const SMALL_PAGES: f64 = 1.4;
+pub(crate) const SMALL_PAGES: f64 = 1.4;
 
 /// Lines that are fetched ahead arrive beside the code: a turn takes this many times the longer of the two at most.
 const BESIDE: f64 = 1.25;
@@ -444,52 +445,51 @@ fn memory_ns(
         if stream.footprint_bytes().is_none_or(|bytes| bytes * 8.0 <= core.first_cache_bytes) {
             continue;
         }
-        let instructions =
-            || stream.sites.iter().filter_map(|site| block.instructions().get(site - first_site));
-        let chases = instructions().filter(|instruction| feeds_itself(block, instruction)).count() as f64;
-        let writes = instructions().any(|instruction| writes_memory(block, instruction));
+        let code = StreamCode::of(stream, block, first_site);
         let bytes = stream.bytes_per_turn();
-        let transfer = |level: &CoreLevel| {
-            let per_s = if writes { level.store_bytes_per_s } else { level.load_bytes_per_s };
-            let copied_s = if stream.is_copied { bytes / level.load_bytes_per_s } else { 0.0 };
-            (bytes / per_s + copied_s) * 1e9
-        };
+        let transfer = |level: &CoreLevel| code.transfer_ns(stream, level);
         let own_bytes = stream.least_footprint_bytes().unwrap_or(least_bytes);
-        if instructions().any(Instruction::is_locked) {
+        match code.fetch {
             // Nothing passes an atomic: its line is not waited for beside others, unless it was fetched ahead.
-            let lines = bytes / LINE as f64;
-            sum.least += near.map_or(0.0, transfer);
-            let alone = lines * beyond_hit(far_bytes) * SMALL_PAGES;
-            let ahead = far.map_or(0.0, transfer) * NARROW;
-            sum.unforeseen += ahead;
-            sum.alone += (alone - ahead).max(0.0);
-        } else if chases > 0.0 {
-            sum.least += chases * beyond_hit(own_bytes / FIT);
-            sum.unforeseen += chases * beyond_hit(far_bytes) * SMALL_PAGES;
-        } else if stream.is_gapless() && !stream.may_step_further() {
-            let is_second = far.is_some_and(|far| core.levels.get(1) == Some(far));
-            let narrow = if is_second { NARROW_NEAR } else { NARROW };
-            let most = far.map_or(0.0, transfer) * narrow;
-            let whole_lines = if is_string && writes { STRING_STORES } else { 1.0 };
-            sum.least += near.map_or(0.0, transfer) / whole_lines;
-            // How far ahead lines are fetched from memory, prefetchers differ.
-            let is_memory = far.is_some_and(|far| far.level == WaitLevel::Memory);
-            *(if is_memory { &mut sum.unforeseen } else { &mut sum.most }) += most;
-        } else {
-            scattered.add(stream, near.map_or(0.0, transfer), far.map_or(0.0, transfer));
+            LineFetch::Atomic => {
+                sum.least += near.map_or(0.0, transfer);
+                let alone = bytes / LINE as f64 * beyond_hit(far_bytes) * SMALL_PAGES;
+                let ahead = far.map_or(0.0, transfer) * NARROW;
+                sum.unforeseen += ahead;
+                sum.alone += (alone - ahead).max(0.0);
+            }
+            LineFetch::Chased(chases) => {
+                sum.least += chases * beyond_hit(own_bytes / FIT);
+                sum.unforeseen += chases * beyond_hit(far_bytes) * SMALL_PAGES;
+            }
+            LineFetch::Ahead => {
+                let is_second = far.is_some_and(|far| core.levels.get(1) == Some(far));
+                let narrow = if is_second { NARROW_NEAR } else { NARROW };
+                let most = far.map_or(0.0, transfer) * narrow;
+                let whole_lines = if is_string && code.writes { STRING_STORES } else { 1.0 };
+                sum.least += near.map_or(0.0, transfer) / whole_lines;
+                // How far ahead lines are fetched from memory, prefetchers differ.
+                let is_memory = far.is_some_and(|far| far.level == WaitLevel::Memory);
+                *(if is_memory { &mut sum.unforeseen } else { &mut sum.most }) += most;
+            }
+            LineFetch::Scattered => {
+                scattered.add(stream, near.map_or(0.0, transfer), far.map_or(0.0, transfer));
+            }
         }
     }
-    // As many misses at once as turns are under way, and as the core can keep.
-    let at_once = |window: f64, most: f64| {
-        let turns = (window / slots(block)).max(1.0);
-        (turns * scattered.lines).clamp(1.0, most)
-    };
+    let at_once = |window: f64, most: f64| at_once(block, scattered.lines, window, most);
     let least = scattered.lines * beyond_hit(least_bytes / FIT) / at_once(LARGEST_WINDOW_SLOTS, MOST_MISSES);
     // A stride that prefetchers know costs no more than moving its lines.
     sum.least += if scattered.is_foreseeable { least.min(scattered.least_ns) } else { least };
     let most = scattered.lines * beyond_hit(far_bytes) * SMALL_PAGES / at_once(WINDOW_SLOTS, FEWEST_MISSES);
     sum.unforeseen += most.max(scattered.most_ns * NARROW);
     sum
+}
+
+/// Misses under way at once of a block with so many a turn: as many as turns are, and as the core can keep.
+pub(crate) fn at_once(block: &Block, lines: f64, window_slots: f64, most: f64) -> f64 {
+    let turns = (window_slots / slots(block)).max(1.0);
+    (turns * lines).clamp(1.0, most)
 }
 
 /// Lines of a turn that do not follow each other.
@@ -520,4 +520,4 @@ impl ScatteredMisses {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -252,15 +252,19 @@ fn analysed(run: &Run, profile: Option<&Profile>) -> Option<Analysed> {
     Some(Analysed { waiting, answer })
 }
 
-/// The cache, or memory, that most of the waiting is for. Finding pages comes on top of a level, and is none.
+/// The cache, or memory, that most of the waiting is for; where none was found, but may be, that which it would be for. Finding
+/// pages comes on top of a level, and is none.
 fn named_level(levels: &LevelFindings) -> Option<KernelPlace> {
-    levels.most()?;
-    levels.parts.iter().find_map(|part| match part.level {
+    let place = |level: WaitLevel| match level {
         WaitLevel::Cache(2) => Some(KernelPlace::L2),
         WaitLevel::Cache(3) => Some(KernelPlace::L3),
         WaitLevel::Memory => Some(KernelPlace::Memory),
         WaitLevel::Cache(_) | WaitLevel::OtherCore | WaitLevel::Translation => None,
-    })
+    };
+    match levels.most() {
+        Some(_) => levels.parts.iter().find_map(|part| place(part.level)),
+        None => levels.perhaps.and_then(place),
+    }
 }
 
 fn explain(files: &Files, name: &str, forms: &Forms) -> Result<(), Failure> {

@@ -187,6 +187,8 @@ mod tests {
             parts: parts.map(|(level, share)| LevelPart { level, share }).to_vec(),
             unknown: 0.02,
             or: None,
+            by_time: None,
+            perhaps: None,
             earned: None,
         };
         let data = [("rows", 64 << 20), ("index<…>", 300_000)];

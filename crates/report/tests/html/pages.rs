@@ -182,6 +182,8 @@ pub fn findings() -> Findings {
             parts: vec![LevelPart { level: WaitLevel::Memory, share: 0.6 }],
             unknown: 0.0,
             or: None,
+            by_time: None,
+            perhaps: None,
             earned: None,
         }),
         schema: SCHEMA.to_owned(),

@@ -10,7 +10,7 @@ use host::{
     timer::recorded::{RecordedKernel, SampledStretch, passes_for, processor_ns_of},
 };
 use kernels::{Job, Workload, generate::RandomKernel};
-use trust::{AccessClass, KernelPlace};
+use trust::KernelPlace;
 
 use super::Analyse;
 use crate::unseen::{CacheSizes, KernelTrial, LevelTimes, TrialOutcome};
@@ -60,9 +60,7 @@ impl KernelTrial for LiveTrial<'_> {
         }
         let middle = |values: Vec<f64>| median(&values).unwrap_or(0.0);
         let (truths, turn_ns) = (shares.map(middle), turns.map(middle));
-        // Lines far apart share few sets: what a cache holds of them is not its capacity.
-        let strides = crate::unseen::classes(kernel.kernel.description()).contains(&AccessClass::Strides);
-        let waits = !strides && truths.iter().all(|truth| *truth > WAITS);
+        let waits = !kernel.leaves_lines_out() && truths.iter().all(|truth| *truth > WAITS);
         let levels = if waits { self.right_levels(kernel, turn_ns)? } else { Vec::new() };
         let keep = self.keep.map(|folder| folder.join(format!("{}.sqlite", kernel.seed)));
         let run = full.sampled.into_run(keep.as_deref()).map_err(|error| error.to_string())?;

@@ -1,6 +1,7 @@
 //! Between which shares the waiting of loops lies whose data and code are known.
 
 use machine::profile::Profile;
+use record::run::Run;
 
 use crate::{
     findings::TimeShare,
@@ -16,10 +17,10 @@ fn share(code: &[u8], behind: u64, step: u64, lines: u64) -> TimeShare {
     share_beside(code, behind, step, lines, &[])
 }
 
-/// Places among so many, in an order that no speed explains.
-fn without_order(places: u64) -> impl Iterator<Item = u64> {
+/// So many places among others, in an order that no speed explains.
+pub(crate) fn without_order(number: u64, places: u64) -> impl Iterator<Item = u64> {
     let mut state = 88_172_645_463_325_252u64;
-    (0..600).map(move |_| {
+    (0..number).map(move |_| {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
@@ -51,7 +52,7 @@ fn few_lines_of_few_sets_may_miss() {
 }
 
 /// addsd xmm0,xmm1; movsd xmm1,[rdi]; add rdi,8; cmp rdi,rsi; jb 0
-const SUM: [u8; 17] =
+pub(crate) const SUM: [u8; 17] =
     [0xf2, 0x0f, 0x58, 0xc1, 0xf2, 0x0f, 0x10, 0x0f, 0x48, 0x83, 0xc7, 0x08, 0x48, 0x39, 0xf7, 0x72, 0xef];
 
 /// A loop over half a megabyte whose samples lie behind the addition, with bursts in which a turn takes `turn_ns`.
@@ -59,7 +60,6 @@ fn summed(turn_ns: f64, profile: Option<&Profile>) -> TimeShare {
     timed(&SUM, 4, turn_ns, |turn| DATA + 8 * turn, profile)
 }
 
-/// Samples at one place of a loop of 65536 turns, and bursts that carry a value by the turn.
 fn timed(
     code: &[u8],
     at: u64,
@@ -67,6 +67,12 @@ fn timed(
     value: impl Fn(u64) -> u64,
     profile: Option<&Profile>,
 ) -> TimeShare {
+    let run = timed_run(code, at, turn_ns, value);
+    analyse(&run, profile, &TimerOptions::unlimited()).verdict.memory.expect("a share")
+}
+
+/// Samples at one place of a loop of 65536 turns, and bursts that carry a value by the turn.
+pub(crate) fn timed_run(code: &[u8], at: u64, turn_ns: f64, value: impl Fn(u64) -> u64) -> Run {
     const LENGTH: f64 = 65536.0;
     let samples: Vec<_> = (0..600).map(|_| (at, None)).collect();
     let mut run = run(code, &samples);
@@ -83,7 +89,7 @@ fn timed(
             run.bursts.address.push(std::num::NonZeroU64::new(value(turn)));
         }
     }
-    analyse(&run, profile, &TimerOptions::unlimited()).verdict.memory.expect("a share")
+    run
 }
 
 /// Four cycles at 3 GHz, give or take what tables know of an addition; what is beyond is no addition.
@@ -171,7 +177,7 @@ const ROWS: [u8; 30] = [
 #[test]
 fn a_chain_that_begins_anew_with_every_entry_bounds_long_loops_only() {
     let of = |entries: usize, code: &[u8]| {
-        let inside = without_order(4 << 20).map(|element| (11, Some(DATA + element * 8)));
+        let inside = without_order(600, 4 << 20).map(|element| (11, Some(DATA + element * 8)));
         let outside = (0..entries).map(|at| (3 + (at % 4) as u64, None));
         let samples: Vec<_> = inside.chain(outside).collect();
         analyse(&run(code, &samples), None, &TimerOptions::unlimited()).verdict.memory.expect("a share")
@@ -198,7 +204,7 @@ const PADDED_ROWS: [u8; 36] = [
 #[test]
 fn a_chain_begins_anew_before_checks_and_padding_too() {
     let of = |entries: usize| {
-        let inside = without_order(4 << 20).map(|element| (17, Some(DATA + element * 8)));
+        let inside = without_order(600, 4 << 20).map(|element| (17, Some(DATA + element * 8)));
         let outside = (0..entries).map(|at| (3 + (at % 4) as u64, None));
         let samples: Vec<_> = inside.chain(outside).collect();
         analyse(&run(&PADDED_ROWS, &samples), None, &TimerOptions::unlimited())
@@ -244,11 +250,11 @@ fn a_string_waits_by_where_its_data_lies_and_how_fast_it_goes() {
         let samples: Vec<_> = at.map(|at| (0, Some(DATA + at))).collect();
         analyse(&run(&FILL, &samples), None, &TimerOptions::unlimited()).verdict.memory.expect("a share")
     };
-    let near = of(&mut without_order(8 << 10));
+    let near = of(&mut without_order(600, 8 << 10));
     assert!(near.high < 0.1, "8 KiB: {near:?}");
-    let second = of(&mut without_order(160 << 10));
+    let second = of(&mut without_order(600, 160 << 10));
     assert!(second.low < 0.05 && (0.2..0.95).contains(&second.high), "160 KiB: {second:?}");
-    let memory = of(&mut without_order(128 << 20));
+    let memory = of(&mut without_order(600, 128 << 20));
     assert!(memory.low > 0.2 && memory.high > 0.8, "128 MiB: {memory:?}");
     let paced = |bytes_per_ns: f64| {
         of(&mut (0..600).map(|index| (f64::from(index) * 1e6 * bytes_per_ns) as u64 % (1 << 30)))
@@ -302,7 +308,7 @@ fn what_hangs_on_a_chase_may_hide_its_waiting() {
     const LIST: [u8; 16] =
         [0x48, 0x8b, 0x00, 0x48, 0x8b, 0x48, 0x20, 0x48, 0x0f, 0xaf, 0xc9, 0x48, 0x85, 0xc0, 0x75, 0xf0];
     let of = |places: Option<u64>| {
-        let at = without_order(places.unwrap_or(1)).map(|line| places.map(|_| DATA + line * 64));
+        let at = without_order(600, places.unwrap_or(1)).map(|line| places.map(|_| DATA + line * 64));
         let samples: Vec<_> = at.map(|address| (11, address)).collect();
         analyse(&run(&LIST, &samples), None, &TimerOptions::unlimited()).verdict.memory.expect("a share")
     };
@@ -345,7 +351,7 @@ const PRODUCT: [u8; 24] = [
 /// Columns begin one element further each: eight bytes divide all distances, and a turn may move by a row.
 #[test]
 fn a_step_in_a_register_may_be_a_whole_row() {
-    let samples: Vec<_> = without_order(4 << 20).map(|element| (8, Some(DATA + element * 8))).collect();
+    let samples: Vec<_> = without_order(600, 4 << 20).map(|element| (8, Some(DATA + element * 8))).collect();
     let findings = analyse(&run(&PRODUCT, &samples), None, &TimerOptions::unlimited());
     let found = findings.verdict.memory.expect("a share");
     assert!(found.low < 0.05 && found.high > 0.9, "{found:?}");
@@ -361,7 +367,7 @@ fn loads_from_caches_may_be_hidden_in_code_that_is_no_loop() {
         0x72, 0xed,
     ];
     let of = |lines: u64| {
-        let samples: Vec<_> = without_order(lines).map(|line| (3, Some(DATA + line * 64))).collect();
+        let samples: Vec<_> = without_order(600, lines).map(|line| (3, Some(DATA + line * 64))).collect();
         analyse(&run(&CODE, &samples), None, &TimerOptions::unlimited()).verdict.memory.expect("a share")
     };
     let cached = of(3 << 14);
@@ -377,7 +383,7 @@ fn lines_that_arrive_beside_the_code_are_probably_not_waited_for() {
     let code = [
         0xf2, 0x0f, 0x58, 0x07, 0xf2, 0x0f, 0x59, 0xc1, 0x48, 0x83, 0xc7, 0x08, 0x48, 0x39, 0xf7, 0x72, 0xef,
     ];
-    let samples: Vec<_> = without_order(40 << 10).map(|element| (4, Some(DATA + element * 8))).collect();
+    let samples: Vec<_> = without_order(600, 40 << 10).map(|element| (4, Some(DATA + element * 8))).collect();
     let found = analyse(&run(&code, &samples), None, &TimerOptions::unlimited()).verdict.memory;
     let found = found.expect("a share");
     assert!(found.value < 0.02 && found.high > 0.05, "{found:?}");

@@ -9,7 +9,11 @@ use serde_json::{Value, json};
 
 use crate::{
     findings::{KnownLimits, LevelFindings, Nature, StreamLimit, WaitLevel},
-    timer::{TimerOptions, analyse, tests::run},
+    timer::{
+        TimerOptions, analyse,
+        bounds::tests::{SUM, timed_run, without_order},
+        tests::run,
+    },
 };
 
 const KIB: u64 = 1 << 10;
@@ -51,8 +55,8 @@ const CHASE: [u8; 16] =
 
 /// A chase that lands anywhere in so many bytes, on huge pages or not.
 fn chase(bytes: u64, is_huge: bool) -> Run {
-    let address = |i: u64| START + i.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (bytes / 64) * 64;
-    let samples: Vec<_> = (0..900).map(|i| (if i % 2 == 0 { 3 } else { 6 }, Some(address(i)))).collect();
+    let places = without_order(900, bytes / 64).map(|line| START + line * 64).enumerate();
+    let samples: Vec<_> = places.map(|(i, at)| (if i % 2 == 0 { 3 } else { 6 }, Some(at))).collect();
     let mut run = run(&CHASE, &samples);
     let pages =
         AreaPages { resident_bytes: bytes, huge_bytes: if is_huge { bytes } else { 0 }, nodes: Vec::new() };
@@ -219,6 +223,67 @@ fn what_a_string_copies_is_read_and_written() {
     assert!((streams.per_thread.bytes_per_s - 7e9).abs() < 1e8, "{streams:?}");
     assert!(streams.of_limit.is_some_and(|part| (part - 0.7).abs() < 0.02), "{streams:?}");
     assert!(streams.of_limit_at_most.is_some_and(|part| (part - 7.0 / 8.0).abs() < 0.02), "{streams:?}");
+}
+
+/// The stream over 4 MiB, which fit the third cache, with bursts that say how long a turn takes; streams from that cache get so
+/// much.
+fn stream_turns(turn_ns: f64, third_cache_per_s: f64) -> LevelFindings {
+    let mut profile = profile();
+    let third = profile.levels.iter_mut().filter_map(|level| level.one_core.load.as_mut()).nth(2).unwrap();
+    (third.value, third.low, third.high) = (third_cache_per_s, third_cache_per_s, third_cache_per_s);
+    let run = timed_run(&STREAM, 6, turn_ns, |turn| START + turn * 64);
+    analyse(&run, Some(&profile), &TimerOptions::default()).levels.value().unwrap().clone()
+}
+
+/// What comes from the third cache hardly later than from the second waits for the second: were it there, little would be won.
+#[test]
+fn a_level_is_waited_for_as_far_as_it_adds_to_the_time() {
+    let slow = stream_turns(2.2, 30e9);
+    assert_eq!(slow.most().map(|part| part.level), Some(WaitLevel::Cache(3)), "{slow:?}");
+    let hardly_slower = stream_turns(1.0, 70e9);
+    assert_eq!(hardly_slower.most().map(|part| part.level), Some(WaitLevel::Cache(2)), "{hardly_slower:?}");
+}
+
+/// Lines that would be there after 2 ns by where they lie.
+#[test]
+fn where_turns_take_longer_than_their_lines_the_other_level_is_shown_as_well() {
+    let agreed = stream_turns(2.2, 30e9);
+    assert_eq!(agreed.by_time, None, "{agreed:?}");
+    let slower = stream_turns(30.0, 30e9);
+    assert_eq!(slower.most().map(|part| part.level), Some(WaitLevel::Cache(3)), "{slower:?}");
+    assert_eq!(slower.by_time, Some(WaitLevel::Memory), "{slower:?}");
+}
+
+/// Lines from the second cache hold nobody up who executes for as long; they may, and then nowhere else.
+#[test]
+fn where_nothing_is_seen_to_wait_the_level_it_may_wait_at_is_named() {
+    let address = |at: u64| START + at.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (32 * KIB) * 8;
+    let samples: Vec<_> = (0..600).map(|at| (8, Some(address(at)))).collect();
+    let found = analyse(&run(&SUM, &samples), Some(&profile()), &TimerOptions::default());
+    let levels = found.levels.value().unwrap();
+    assert!(levels.parts.is_empty(), "{levels:?}");
+    assert_eq!(levels.perhaps, Some(WaitLevel::Cache(2)), "{levels:?}");
+}
+
+/// mov r9,[r9]; imul r9,r8 six times; add rax,1; cmp rax,rsi; jb 0; ret
+const MULTIPLIED: [u8; 37] = [
+    0x4d, 0x8b, 0x09, 0x4d, 0x0f, 0xaf, 0xc8, 0x4d, 0x0f, 0xaf, 0xc8, 0x4d, 0x0f, 0xaf, 0xc8, 0x4d, 0x0f,
+    0xaf, 0xc8, 0x4d, 0x0f, 0xaf, 0xc8, 0x4d, 0x0f, 0xaf, 0xc8, 0x48, 0x83, 0xc0, 0x01, 0x48, 0x39, 0xf0,
+    0x72, 0xdc, 0xc3,
+];
+
+/// The multiplications overwrite where the chase goes; that they take six nanoseconds of a turn says how long its load does.
+#[test]
+fn a_chase_whose_addresses_are_lost_waits_where_its_time_says() {
+    for (load_ns, level) in
+        [(4.0, WaitLevel::Cache(2)), (15.0, WaitLevel::Cache(3)), (90.0, WaitLevel::Memory)]
+    {
+        let beside = (1000.0 * 6.0 / (6.0 + load_ns)) as usize;
+        let samples: Vec<_> =
+            (0..1000).map(|at| (if at < beside { 7 + at as u64 % 6 * 4 } else { 3 }, None)).collect();
+        let found = levels(&run(&MULTIPLIED, &samples));
+        assert_eq!(found.most().map(|part| part.level), Some(level), "{load_ns} ns: {found:?}");
+    }
 }
 
 #[test]

@@ -79,6 +79,8 @@ pub(crate) fn findings() -> Findings {
             ],
             unknown: 0.01,
             or: None,
+            by_time: None,
+            perhaps: None,
             earned: None,
         }),
         schema: SCHEMA.to_owned(),
