@@ -97,7 +97,7 @@ impl LevelMachine<'_> {
         if stream.is_shared {
             return vec![(Some(WaitLevel::OtherCore), 1.0)];
         }
-        let costs: Vec<(WaitLevel, f64)> = if stream.is_linear {
+        let costs: Vec<(WaitLevel, f64)> = if stream.goes_in_order() {
             let level = self.core.level_for(together_bytes);
             level.map(|level| (level.level, level.latency_ns)).into_iter().collect()
         } else {
@@ -128,8 +128,8 @@ impl LevelMachine<'_> {
 
     /// What finding the page adds to each access, where pages are small and more than the machine keeps in mind.
     fn walk_ns(&self, stream: &AddressStream, bytes: f64) -> f64 {
-        let is_near = stream.is_string
-            || stream.is_linear && stream.turn_bytes().is_none_or(|step| (step as f64) < PAGE_BYTES);
+        let is_near =
+            stream.goes_in_order() && stream.turn_bytes().is_none_or(|step| (step as f64) < PAGE_BYTES);
         let Some(tlb) = self.tlb.filter(|_| !is_near && !self.is_huge(stream)) else { return 0.0 };
         let step = stream.turn_bytes().map_or(PAGE_BYTES, |step| (step as f64).max(PAGE_BYTES));
         let is_kept = |reach: &u64| bytes / step <= *reach as f64;
