@@ -82,6 +82,9 @@ pub struct RegionWaiting {
     pub held_back: HeldBack,
     /// The share of its user time that waits for memory.
     pub memory: Option<TimeShare>,
+    /// The same of the time that does not wait for other threads, which the answer goes by; none where none waits for another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_of_work: Option<TimeShare>,
     /// How sure that is.
     pub confidence: Confidence,
     /// Its user time.
@@ -164,6 +167,7 @@ fn waiting(inner: &Run, profile: Option<&Profile>, options: &TimerOptions) -> Op
     Some(RegionWaiting {
         held_back: findings.verdict.held_back,
         memory: findings.verdict.memory,
+        memory_of_work: findings.verdict.memory_of_work,
         confidence: findings.verdict.confidence,
         split: findings.overall?,
         level: findings.levels.value().and_then(|levels| Some(levels.most()?.level)),

@@ -188,8 +188,8 @@ impl LevelMachine<'_> {
 
     /// What finding the page adds to each access, where pages are small and more than the machine keeps in mind.
     fn walk_ns(&self, stream: &AddressStream, bytes: f64) -> f64 {
-        let is_near = stream.is_string
-            || stream.is_linear && stream.turn_bytes().is_none_or(|step| (step as f64) < PAGE_BYTES);
+        let is_near =
+            stream.goes_in_order() && stream.turn_bytes().is_none_or(|step| (step as f64) < PAGE_BYTES);
         let Some(tlb) = self.tlb.filter(|_| !is_near && !self.is_huge(stream)) else { return 0.0 };
         let step = stream.turn_bytes().map_or(PAGE_BYTES, |step| (step as f64).max(PAGE_BYTES));
         let is_kept = |reach: &u64| bytes / step <= *reach as f64;

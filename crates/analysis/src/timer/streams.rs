@@ -61,7 +61,7 @@ pub(crate) struct AddressStream {
     /// Each turn of the block, a loop, moves it by the same distance; so does each byte of a string instruction.
     pub(crate) is_linear: bool,
     /// A string instruction goes through it, from byte to byte.
-    pub(crate) is_string: bool,
+    is_string: bool,
     /// A string instruction copies it, to where it is not watched.
     pub(crate) is_copied: bool,
     /// Bytes per second at which it advances, by the speed of its loop.
@@ -132,10 +132,15 @@ impl AddressStream {
         self.footprint_bytes.map(|bytes| if may_be_few { self.sightings.within(bytes) } else { bytes })
     }
 
+    /// Turn by turn, or within each turn as far as a string goes.
+    pub(crate) fn goes_in_order(&self) -> bool {
+        self.is_linear || self.is_string
+    }
+
     fn guess_footprint(&mut self) {
         const FEWEST: u64 = 8;
         let span = self.span.filter(|_| self.addresses >= FEWEST).map(|(low, high)| (high - low) as f64);
-        self.footprint_bytes = match (self.is_fixed, self.is_linear) {
+        self.footprint_bytes = match (self.is_fixed, self.goes_in_order()) {
             (true, _) => Some(LINE as f64),
             // From end to end, however seldom it is seen to begin again.
             (false, true) => span.map(|span| self.occupied_bytes(span).max(LINE as f64) * self.copies()),

@@ -385,13 +385,20 @@ fn code_of_a_runtime_that_nobody_can_read_waits_for_other_threads_too() {
     let mut run = run(&CHASE, &vec![(3, None); 100]);
     run.modules[0].path = "/usr/lib/x86_64-linux-gnu/libgomp.so.1.0.0".into();
     run.functions[0].code = None;
-    let findings = analyse(&run, None, &TimerOptions::default());
-    let split = findings.overall.unwrap();
-    assert_eq!((split.other_threads, split.undecided), (1.0, 0.0));
-    assert_eq!(
-        (findings.verdict.held_back, findings.instructions[0].activity),
-        (HeldBack::No, ThreadActivity::OtherThreads)
-    );
+    let nowhere = {
+        let mut run = run.clone();
+        run.places.iter_mut().for_each(|place| place.function = None);
+        run
+    };
+    for run in [run, nowhere] {
+        let findings = analyse(&run, None, &TimerOptions::default());
+        let split = findings.overall.unwrap();
+        assert_eq!((split.other_threads, split.undecided), (1.0, 0.0));
+        assert_eq!(
+            (findings.verdict.held_back, findings.instructions[0].activity),
+            (HeldBack::No, ThreadActivity::OtherThreads)
+        );
+    }
 }
 
 #[test]

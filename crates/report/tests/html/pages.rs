@@ -470,6 +470,7 @@ fn regions() -> Vec<RegionFinding> {
     let waiting = RegionWaiting {
         held_back: HeldBack::Yes,
         memory: Some(share(0.81)),
+        memory_of_work: None,
         confidence: Confidence::Medium,
         split: split(SAMPLES, 0.64, 0.115),
         level: None,
