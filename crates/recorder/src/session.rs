@@ -77,7 +77,7 @@ const TICK: Duration = Duration::from_millis(50);
 
 /// What watches the program.
 enum SessionInstrument<'k> {
-    Sampler(Sampler<'k>),
+    Sampler(Box<Sampler<'k>>),
     /// procfs, where sampling is refused.
     Schedule(ScheduleWatch),
     /// Nothing any more: the recording is over.
@@ -372,7 +372,7 @@ impl<'k> Begin<'_, 'k> {
             ..clock(self.request.rate_hz, self.call_chain(), scope.clone(), self.cpus.clone())
         };
         match Sampler::open(self.kernel, &request) {
-            Ok(sampler) => Ok((SessionInstrument::Sampler(sampler), None)),
+            Ok(sampler) => Ok((SessionInstrument::Sampler(Box::new(sampler)), None)),
             Err(failure) => {
                 let words = self.refusal(&failure);
                 match self.request.on_refusal {

@@ -116,11 +116,11 @@ impl RecordSession<'_> {
         let Ok(wide) = Sampler::open(self.kernel, &request) else { return false };
         // Both run for a moment: what comes before it is taken from one, what comes after from the other.
         let at_ns = now_ns();
-        let left = std::mem::replace(&mut self.instrument, SessionInstrument::Sampler(wide));
+        let left = std::mem::replace(&mut self.instrument, SessionInstrument::Sampler(Box::new(wide)));
         if let SessionInstrument::Sampler(left) = left {
             // Closing it stops it.
             let _ = left.stop();
-            self.recorder.hand_over(left, at_ns);
+            self.recorder.hand_over(*left, at_ns);
         }
         true
     }
