@@ -111,6 +111,7 @@ pub fn import(request: &ImportRequest) -> Result<ImportOutcome, ImportError> {
         elapsed_ns: None,
         ending: record::run::Ending::Unknown,
         usage: None,
+        slowed: None,
         lost_samples: None,
         noise: None,
         slice_ns: SLICE_NS,

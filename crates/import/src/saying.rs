@@ -100,6 +100,7 @@ impl Conclusion<'_> {
             elapsed_ns: Some(elapsed_ns)
                 .filter(|elapsed| *elapsed > 0)
                 .or(counted.filter(|elapsed| *elapsed > 0)),
+            slowed: None,
             lost_samples: self.recorded.as_ref().map(|_| consumer.lost_samples),
             ..self.begun.clone()
         }

@@ -176,6 +176,29 @@ pub struct About {
     pub noise: Option<Noise>,
     /// Length of a slice.
     pub slice_ns: u64,
+    /// Fewer samples were taken from some moment on.
+    pub slowed: Option<SlowedSampling>,
+}
+
+/// A program that is switched so often that sampling would slow it down is sampled more rarely from some moment on.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SlowedSampling {
+    /// That moment, since the start of the recording.
+    pub from_ns: u64,
+    /// The share of the samples of before that counts, so that each stands for as much time as those that came after.
+    pub counted_before: f64,
+}
+
+impl SlowedSampling {
+    /// Whether a sample counts; `number` is its place in the recording.
+    pub fn counts(&self, number: usize, time_ns: u64) -> bool {
+        // By chance, and the same at each reading: splitmix64.
+        let mut word = (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^= word >> 31;
+        time_ns >= self.from_ns || (word as f64) < self.counted_before * (u64::MAX as f64)
+    }
 }
 
 /// How a recording ended.

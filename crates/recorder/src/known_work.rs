@@ -157,6 +157,7 @@ fn about(name: &str, rate_hz: u32) -> About {
         elapsed_ns: None,
         ending: Ending::Unknown,
         usage: None,
+        slowed: None,
         lost_samples: None,
         noise: None,
         slice_ns: SLICE_NS,

@@ -37,6 +37,7 @@ pub mod program;
 mod recorder;
 mod regions;
 mod replay;
+mod restraint;
 mod schedule;
 mod session;
 mod slices;

@@ -4,6 +4,7 @@ mod events;
 mod functions;
 mod landing;
 mod mappings;
+mod restrained;
 mod samples;
 mod tasks;
 
@@ -60,6 +61,8 @@ pub(super) struct RecordCounts {
     pub crowded: u64,
     /// In the library that writes allocations down; not in the recording.
     pub own: u64,
+    /// Threads left a CPU.
+    pub switches: u64,
 }
 
 /// Takes records in order of time and hands the writer what they mean.
@@ -94,6 +97,8 @@ pub(super) struct Recorder {
     pub has_registers: bool,
     /// It is known when threads ran.
     pub keeps_slices: bool,
+    /// Records are of the whole machine: only those of the program from this moment on count.
+    pub sifts_from_ns: Option<u64>,
     /// Places that are kept.
     pub most_places: usize,
     /// Follows stacks that samples bring along.
@@ -163,6 +168,7 @@ impl Recorder {
             nameless: HashMap::new(),
             has_registers: true,
             keeps_slices: true,
+            sifts_from_ns: None,
             most_places: MOST_PLACES,
             unwinding: StackUnwinding::default(),
             kernel_names: None,
@@ -318,7 +324,8 @@ impl Recorder {
         act(self, known.as_deref())
     }
 
-    fn take_unless_copied(&mut self, record: RingRecord<'_>, copies: Option<&HashSet<i32>>) {
+    /// Takes one record, if it is the program's.
+    pub(super) fn take_unless_copied(&mut self, record: RingRecord<'_>, copies: Option<&HashSet<i32>>) {
         // A copy has one thread, which has its number.
         let pid = match &record {
             RingRecord::Sample(sample) => sample.pid,
@@ -328,7 +335,7 @@ impl Recorder {
             RingRecord::Switch { stamp, .. } => stamp.tid,
             _ => 0,
         };
-        if !Self::is_copy(copies, pid) {
+        if !Self::is_copy(copies, pid) && self.is_of_program(&record) {
             self.take(record);
         }
     }

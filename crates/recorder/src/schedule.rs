@@ -48,6 +48,7 @@ pub(super) struct ScheduleWatch {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SeenThread {
+    index: u32,
     at_ns: u64,
     running_ns: u64,
     ready_ns: u64,
@@ -58,9 +59,15 @@ impl ScheduleWatch {
     /// part of the slice that ends now.
     pub fn ask(&mut self, pid: i32, tid: i32, index: u32, at_ns: u64, slice_ns: u64) -> Option<Slice> {
         let (running_ns, ready_ns) = schedstat(pid, tid)?;
-        let now = SeenThread { at_ns, running_ns, ready_ns };
-        let before = self.known.insert(tid, now)?;
+        let now = SeenThread { index, at_ns, running_ns, ready_ns };
+        // A number may be used again.
+        let before = self.known.insert(tid, now).filter(|before| before.index == index)?;
         Some(between(index, before, now, slice_ns))
+    }
+
+    /// Forgets threads that are gone.
+    pub fn keep(&mut self, is_alive: impl Fn(i32) -> bool) {
+        self.known.retain(|tid, _| is_alive(*tid));
     }
 }
 
@@ -79,13 +86,14 @@ mod tests {
 
     #[test]
     fn the_parts_add_up_to_the_wall_time() {
-        let before = SeenThread { at_ns: 210, running_ns: 50, ready_ns: 7 };
-        let slice = between(3, before, SeenThread { at_ns: 310, running_ns: 90, ready_ns: 17 }, 100);
+        let before = SeenThread { index: 3, at_ns: 210, running_ns: 50, ready_ns: 7 };
+        let now = |at_ns, ready_ns| SeenThread { index: 3, at_ns, running_ns: 90, ready_ns };
+        let slice = between(3, before, now(310, 17), 100);
         let expected =
             Slice { thread: ThreadId(3), slice: 2, running_ns: 40, preempted_ns: 10, blocked_ns: 50 };
         assert_eq!(slice, expected);
         // Counters of the kernel may be ahead of our clock.
-        let slice = between(3, before, SeenThread { at_ns: 220, running_ns: 90, ready_ns: 90 }, 100);
+        let slice = between(3, before, now(220, 90), 100);
         assert_eq!((slice.running_ns, slice.preempted_ns, slice.blocked_ns), (10, 0, 0));
     }
 

@@ -1,6 +1,7 @@
 //! One recording from beginning to end.
 
 mod ending;
+mod restraining;
 mod watching;
 
 use std::{
@@ -38,8 +39,11 @@ use super::{
     heap::{Barrier, Heap, barrier},
     loads, procfs,
     recorder::{NEVER, RecordWindow, Recorder},
+    restraint::{Restraint, SLOW_PERIOD_NS},
     schedule::{self, ScheduleWatch},
 };
+use restraining::HoldingBack;
+
 use crate::program::{
     launch::{Child, LaunchedProgram, NotFound},
     signals::{self, CaughtSignals},
@@ -73,7 +77,7 @@ const TICK: Duration = Duration::from_millis(50);
 
 /// What watches the program.
 enum SessionInstrument<'k> {
-    Sampler(Sampler<'k>),
+    Sampler(Box<Sampler<'k>>),
     /// procfs, where sampling is refused.
     Schedule(ScheduleWatch),
     /// Nothing any more: the recording is over.
@@ -90,6 +94,13 @@ struct RecordSession<'k> {
     /// Hears how long it has run.
     clock: Option<&'k mut dyn FnMut(Duration)>,
     instrument: SessionInstrument<'k>,
+    kernel: &'k dyn LinuxKernel,
+    /// Callers that samples have.
+    call_chain: Option<u16>,
+    /// Judges whether switches cost too much under it.
+    restraint: Restraint,
+    /// They did.
+    held_back: Option<HoldingBack>,
     /// Sample loads beside it.
     loads: Vec<Sampler<'k>>,
     /// Sample events that were asked for, by their number.
@@ -322,6 +333,10 @@ impl<'k> Begin<'_, 'k> {
             next_view: Instant::now() + VIEW_EVERY,
             clock: None,
             instrument,
+            kernel: self.kernel,
+            call_chain: self.call_chain(),
+            restraint: Restraint::default(),
+            held_back: None,
             loads: Vec::new(),
             events: Vec::new(),
             bursts: Bursts::none(),
@@ -346,12 +361,18 @@ impl<'k> Begin<'_, 'k> {
         }
     }
 
+    fn call_chain(&self) -> Option<u16> {
+        self.request.call_chains.then_some(LONGEST_CHAIN)
+    }
+
     /// Sampling, or what is left without it and why.
     fn instrument(&self, scope: &Scope) -> Result<(SessionInstrument<'k>, Option<String>), RecordError> {
-        let call_chain = self.request.call_chains.then_some(LONGEST_CHAIN);
-        let request = clock(self.request.rate_hz, call_chain, scope.clone(), self.cpus.clone());
+        let request = SamplerRequest {
+            slower: Some(SLOW_PERIOD_NS),
+            ..clock(self.request.rate_hz, self.call_chain(), scope.clone(), self.cpus.clone())
+        };
         match Sampler::open(self.kernel, &request) {
-            Ok(sampler) => Ok((SessionInstrument::Sampler(sampler), None)),
+            Ok(sampler) => Ok((SessionInstrument::Sampler(Box::new(sampler)), None)),
             Err(failure) => {
                 let words = self.refusal(&failure);
                 match self.request.on_refusal {
@@ -443,6 +464,7 @@ impl<'k> Begin<'_, 'k> {
             elapsed_ns: None,
             ending: Ending::Unknown,
             usage: None,
+            slowed: None,
             lost_samples: None,
             noise: None,
             slice_ns: SLICE_NS,

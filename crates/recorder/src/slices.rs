@@ -30,11 +30,13 @@ pub(super) struct ThreadSlices {
     slice_ns: u64,
     /// By thread, those that live.
     lives: BTreeMap<u32, ThreadLife>,
+    /// What all of them ran so far.
+    running_ns: u64,
 }
 
 impl ThreadSlices {
     pub fn new(slice_ns: u64) -> Self {
-        Self { slice_ns: slice_ns.max(1), lives: BTreeMap::new() }
+        Self { slice_ns: slice_ns.max(1), lives: BTreeMap::new(), running_ns: 0 }
     }
 
     /// A thread begins.
@@ -47,27 +49,35 @@ impl ThreadSlices {
     /// A thread does something else from now on. Finished slices go to `done`.
     pub fn change(&mut self, thread: u32, doing: Doing, at_ns: u64, done: impl FnMut(Slice)) {
         if let Some(life) = self.lives.get_mut(&thread) {
-            life.account(self.slice_ns, at_ns, done);
+            self.running_ns += life.account(self.slice_ns, at_ns, done);
             life.doing = doing;
         }
+    }
+
+    /// What all threads ran, up to their last change.
+    pub fn running_ns(&self) -> u64 {
+        self.running_ns
     }
 
     /// A thread ends.
     pub fn end(&mut self, thread: u32, at_ns: u64, mut done: impl FnMut(Slice)) {
         if let Some(mut life) = self.lives.remove(&thread) {
-            life.account(self.slice_ns, at_ns, &mut done);
+            self.running_ns += life.account(self.slice_ns, at_ns, &mut done);
             emit(&life.current, &mut done);
         }
     }
 
     /// Accounts for everything up to a moment, so that threads that sleep for long do not pile up slices.
     pub fn advance(&mut self, at_ns: u64, mut done: impl FnMut(Slice)) {
-        self.lives.values_mut().for_each(|life| life.account(self.slice_ns, at_ns, &mut done));
+        let lives = self.lives.values_mut();
+        self.running_ns += lives.map(|life| life.account(self.slice_ns, at_ns, &mut done)).sum::<u64>();
     }
 }
 
 impl ThreadLife {
-    fn account(&mut self, slice_ns: u64, at_ns: u64, mut done: impl FnMut(Slice)) {
+    /// Gives how much of the time it ran.
+    fn account(&mut self, slice_ns: u64, at_ns: u64, mut done: impl FnMut(Slice)) -> u64 {
+        let mut running_ns = 0;
         // Records of different CPUs may be a little out of order: time never runs backwards.
         while self.until_ns < at_ns {
             let current = &mut self.current;
@@ -75,7 +85,10 @@ impl ThreadLife {
             let end = end_of_slice.min(at_ns);
             let spent = end - self.until_ns;
             match self.doing {
-                Doing::Running => current.running_ns += spent,
+                Doing::Running => {
+                    current.running_ns += spent;
+                    running_ns += spent;
+                }
                 Doing::Blocked => current.blocked_ns += spent,
                 Doing::Preempted => current.preempted_ns += spent,
             }
@@ -89,6 +102,7 @@ impl ThreadLife {
                 };
             }
         }
+        running_ns
     }
 }
 

@@ -8,7 +8,10 @@ use record::{
     run::{About, Ending, ModuleKind, Run},
 };
 
-use super::recorder::{NEVER, RecordWindow, Recorder};
+use super::{
+    recorder::{NEVER, RecordWindow, Recorder},
+    schedule::ScheduleWatch,
+};
 
 const ROOT: i32 = 2_000_000_100;
 const CHILD: i32 = 2_000_000_101;
@@ -27,6 +30,7 @@ fn about() -> About {
         elapsed_ns: None,
         ending: Ending::Unknown,
         usage: None,
+        slowed: None,
         lost_samples: None,
         noise: None,
         slice_ns: 100,
@@ -208,6 +212,65 @@ fn threads_have_their_own_time() {
     };
     assert_eq!(spent(0), [240, 80, 0]);
     assert_eq!(spent(1), [30, 0, 170]);
+}
+
+/// From a clock of the CPUs come records of everybody.
+#[test]
+fn of_the_whole_machine_only_the_program_is_taken() {
+    const OTHER: i32 = 2_000_000_900;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mw");
+    let mut recorder = recorder(&path);
+    let alone = recorder.counts.samples;
+    recorder.sifts_from_ns = Some(EXEC_NS + 100);
+    let mut take = |record| recorder.take_unless_copied(record, None);
+    take(sample(99, ROOT, ROOT, 0x10004));
+    take(sample(110, ROOT, ROOT, 0x10004));
+    take(sample(111, OTHER, OTHER, 0x10004));
+    take(fork(112, OTHER + 1, OTHER + 1, OTHER));
+    take(sample(113, OTHER + 1, OTHER + 1, 0x10004));
+    take(mmap(114, OTHER, 0x20000, "/nowhere/other"));
+    take(exec(115, OTHER, "other"));
+    take(fork(120, CHILD, CHILD, ROOT));
+    take(exec(121, CHILD, "child"));
+    take(mmap(122, CHILD, 0x30000, "/nowhere/child"));
+    take(sample(130, CHILD, CHILD, 0x30004));
+    take(exit(140, OTHER, OTHER));
+    take(exit(141, CHILD, CHILD));
+    take(sample(150, CHILD, CHILD, 0x30004));
+    assert_eq!(recorder.counts.samples - alone, 2, "what was before, of others, and of who has ended is not");
+    finish(recorder);
+    let run = read(&path).unwrap();
+    assert_eq!(run.processes.iter().map(|process| process.name.as_str()).collect::<Vec<_>>(), ["", "child"]);
+    assert_eq!(located(&run).last().unwrap().0, "/nowhere/child");
+}
+
+/// Without records of switches threads are asked; nobody goes on running for ever.
+#[test]
+fn when_switches_are_told_no_more_slices_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mw");
+    let mut recorder = recorder(&path);
+    recorder.take(switch(60, ROOT, true, false));
+    recorder.take(switch(70, ROOT, false, false));
+    let own = std::process::id().cast_signed();
+    recorder.take(fork(80, own, own, ROOT));
+    let mut watch = ScheduleWatch::default();
+    recorder.begin_asking(&mut watch, EXEC_NS + 90);
+    assert_eq!(recorder.switching().switches, 1);
+    assert_eq!(recorder.switching().running_ns, 58 + 20, "from the first record of it on, but for 10");
+    recorder.take(switch(100, ROOT, true, false));
+    recorder.take(fork(110, ROOT, ROOT + 7, ROOT));
+    recorder.ask_all(&mut watch, EXEC_NS + 1_000_090);
+    recorder.end(EXEC_NS + 2_000_000);
+    finish(recorder);
+    let run = read(&path).unwrap();
+    let of = |thread: u32| run.slices.iter().filter(move |slice| slice.thread.0 == thread);
+    assert_eq!(of(0).map(|slice| slice.running_ns).sum::<u64>(), 78);
+    assert_eq!(of(0).map(|slice| slice.blocked_ns).sum::<u64>(), 10);
+    let asked: u64 = of(1).map(|slice| slice.running_ns + slice.blocked_ns + slice.preempted_ns).sum();
+    assert_eq!(asked, 10 + 1_000_000, "the one that procfs knows: since it was first asked for");
+    assert_eq!(of(2).count(), 0, "one that began later has not run for ever");
 }
 
 #[test]

@@ -48,6 +48,7 @@ fn cut_off(path: &str, build_id: String, address: u64) -> Run {
             elapsed_ns: None,
             ending: Ending::Unknown,
             usage: None,
+            slowed: None,
             lost_samples: None,
             noise: None,
             slice_ns: 100_000_000,

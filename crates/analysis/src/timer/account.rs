@@ -11,7 +11,7 @@ pub(crate) fn overall(run: &Run) -> Account {
     let Some(usage) = run.about.usage else { return of_thread(run, slices, samples as u64) };
     // Samples show more where children ran that nobody waited for: those are in no account.
     let user_ns = (samples as f64 * sample_ns(run)).max(usage.user_ns as f64);
-    let estimated = Estimated { running: false, waiting: has_losses(run) };
+    let estimated = Estimated { running: false, waiting: is_estimated(run) };
     account(run, slices, user_ns, KnownLimits::Value(usage.system_ns as f64), estimated)
 }
 
@@ -22,19 +22,25 @@ pub(crate) fn of_thread<'a>(
     samples: u64,
 ) -> Account {
     let (user_ns, kernel_ns) = user_and_kernel(run, slices.clone(), samples);
-    let is_estimated = has_losses(run);
+    let is_estimated = is_estimated(run);
     account(run, slices, user_ns, kernel_ns, Estimated { running: is_estimated, waiting: is_estimated })
 }
 
-/// Records of the kernel are missing, of whatever kind.
-fn has_losses(run: &Run) -> bool {
-    run.about.lost_samples.is_some_and(|lost| lost > 0)
+/// Records of the kernel are missing, of whatever kind, or there were none of switches from some moment on.
+fn is_estimated(run: &Run) -> bool {
+    run.about.slowed.is_some() || run.about.lost_samples.is_some_and(|lost| lost > 0)
 }
 
 /// User time that one sample stands for. Where records were lost it stands for those as well: all together for what the
 /// kernel says the program used, or, where that is not known, as if all that was lost had been samples.
 pub(crate) fn sample_ns(run: &Run) -> f64 {
     let (samples, period_ns) = (run.samples.place.len() as f64, run.about.period_ns);
+    if run.about.slowed.is_some() && samples > 0.0 {
+        // Few samples miss what they stand for by chance; the kernel's account does not.
+        let chance = 3.0 / samples.sqrt();
+        let used = run.about.usage.map_or(period_ns, |usage| usage.user_ns as f64 / samples);
+        return used.clamp(period_ns * (1.0 - chance).max(0.0), period_ns * (1.0 + chance));
+    }
     let Some(lost) = run.about.lost_samples.filter(|lost| *lost > 0 && samples > 0.0) else {
         return period_ns;
     };

@@ -96,6 +96,7 @@ fn about(elapsed_ns: u64) -> About {
         elapsed_ns: Some(elapsed_ns),
         ending: Ending::Exited(0),
         usage: None,
+        slowed: None,
         lost_samples: Some(0),
         noise: None,
         slice_ns: 0,
@@ -502,6 +503,24 @@ fn times_are_the_kernels_where_records_were_lost() {
     let alone = analyse(&run, None, &TimerOptions::default());
     assert_eq!((alone.account.user_ns, alone.about.period_ns), (5e8, 5e6));
     assert!(alone.account.estimated.running);
+}
+
+/// A hundred samples of 40 ms may be 3.4 or 4.6 s by chance: the kernel's account is believed where it lies within.
+#[test]
+fn few_slow_samples_stand_for_what_the_kernel_accounts() {
+    let mut run = run(&DIVIDE, &[(4, None); 100]);
+    run.about.period_ns = 4e7;
+    run.about.slowed = Some(SlowedSampling { from_ns: 5, counted_before: 1.0 });
+    let stands_for = |run: &record::run::Run| analyse(run, None, &TimerOptions::default());
+    run.about.usage = Some(Usage { user_ns: 3_600_000_000, ..Usage::default() });
+    let found = stands_for(&run);
+    assert_eq!((found.about.period_ns, found.account.user_ns), (3.6e7, 3.6e9));
+    assert!(found.account.estimated.waiting && found.threads[0].account.estimated.running);
+    // Far more than chance explains: most of it ran where nobody sampled, and is not put on those samples.
+    run.about.usage = Some(Usage { user_ns: 9_000_000_000, ..Usage::default() });
+    assert!((stands_for(&run).about.period_ns / 5.2e7 - 1.0).abs() < 1e-9);
+    run.about.usage = None;
+    assert_eq!(stands_for(&run).about.period_ns, 4e7);
 }
 
 #[test]

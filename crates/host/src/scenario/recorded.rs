@@ -335,6 +335,7 @@ fn about(asked: &ScenarioRecording<'_>, run: &ScenarioRun) -> About {
         elapsed_ns: Some(run.wall_ns as u64),
         ending: Ending::Exited(0),
         usage: None,
+        slowed: None,
         lost_samples: None,
         noise: None,
         slice_ns: (run.wall_ns / INTERVALS).max(1.0) as u64,

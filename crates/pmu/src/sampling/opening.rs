@@ -62,10 +62,13 @@ fn settle<'k>(
 ) -> Result<Sampler<'k>, SamplerRefused> {
     // Build IDs in mappings and weights in three parts are as new as that.
     let mut since_5_12 = true;
+    let mut request = request.clone();
     let mut ring_pages = request.ring_pages.clamp(1, 1 << 20).next_power_of_two();
     loop {
-        match SamplerOpening::new(kernel, request, since_5_12, ring_pages).all(threads) {
+        match SamplerOpening::new(kernel, &request, since_5_12, ring_pages).all(threads) {
             Err((NextStep::Open, Errno(libc::EINVAL))) if since_5_12 => since_5_12 = false,
+            // Too many descriptors: one clock is better than none.
+            Err((NextStep::Open, Errno(libc::EMFILE))) if request.slower.is_some() => request.slower = None,
             // More than this user may lock: all rings get smaller, and with them their watermarks.
             Err((NextStep::Map, Errno(libc::EPERM | libc::ENOMEM))) if ring_pages > 1 => ring_pages /= 2,
             settled => return settled,
@@ -74,7 +77,7 @@ fn settle<'k>(
 }
 
 fn descriptors(request: &SamplerRequest, threads: usize) -> String {
-    let each = if request.leader.is_some() { 2 } else { 1 };
+    let each = 1 + usize::from(request.leader.is_some()) + usize::from(request.slower().is_some());
     let cpus = request.sampled_cpus().len();
     let needed = cpus * threads * each;
     format!(
@@ -97,6 +100,9 @@ struct SamplerOpening<'k, 'r> {
     request: &'r SamplerRequest,
     event: KernelEvent,
     leader: Option<KernelEvent>,
+    /// The slower clock, which then owns the ring.
+    slower: Option<KernelEvent>,
+    slow_periods: Option<Periods>,
     layout: RecordLayout,
     periods: Periods,
     takes_periods: bool,
@@ -111,7 +117,8 @@ impl<'k, 'r> SamplerOpening<'k, 'r> {
         since_5_12: bool,
         ring_pages: usize,
     ) -> Self {
-        let (pace, is_rate) = request.pace();
+        let is_rate = request.pace().1;
+        let pace = request.period();
         let weight =
             if since_5_12 { bindings::PERF_SAMPLE_WEIGHT_STRUCT } else { bindings::PERF_SAMPLE_WEIGHT };
         let (side, fields) = (request.sideband, request.fields);
@@ -148,11 +155,20 @@ impl<'k, 'r> SamplerOpening<'k, 'r> {
         } else {
             event
         };
+        let (event, slower) = match request.slower() {
+            Some(_) => {
+                let (event, slower) = apart(&event);
+                (event, Some(slower))
+            }
+            None => (event, None),
+        };
         Self {
             kernel,
             request,
             event,
             leader,
+            slower,
+            slow_periods: request.slower().map(|period| Periods::new(period, request.jitter)),
             layout: RecordLayout::new(fields, since_5_12),
             periods: Periods::new(pace, request.jitter),
             takes_periods: !is_rate,
@@ -184,6 +200,7 @@ impl<'k, 'r> SamplerOpening<'k, 'r> {
             layout: self.layout,
             ring_pages: self.ring_pages,
             periods: self.periods,
+            slow_periods: self.slow_periods,
             drawn_at: Instant::now(),
             takes_periods: self.takes_periods,
             need: self.request.need(),
@@ -198,7 +215,7 @@ impl<'k, 'r> SamplerOpening<'k, 'r> {
             return Vec::new();
         };
         // Without those records nobody can tell.
-        if !self.event.stream.task || self.request.start != SamplingStart::AtOnce {
+        if !self.request.sideband.task || self.request.start != SamplingStart::AtOnce {
             return Vec::new();
         }
         let now = scan(pid).unwrap_or_default();
@@ -231,6 +248,13 @@ impl<'k, 'r> SamplerOpening<'k, 'r> {
         let open = |error| (NextStep::Open, error);
         let leader = self.leader.as_ref().map(|leader| self.kernel.open(leader, target, None));
         let leader = leader.transpose().map_err(open)?;
+        if let (Some(event), Some(periods)) = (&mut self.slower, &mut self.slow_periods)
+            && let Some(sampling) = &mut event.sampling
+        {
+            sampling.period = periods.draw();
+        }
+        let slower = self.slower.as_ref().map(|slower| self.kernel.open(slower, target, None));
+        let slower = slower.transpose().map_err(open)?;
         if self.takes_periods
             && let Some(sampling) = &mut self.event.sampling
         {
@@ -238,21 +262,47 @@ impl<'k, 'r> SamplerOpening<'k, 'r> {
         }
         let event =
             self.kernel.open(&self.event, target, leader.as_ref().map(|fd| fd.as_fd())).map_err(open)?;
-        Ok(SamplerMember { event, leader })
+        Ok(match slower {
+            Some(slower) => SamplerMember { event: slower, leader, faster: Some(event) },
+            None => SamplerMember { event, leader, faster: None },
+        })
     }
 
     fn add_to_ring(&mut self, cpu: u32, member: SamplerMember) -> Result<(), SamplerRefused> {
+        let refused = |errno| (NextStep::Map, errno);
         if let Some(ring) = self.rings.iter_mut().find(|ring| ring.cpu == cpu) {
             let owner = ring.members[0].event.as_fd();
-            self.kernel.redirect(member.event.as_fd(), owner).map_err(|errno| (NextStep::Map, errno))?;
+            for event in std::iter::once(&member.event).chain(&member.faster) {
+                self.kernel.redirect(event.as_fd(), owner).map_err(refused)?;
+            }
             ring.members.push(member);
             return Ok(());
         }
         let mapping = self.kernel.map(member.event.as_fd(), self.ring_pages);
-        let ring = mapping.and_then(Ring::new).map_err(|errno| (NextStep::Map, errno))?;
+        let ring = mapping.and_then(Ring::new).map_err(refused)?;
+        if let Some(faster) = &member.faster {
+            self.kernel.redirect(faster.as_fd(), member.event.as_fd()).map_err(refused)?;
+        }
         self.rings.push(CpuRing { cpu, ring, members: vec![member], asked: 0 });
         Ok(())
     }
+}
+
+/// One clock as two: the faster one samples and tells of context switches, the slower one samples and tells all else.
+fn apart(clock: &KernelEvent) -> (KernelEvent, KernelEvent) {
+    let stream = |is_slower| RecordStream {
+        mmap: is_slower && clock.stream.mmap,
+        mmap_data: is_slower && clock.stream.mmap_data,
+        build_id: is_slower && clock.stream.build_id,
+        comm: is_slower && clock.stream.comm,
+        task: is_slower && clock.stream.task,
+        switches: !is_slower && clock.stream.switches,
+        ..clock.stream
+    };
+    (
+        KernelEvent { stream: stream(false), ..clock.clone() },
+        KernelEvent { stream: stream(true), ..clock.clone() },
+    )
 }
 
 /// A quarter of the ring: time enough to read before it is full, and few wake-ups.

@@ -30,6 +30,10 @@ pub struct SamplerRequest {
     pub start: SamplingStart,
     /// How often.
     pub pace: SamplingPace,
+    /// The period of a second, slower clock beside a clock, if there is to be one. It carries the records of the sideband,
+    /// so that it suffices alone once [`Sampler::slow_down`](super::Sampler::slow_down) has closed the faster one; context
+    /// switches end with that. Both together sample at `pace`.
+    pub slower: Option<u64>,
     /// How far the periods of different events are spread. Not for rates of events that are not clocks: there the
     /// kernel keeps adjusting the period anyway.
     pub jitter: Option<Jitter>,
@@ -99,6 +103,7 @@ impl SamplerRequest {
             ring_pages: Self::RING_PAGES,
             sideband: Sideband::for_symbols(),
             pace: SamplingPace::PerSecond(1000),
+            slower: None,
             jitter: Some(Jitter { share: 0.1, seed: 0x5eed }),
         }
     }
@@ -130,6 +135,21 @@ impl SamplerRequest {
         let clocks = [bindings::PERF_COUNT_SW_CPU_CLOCK, bindings::PERF_COUNT_SW_TASK_CLOCK];
         self.event.kind == bindings::PERF_TYPE_SOFTWARE
             && clocks.iter().any(|clock| u64::from(*clock) == self.event.config)
+    }
+
+    /// The period of the slower clock, if there is room for one beside the other.
+    pub(super) fn slower(&self) -> Option<u64> {
+        let both = self.pace().0;
+        self.slower.filter(|slower| self.is_clock() && *slower > both.saturating_mul(2))
+    }
+
+    /// The period of the clock that is alone or the faster one, such that both together keep the pace.
+    pub(super) fn period(&self) -> u64 {
+        let both = self.pace().0;
+        self.slower().map_or(both, |slower| {
+            let rate = 1.0 / both as f64 - 1.0 / slower as f64;
+            (1.0 / rate) as u64
+        })
     }
 
     /// The period or the rate, and which of them it is. A clock's rate is a period to begin with.

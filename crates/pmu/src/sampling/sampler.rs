@@ -28,6 +28,8 @@ pub struct Sampler<'k> {
     pub(super) layout: RecordLayout,
     pub(super) ring_pages: usize,
     pub(super) periods: Periods,
+    /// Those of the slower clock, if there is one.
+    pub(super) slow_periods: Option<Periods>,
     /// When they were last drawn.
     pub(super) drawn_at: Instant,
     /// The events take a period, not a rate.
@@ -52,12 +54,15 @@ pub(super) struct CpuRing {
 pub(super) struct SamplerMember {
     pub event: OwnedFd,
     pub leader: Option<OwnedFd>,
+    /// The clock beside it, where `event` is a slower one.
+    pub faster: Option<OwnedFd>,
 }
 
 impl SamplerMember {
-    /// Whom to switch on and off.
-    fn head(&self) -> BorrowedFd<'_> {
-        self.leader.as_ref().unwrap_or(&self.event).as_fd()
+    /// Whom to switch on and off, and whether it leads a group.
+    fn heads(&self) -> impl Iterator<Item = (BorrowedFd<'_>, bool)> {
+        let head = (self.leader.as_ref().unwrap_or(&self.event).as_fd(), self.leader.is_some());
+        std::iter::once(head).chain(self.faster.iter().map(|faster| (faster.as_fd(), false)))
     }
 }
 
@@ -126,13 +131,33 @@ impl<'k> Sampler<'k> {
     /// Starts and stops it, also from another thread.
     pub fn switch(&self) -> SamplerSwitch<'_> {
         let members = self.cpus.iter().flat_map(|cpu| &cpu.members);
-        let heads = members.map(|member| (member.head(), member.leader.is_some())).collect();
+        let heads = members.flat_map(SamplerMember::heads).collect();
         SamplerSwitch { kernel: self.kernel, heads, need: self.need }
     }
 
     /// Mean period over the time the sampler was open; of a clock: nanoseconds. None of rates.
     pub fn mean_period(&self) -> Option<f64> {
-        self.takes_periods.then(|| self.periods.mean_over(self.drawn_at.elapsed().as_nanos() as f64))
+        let since_ns = self.drawn_at.elapsed().as_nanos() as f64;
+        let slower = self.slow_periods.map(|periods| periods.mean_over(since_ns));
+        self.takes_periods.then(|| match (slower, self.has_faster()) {
+            (Some(slower), true) => 1.0 / (1.0 / slower + 1.0 / self.periods.mean_over(since_ns)),
+            (Some(slower), false) => slower,
+            (None, _) => self.periods.mean_over(since_ns),
+        })
+    }
+
+    fn has_faster(&self) -> bool {
+        self.cpus.iter().flat_map(|cpu| &cpu.members).any(|member| member.faster.is_some())
+    }
+
+    /// Closes the faster of two clocks: what each switch of a thread costs most with it. Gives the share of the samples
+    /// of before that the slower one would have taken alone; none if there are no two. From now on the mean period is its.
+    pub fn slow_down(&mut self) -> Option<f64> {
+        let both = self.mean_period().filter(|_| self.has_faster())?;
+        for member in self.cpus.iter_mut().flat_map(|cpu| &mut cpu.members) {
+            member.faster = None;
+        }
+        Some(both / self.mean_period()?)
     }
 
     fn failure(&self, asked: &str, errno: Errno) -> SamplingFailure {
@@ -224,7 +249,7 @@ impl<'k> Sampler<'k> {
 
     /// How many events are open, the rings' owners included.
     pub fn events(&self) -> usize {
-        self.cpus.iter().map(|cpu| cpu.members.len()).sum()
+        self.cpus.iter().flat_map(|cpu| &cpu.members).map(|member| member.heads().count()).sum()
     }
 
     /// Draws a new period for each event, so that samples do not stay evenly spaced for long. Threads that were
@@ -234,17 +259,23 @@ impl<'k> Sampler<'k> {
         if !self.takes_periods || self.periods.are_all_the_same() {
             return Ok(());
         }
-        self.periods.mark(self.drawn_at.elapsed().as_nanos() as f64);
+        let (kernel, since_ns) = (self.kernel, self.drawn_at.elapsed().as_nanos() as f64);
         self.drawn_at = Instant::now();
-        for cpu in &self.cpus {
-            for member in &cpu.members {
-                let period = self.periods.draw();
-                self.kernel
-                    .set_period(member.event.as_fd(), period)
-                    .map_err(|errno| self.failure("change the sampling period", errno))?;
-            }
-        }
-        Ok(())
+        // A slower clock keeps its periods as long as there is a faster one: a new one would cost it part of each.
+        let has_faster = self.has_faster();
+        let periods = match &mut self.slow_periods {
+            Some(slow) if !has_faster => slow,
+            _ => &mut self.periods,
+        };
+        periods.mark(since_ns);
+        let members = self.cpus.iter().flat_map(|cpu| &cpu.members);
+        let events = members.filter_map(|member| match has_faster {
+            true => member.faster.as_ref(),
+            false => Some(&member.event),
+        });
+        let mut all = events.map(|event| kernel.set_period(event.as_fd(), periods.draw()));
+        let done = all.try_for_each(|done| done);
+        done.map_err(|errno| self.failure("change the sampling period", errno))
     }
 }
 

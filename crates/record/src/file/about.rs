@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use machine::profile::{Fingerprint, Noise};
 use rusqlite::types::Value;
 
-use crate::run::{About, Ending, Usage};
+use crate::run::{About, Ending, SlowedSampling, Usage};
 
 /// The keys and values of `about`. Absent values have no key. The command has a table of its own.
 pub(super) fn pairs(about: &About) -> Vec<(&'static str, Value)> {
@@ -24,6 +24,8 @@ pub(super) fn pairs(about: &About) -> Vec<(&'static str, Value)> {
     pairs.number("skid_instructions", Some(about.skid_instructions.into()));
     pairs.number("slice_ns", Some(about.slice_ns));
     pairs.number("elapsed_ns", about.elapsed_ns);
+    pairs.number("slowed_from_ns", about.slowed.map(|slowed| slowed.from_ns));
+    pairs.real("counted_before", about.slowed.map(|slowed| slowed.counted_before));
     pairs.ending(about.ending);
     pairs.number("lost_samples", about.lost_samples);
     if let Some(usage) = &about.usage {
@@ -65,6 +67,7 @@ pub(super) fn from_pairs(pairs: &BTreeMap<String, Value>, command: Vec<String>) 
         lost_samples: keys.number("lost_samples")?,
         noise: keys.noise()?,
         slice_ns: keys.required("slice_ns")?.max(1),
+        slowed: keys.slowed()?,
     })
 }
 
@@ -182,6 +185,11 @@ impl Keys<'_> {
             voluntary_switches: self.required("voluntary_switches")?,
             involuntary_switches: self.required("involuntary_switches")?,
         }))
+    }
+
+    fn slowed(&self) -> Result<Option<SlowedSampling>, String> {
+        let Some(from_ns) = self.number("slowed_from_ns")? else { return Ok(None) };
+        Ok(Some(SlowedSampling { from_ns, counted_before: self.positive("counted_before")? }))
     }
 
     fn noise(&self) -> Result<Option<Noise>, String> {

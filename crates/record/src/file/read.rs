@@ -13,7 +13,11 @@ use crate::{
     data::{Area, AreaKind, Data},
     inlined::{InlinedCall, InlinedCode, InlinedRange},
     loads::LoadSamples,
-    run::{Function, LineRange, Module, ModuleKind, Place, Process, RecordedThread, Run, Samples, Slice},
+    regions::RegionId,
+    run::{
+        Function, LineRange, Module, ModuleKind, Place, Process, RecordedThread, Run, Samples, Slice,
+        SlowedSampling,
+    },
 };
 
 /// How long we wait for memwall to finish a commit.
@@ -142,10 +146,16 @@ fn tables(from: &Connection, version: i64) -> Result<Run, Trouble> {
         .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
         .collect::<rusqlite::Result<_>>()?;
     let command = rows(from, "argument", "text", |row| row.get(1))?;
-    let samples_of_time = samples(from, "sample", has_data)?;
+    let mut samples_of_time = samples(from, "sample", has_data)?;
     let bursts = if has_table(from, "burst")? { samples(from, "burst", false)? } else { Samples::default() };
-    let about = about::from_pairs(&about_pairs, command).map_err(Trouble::Content)?;
+    let mut about = about::from_pairs(&about_pairs, command).map_err(Trouble::Content)?;
     let import = import::read(from)?.map(Box::new);
+    let mut regions = regions::read(from, (samples_of_time.time_ns.len(), bursts.time_ns.len()))?;
+    if let Some(slowed) = &mut about.slowed {
+        thin(&mut samples_of_time, &mut regions.of_samples, slowed);
+        // All that are left count.
+        slowed.counted_before = 1.0;
+    }
     Ok(Run {
         sampled: sampled::read(from, import.as_deref(), about.slice_ns)?,
         about,
@@ -159,7 +169,7 @@ fn tables(from: &Connection, version: i64) -> Result<Run, Trouble> {
         places: rows(from, "place", "module, address, function", place)?,
         loads: if version >= 3 { loads::read(from)? } else { LoadSamples::NotAsked },
         relief: relief::read(from)?,
-        regions: regions::read(from, (samples_of_time.time_ns.len(), bursts.time_ns.len()))?,
+        regions,
         samples: samples_of_time,
         bursts,
         probes: probes::read(from)?,
@@ -337,6 +347,24 @@ fn samples(from: &Connection, table: &str, has_stacks: bool) -> Result<Samples, 
         sort(&mut samples);
     }
     Ok(samples)
+}
+
+/// Leaves out samples of before sampling was slowed down, by chance, so that all stand for the same time.
+fn thin(samples: &mut Samples, regions: &mut Vec<Option<RegionId>>, slowed: &SlowedSampling) {
+    let counts: Vec<bool> =
+        samples.time_ns.iter().enumerate().map(|(number, &time_ns)| slowed.counts(number, time_ns)).collect();
+    fn keep<T>(column: &mut Vec<T>, counts: &[bool]) {
+        let mut which = counts.iter();
+        // Columns may be empty as a whole.
+        column.retain(|_| which.next().is_none_or(|counts| *counts));
+    }
+    keep(&mut samples.time_ns, &counts);
+    keep(&mut samples.thread, &counts);
+    keep(&mut samples.cpu, &counts);
+    keep(&mut samples.place, &counts);
+    keep(&mut samples.address, &counts);
+    keep(&mut samples.stack, &counts);
+    keep(regions, &counts);
 }
 
 fn sort(samples: &mut Samples) {

@@ -36,6 +36,8 @@ pub(super) struct PendingRows {
     pub import: PendingImport,
     pub events: PendingEvents,
     pub remarks: Vec<String>,
+    /// What is said of the recording, if it changed.
+    pub about: Option<Box<About>>,
 }
 
 impl PendingRows {
@@ -61,6 +63,9 @@ impl PendingRows {
         let mut insert = to.prepare("INSERT OR REPLACE INTO stack VALUES(?,?)")?;
         for (index, places) in &self.stacks {
             insert.execute(params![index, json(places)])?;
+        }
+        if let Some(about) = &self.about {
+            write_about(to, about)?;
         }
         self.data.write(to)?;
         self.write_measured(to)
@@ -129,6 +134,7 @@ impl PendingRows {
         self.import.clear();
         self.events.clear();
         self.remarks.clear();
+        self.about = None;
     }
 }
 

@@ -33,6 +33,7 @@ fn about() -> About {
         elapsed_ns: Some(5_000_000),
         ending: Ending::Exited(37),
         usage: Some(Usage { user_ns: 4_000_000, system_ns: 9, minor_faults: 3, ..Usage::default() }),
+        slowed: None,
         lost_samples: Some(0),
         noise: Some(Noise { wall_ns: 5e6, steal_ns: None, involuntary_switches: Some(2), spread: None }),
         slice_ns: 100_000_000,
@@ -261,6 +262,60 @@ fn written(folder: &Path) -> std::path::PathBuf {
     let path = folder.join("a.mw");
     write(&path, &run()).unwrap();
     path
+}
+
+/// Samples of before, by chance, as many as count; all of after; regions with their samples.
+#[test]
+fn samples_of_before_it_slowed_down_are_thinned_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mw");
+    let mut long = run();
+    let (before, after) = (40_000usize, 500usize);
+    let of_samples = before + after;
+    long.samples = Samples {
+        time_ns: (0..of_samples as u64).collect(),
+        thread: vec![ThreadId(0); of_samples],
+        cpu: (0..of_samples).map(|number| (number % 7) as u16).collect(),
+        place: (0..of_samples).map(|number| PlaceId(u32::from(number % 4 == 0))).collect(),
+        address: vec![None; of_samples],
+        stack: Vec::new(),
+    };
+    long.regions.of_samples =
+        (0..of_samples).map(|number| Some(RegionId(u32::from(number % 4 == 0)))).collect();
+    long.about.slowed = Some(SlowedSampling { from_ns: before as u64, counted_before: 0.025 });
+    write(&path, &long).unwrap();
+    let found = read(&path).unwrap();
+    let times = &found.samples.time_ns;
+    let left = times.partition_point(|time| *time < before as u64);
+    assert_eq!(times.len() - left, after, "none of after is left out");
+    // 1000 expected, 31 the standard deviation.
+    assert!((880..1120).contains(&left), "{left}");
+    let early = times.iter().filter(|time| **time < before as u64 / 2).count();
+    assert!((early as f64 / left as f64 - 0.5).abs() < 0.08, "{early} of {left}");
+    let quarter =
+        found.samples.place[..left].iter().filter(|place| place.0 == 1).count() as f64 / left as f64;
+    assert!((quarter - 0.25).abs() < 0.06, "{quarter}");
+    for (index, time) in times.iter().enumerate() {
+        assert_eq!(found.samples.cpu[index], (time % 7) as u16);
+        assert_eq!(found.regions.of_samples[index], Some(RegionId(u32::from(time % 4 == 0))));
+    }
+    let again = folder.path().join("b.mw");
+    write(&again, &found).unwrap();
+    assert_eq!(read(&again).unwrap(), found, "what was thinned is not thinned again");
+}
+
+/// A memwall that was killed has said so before.
+#[test]
+fn a_recording_that_was_cut_off_knows_that_it_slowed_down() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.mw");
+    let mut writer = Writer::create(&path, &about()).unwrap();
+    writer.settle().unwrap();
+    let slowed = Some(SlowedSampling { from_ns: 77, counted_before: 1.0 });
+    writer.about(&About { slowed, period_ns: 4e7, ..about() });
+    writer.flush().unwrap();
+    let found = read(&path).unwrap().about;
+    assert_eq!((found.slowed, found.period_ns), (slowed, 4e7));
 }
 
 #[test]

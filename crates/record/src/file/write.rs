@@ -315,6 +315,11 @@ impl Writer {
         self.pending.relief = relief;
     }
 
+    /// What samples stand for has changed: what is said of the recording goes with the next commit.
+    pub fn about(&mut self, about: &About) {
+        self.pending.about = Some(Box::new(about.clone()));
+    }
+
     /// Something the reader should know.
     pub fn remark(&mut self, text: &str) {
         self.pending.remarks.push(text.to_owned());

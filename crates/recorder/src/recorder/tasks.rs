@@ -134,6 +134,7 @@ impl Recorder {
             (true, false) => Doing::Blocked,
         };
         let at_ns = self.window.time(stamp.time_ns);
+        self.counts.switches += u64::from(out);
         if let Some(thread) = self.population.threads.get(&stamp.tid) {
             let writer = &mut self.writer;
             self.slices.change(thread.index, doing, at_ns, |slice| writer.slice(slice));

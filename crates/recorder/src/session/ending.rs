@@ -89,6 +89,9 @@ impl RecordSession<'_> {
         if let Some(trouble) = &self.trouble {
             say(format!("The recording stopped before the program did: {trouble}."));
         }
+        if let (Some(held_back), Some(slowed)) = (&self.held_back, &self.about.slowed) {
+            say(held_back.words(slowed, self.about.period_ns));
+        }
         if throttled > 0 {
             say(format!("The kernel paused sampling {throttled} times because the rate is too high."));
         }

@@ -96,6 +96,7 @@ impl RecordSession<'_> {
                 next_look = Instant::now() + LOOK_EVERY;
                 self.recorder.look_around(now_ns(), false);
                 self.jitter();
+                self.restrain();
             }
             if Instant::now() >= next_burst && matches!(self.instrument, SessionInstrument::Sampler(_)) {
                 self.bursts.switch().fire();
@@ -188,12 +189,14 @@ impl RecordSession<'_> {
 
     /// Has the next samples come at another distance. Where that is refused they stay as far apart as they are.
     fn jitter(&mut self) {
-        if let SessionInstrument::Sampler(sampler) = &mut self.instrument {
+        if self.may_draw()
+            && let SessionInstrument::Sampler(sampler) = &mut self.instrument
+        {
             let _ = sampler.redraw_periods();
         }
     }
 
-    fn drain(&mut self) {
+    pub(super) fn drain(&mut self) {
         match &mut self.instrument {
             SessionInstrument::Sampler(sampler) => {
                 self.recorder.drain(sampler, &mut self.loads, &mut self.events, &mut self.bursts);
@@ -242,6 +245,7 @@ impl RecordSession<'_> {
     }
 
     fn stop_instrument(&mut self) {
+        self.tell_period();
         match std::mem::replace(&mut self.instrument, SessionInstrument::Off) {
             SessionInstrument::Sampler(mut sampler) => {
                 // If it cannot be stopped, closing it stops it.
@@ -257,7 +261,6 @@ impl RecordSession<'_> {
                 self.recorder.drain_all(&mut sampler, &mut loads, &mut events);
                 self.recorder.drain_all_bursts(&mut self.bursts);
                 self.about.lost_samples = Some(self.recorder.counts.lost);
-                self.about.period_ns = sampler.mean_period().unwrap_or(self.about.period_ns);
             }
             SessionInstrument::Schedule(_) | SessionInstrument::Off => {}
         }

@@ -35,6 +35,7 @@ fn run() -> Run {
             elapsed_ns: Some(9_000_000),
             ending: Ending::Exited(0),
             usage: None,
+            slowed: None,
             lost_samples: Some(0),
             noise: None,
             slice_ns: 100_000_000,
