@@ -38,7 +38,7 @@ impl StreamCode {
         let fetch = match () {
             () if instructions().any(Instruction::is_locked) => LineFetch::Atomic,
             () if chases > 0.0 => LineFetch::Chased(chases),
-            () if stream.is_gapless() && !stream.may_step_further() => LineFetch::Ahead,
+            () if stream.goes_line_by_line() => LineFetch::Ahead,
             () => LineFetch::Scattered,
         };
         Self { fetch, writes: instructions().any(|instruction| writes_memory(block, instruction)) }

@@ -196,6 +196,11 @@ impl AddressStream {
         changes
     }
 
+    /// Turn after turn, or within each turn as far as a string goes.
+    pub(super) fn goes_line_by_line(&self) -> bool {
+        self.is_string || self.is_gapless() && !self.may_step_further()
+    }
+
     /// Whether turn after turn touches line after line.
     pub(crate) fn is_gapless(&self) -> bool {
         self.turn_bytes().is_some_and(|bytes| bytes <= self.lines_per_turn() * LINE)
