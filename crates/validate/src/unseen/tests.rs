@@ -185,6 +185,29 @@ fn what_was_measured_of_a_cache_counts_and_not_what_it_claims() {
     assert_eq!(CacheSizes::of(Some(&Profile::unmeasured()), &topology, cpu), claimed);
 }
 
+/// Of every second line only half of a cache's sets are used: what half of its capacity costs is not what such a chase finds.
+#[test]
+fn chases_and_strides_over_some_lines_only_are_not_asked_for_their_level() {
+    let isa = Isa::native();
+    let drawn = |stride: &str| {
+        let kernels = (0..2000).map(|seed| RandomKernel::draw(seed, &isa).unwrap());
+        let leaves =
+            kernels.filter(|kernel| kernel.text.contains(stride)).map(|kernel| kernel.leaves_lines_out());
+        leaves.collect::<Vec<bool>>()
+    };
+    for (stride, leaves_out) in [
+        ("\"cycle\", stride = 64 ", false),
+        ("\"cycle\", stride = 128 ", true),
+        ("\"cycle\", stride = 256 ", true),
+        ("\"A\", stride = 512 ", true),
+        ("\"A\", stride = 16 ", false),
+        ("\"gathered\"", false),
+    ] {
+        let found = drawn(stride);
+        assert!(!found.is_empty() && found.iter().all(|found| *found == leaves_out), "{stride}: {found:?}");
+    }
+}
+
 #[test]
 fn levels_are_tried_with_half_of_what_they_hold_up_to_where_data_lies() {
     let wanted = |footprint: u64| LevelTimes::wanted(&CACHES, Bytes(footprint));

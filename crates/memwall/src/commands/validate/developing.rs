@@ -13,6 +13,7 @@ use machine::{
     value_lines,
 };
 use record::{run::Run, validate::Observation};
+use serde::Serialize;
 use validate::{
     Observer,
     native::{LiveTrial, RelievedTrial},
@@ -25,6 +26,14 @@ use crate::{commands::recording::profile_of, failure::Failure, interrupt, output
 /// The kernels of a folder, one to a line, beside their recordings.
 const CASES: &str = "cases.jsonl";
 
+/// All that is found of kernels that rules may be made on.
+#[derive(Serialize)]
+struct Developed {
+    /// With samples alone and with relief, as far as there are such kernels.
+    ways: Vec<OutOfSample>,
+    cases: Vec<UnseenCase>,
+}
+
 /// Prints what is found of kernels that rules may be made on.
 pub fn develop(store: &Store, fingerprint: &Fingerprint, args: &ValidateArgs) -> Result<(), Failure> {
     let cases = match &args.develop_again {
@@ -33,7 +42,7 @@ pub fn develop(store: &Store, fingerprint: &Fingerprint, args: &ValidateArgs) ->
     };
     let ways = [OutOfSample::of(&cases, analysis::RULES), OutOfSample::with_relief(&cases, analysis::RULES)];
     if !args.forms.is_text() {
-        return output::json(&ways.into_iter().flatten().collect::<Vec<_>>());
+        return output::json(&Developed { ways: ways.into_iter().flatten().collect(), cases });
     }
     let mut text = report::terminal::validate::cases(&cases);
     for found in ways {
