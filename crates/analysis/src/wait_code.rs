@@ -27,7 +27,7 @@ const LOCKS: [&str; 14] = [
 ];
 
 /// The same of those that ask again and again, also where a runtime is linked statically.
-const SPINS: [&str; 6] = ["pthread_spin_", "__pthread_spin_", "__kmp", "kmp_", "gomp_", "GOMP_"];
+const SPINS: [&str; 5] = ["pthread_spin_", "__pthread_spin_", "__kmp", "gomp_", "GOMP_"];
 
 /// Whether code only waits for other threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,5 +117,7 @@ mod tests {
         assert_eq!(WaitCode::of("pthread_mutex_lock", "/usr/lib/libc.so.6"), WaitCode::Locks);
         assert_eq!(WaitCode::of("scalable_malloc", "/usr/lib/libtbbmalloc.so.2"), WaitCode::None);
         assert_eq!(WaitCode::of("main._omp_fn.0", "/opt/app"), WaitCode::None);
+        // Knuth, Morris and Pratt's.
+        assert_eq!(WaitCode::of("kmp_search", "/opt/app"), WaitCode::None);
     }
 }
