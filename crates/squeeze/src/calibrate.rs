@@ -19,6 +19,9 @@ pub use refusal::{LEAST_SPARE, LEAST_TAKEN};
 const BANDWIDTH_UNTOUCHED: f64 = 0.05;
 const CACHE_UNTOUCHED: f64 = 0.10;
 
+/// Parts of the cache whose working sets are tried unless a calibration asks otherwise.
+pub const KNOWN_SETS: u64 = 24;
+
 /// How to calibrate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CalibrateSqueeze {
@@ -30,6 +33,8 @@ pub struct CalibrateSqueeze {
     pub bandwidth_form: Option<SqueezeForm>,
     /// Strengths of each kind.
     pub steps: usize,
+    /// Working sets of known programs, as parts of the cache, and about as many paces of their streams: the more, the narrower bounds are.
+    pub known_sets: u64,
     /// How often a real machine repeats each victim.
     pub repeat: RepeatPlan,
     /// The same of programs of known need, of which there are many.

@@ -1,7 +1,7 @@
 //! What follows from slowdowns: bounds on use, and the class of a program.
 
-use machine::squeezing::SqueezeKind;
-use record::squeeze::{HarmVerdict, ProgramClass, SlowdownPoint, SqueezeCurve, UseBounds};
+use machine::squeezing::{KnownPattern, SqueezeKind};
+use record::squeeze::{HarmVerdict, ProgramClass, ProgramPart, SlowdownPoint, SqueezeCurve, UseBounds};
 
 /// Bounds on what each of `processes` uses (casas2017 §5.2): no more than the last harmless strength leaves, more than the
 /// first harmful one does. What calibration leaves open widens them. `None` if no strength is decided.
@@ -56,6 +56,17 @@ pub fn evidence(curves: [&SqueezeCurve; 2], processes: usize, explained: bool) -
             by_rule.join(", ")
         )],
     }
+}
+
+/// What mixtures cannot tell: parts of a program are taken to come in turn, but several CPUs may be at several at once.
+pub fn at_once(parts: &[ProgramPart], cpus: usize) -> Option<String> {
+    let stream = |part: &ProgramPart| part.pattern == KnownPattern::Stream;
+    let other = |part: &ProgramPart| !stream(part) && part.pattern != KnownPattern::Private;
+    (cpus > 1 && parts.iter().any(stream) && parts.iter().any(other)).then(|| {
+        "A stream and other data were found, taken to come in turn: if some threads stream while others work on their data, \
+         what is said of either may be wrong."
+            .to_owned()
+    })
 }
 
 /// Weakest first.
@@ -162,6 +173,23 @@ mod tests {
         assert_eq!(class(&unharmed(), &unharmed(), Some(true)), ProgramClass::Overflows);
         assert_eq!(class(&unharmed(), &unharmed(), Some(false)), ProgramClass::LivesAbove);
         assert_eq!(class(&unknown(), &unknown(), Some(false)), ProgramClass::Undecided);
+    }
+
+    #[test]
+    fn parts_that_several_cpus_may_be_at_at_once_are_named() {
+        let part = |pattern| ProgramPart {
+            pattern,
+            size: Bytes::mib(4),
+            bytes_per_s: 1e9,
+            share: 0.4,
+            overflows: pattern == KnownPattern::Stream,
+        };
+        let (set, stream) = (part(KnownPattern::Random), part(KnownPattern::Stream));
+        assert!(at_once(&[set, stream], 3).is_some_and(|said| said.contains("in turn")));
+        // One CPU does one thing at a time, and what lives above the cache disturbs nobody.
+        assert_eq!(at_once(&[set, stream], 1), None);
+        assert_eq!(at_once(&[part(KnownPattern::Private), stream], 3), None);
+        assert_eq!(at_once(&[set], 3), None);
     }
 
     #[test]

@@ -26,4 +26,4 @@ pub mod session;
 pub mod slowdown;
 pub mod victims;
 
-pub use calibrate::{CalibrateSqueeze, SqueezeError, calibrate};
+pub use calibrate::{CalibrateSqueeze, KNOWN_SETS, SqueezeError, calibrate};

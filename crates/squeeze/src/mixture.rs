@@ -14,6 +14,7 @@ use machine::{
 };
 use record::squeeze::{HarmVerdict, ProgramPart, UseBounds};
 
+pub use columns::is_sharp;
 use columns::{Candidate, Columns, TriedValue};
 use least_squares::nonnegative;
 

@@ -13,7 +13,8 @@ use machine::{
 use record::{
     run::Ending,
     squeeze::{
-        SCHEMA, SlowdownPoint, SqueezeCrash, SqueezeCurve, SqueezeEnd, SqueezeRun, SqueezedRun, TimedBy,
+        HarmVerdict, SCHEMA, SlowdownPoint, SqueezeCrash, SqueezeCurve, SqueezeEnd, SqueezeRun, SqueezedRun,
+        TimedBy,
     },
 };
 
@@ -117,6 +118,9 @@ pub struct SessionProgress {
 /// A session under way.
 pub struct SqueezeSession<'a> {
     subject: &'a mut dyn SqueezeSubject,
+    profile: &'a SqueezeProfile,
+    /// CPUs that the subject keeps busy when it goes to memory, if that is known.
+    threads: Option<usize>,
     plan: &'a SessionPlan,
     tried: Vec<TriedRung>,
     runs: Vec<SqueezedRun>,
@@ -139,15 +143,16 @@ pub fn squeeze(
     plan: &SessionPlan,
     watch: &mut dyn FnMut(SessionProgress),
 ) -> Result<SqueezeRun, SqueezeError> {
-    let mut session = SqueezeSession::begin(subject, profile, plan, watch);
+    let mut session = SqueezeSession::begin(subject, facts.threads, profile, plan, watch);
     session.search()?;
-    Ok(session.finish(facts, profile))
+    Ok(session.finish(facts))
 }
 
 impl<'a> SqueezeSession<'a> {
     fn begin(
         subject: &'a mut dyn SqueezeSubject,
-        profile: &SqueezeProfile,
+        threads: Option<usize>,
+        profile: &'a SqueezeProfile,
         plan: &'a SessionPlan,
         watch: &'a mut dyn FnMut(SessionProgress),
     ) -> Self {
@@ -160,6 +165,8 @@ impl<'a> SqueezeSession<'a> {
         Self {
             tried: tried.collect(),
             subject,
+            profile,
+            threads,
             plan,
             runs: Vec::new(),
             crashes: Vec::new(),
@@ -236,9 +243,24 @@ impl<'a> SqueezeSession<'a> {
     }
 
     /// Known programs that explain all that was measured together.
-    fn explanation(&self, profile: &SqueezeProfile, threads: Option<usize>) -> Option<MixtureAnswer> {
+    fn explanation(&self) -> Option<MixtureAnswer> {
         let points: Vec<MixturePoint<'_>> = self.measured().map(|(_, point)| point).collect();
-        mixture::explain(&profile.known, &points, threads)
+        mixture::explain(&self.profile.known, &points, self.threads)
+    }
+
+    /// Whether all plain losses are decided, and known programs tell what each comes from, as far as they explain anything. A few
+    /// noisy runs beside one strength mislead about all of them.
+    fn is_explained(&self) -> bool {
+        let plain =
+            |tried: &TriedRung| slowdown::verdict(&tried.ratios, self.plan.harm, self.subject.is_exact());
+        let verdicts: Vec<HarmVerdict> = self.measured().map(|(tried, _)| plain(tried)).collect();
+        if verdicts.contains(&HarmVerdict::Open) {
+            return false;
+        }
+        let Some(explained) = self.explanation() else { return true };
+        verdicts.iter().enumerate().all(|(point, verdict)| {
+            *verdict != HarmVerdict::Harmful || explained.verdict(point, self.plan.harm) != HarmVerdict::Open
+        })
     }
 
     /// Strengths that were measured, in order.
@@ -249,12 +271,14 @@ impl<'a> SqueezeSession<'a> {
         })
     }
 
-    fn finish(self, facts: &SubjectFacts, profile: &SqueezeProfile) -> SqueezeRun {
+    fn finish(self, facts: &SubjectFacts) -> SqueezeRun {
         let spent_s = self.subject.now_s() - self.started_s;
-        let explained = self.explanation(profile, facts.threads);
-        let curve = |kind| self.curve(kind, profile, facts.processes, explained.as_ref());
+        let profile = self.profile;
+        let explained = self.explanation();
+        let curve = |kind| self.curve(kind, facts.processes, explained.as_ref());
         let (storage, bandwidth) = (curve(SqueezeKind::Storage), curve(SqueezeKind::Bandwidth));
-        let evidence = judge::evidence([&storage, &bandwidth], facts.processes, explained.is_some());
+        let mut evidence = judge::evidence([&storage, &bandwidth], facts.processes, explained.is_some());
+        evidence.extend(explained.iter().filter_map(|one| judge::at_once(&one.parts, facts.cpus.len())));
         SqueezeRun {
             schema: SCHEMA.to_owned(),
             program: facts.program.clone(),
@@ -279,14 +303,8 @@ impl<'a> SqueezeSession<'a> {
         }
     }
 
-    fn curve(
-        &self,
-        kind: SqueezeKind,
-        profile: &SqueezeProfile,
-        processes: usize,
-        explained: Option<&MixtureAnswer>,
-    ) -> SqueezeCurve {
-        let exact = self.subject.is_exact();
+    fn curve(&self, kind: SqueezeKind, processes: usize, explained: Option<&MixtureAnswer>) -> SqueezeCurve {
+        let (profile, exact) = (self.profile, self.subject.is_exact());
         let of_kind = self.measured().enumerate().filter(|(_, (tried, _))| tried.kind == kind);
         let points: Vec<SlowdownPoint> = of_kind
             .map(|(index, (tried, MixturePoint { slowdown, .. }))| {

@@ -41,6 +41,7 @@ impl Small {
             storage_form: None,
             bandwidth_form: None,
             steps: 1,
+            known_sets: 6,
             repeat: plan,
             known_repeat: plan,
             seed: 1,

@@ -78,6 +78,7 @@ pub fn calibrated(
         storage_form: form,
         bandwidth_form: form,
         steps,
+        known_sets: squeeze::KNOWN_SETS,
         repeat: RepeatPlan::within(1e8, 0.01),
         known_repeat: RepeatPlan::within(1e8, 0.01),
         seed: 1,

@@ -51,26 +51,37 @@ pub fn draw(seed: u64, domain: &SqueezeDomain, profile: &SqueezeProfile) -> Know
     // A core's own cache holds it on every part of the machine.
     let few = domain.private.0.min(16384) / 4;
     text += &format!("[[buffer]]\nname = \"few\"\nsize = {few}\n");
-    // About a third of the time for the stream of a program that does both, whatever the size of its set.
+    // About half of the time for the stream of a program that does both, whatever the size of its set.
     let (kernel, passes) = if chase { ("chase", 6) } else { ("random-lines", 18) };
     let stream_passes = match wants_cache {
         true => (12.0 * cache / domain.cache.0 as f64).round().max(1.0) as u64,
         false => 1,
     };
+    let mut parts = Vec::new();
+    if wants_cache {
+        parts.push((
+            "set",
+            format!("kernel = \"{kernel}\"\nbuffer = \"set\"\npasses = {passes}\nthreads = [0]\n"),
+        ));
+    }
+    if wants_bandwidth {
+        let rate = format!("rate = \"{:.3}GB/s\"", bandwidth / 1e9);
+        let step =
+            format!("kernel = \"delayed-read\"\nbuffer = \"stream\"\npasses = {stream_passes}\n{rate}\n");
+        parts.push(("stream", step));
+    }
+    if parts.is_empty() {
+        parts.push(("few", "kernel = \"sum\"\nbuffer = \"few\"\npasses = 500\n".to_owned()));
+    }
     for region in ["warm", "work"] {
         text += &format!("[[region]]\nname = \"{region}\"\n");
-        if wants_cache {
-            let step = format!("kernel = \"{kernel}\"\nbuffer = \"set\"\npasses = {passes}\nthreads = [0]\n");
-            text += &format!("[[region.step]]\n{step}");
-        }
-        if wants_bandwidth {
-            let rate = format!("rate = \"{:.3}GB/s\"", bandwidth / 1e9);
-            let step =
-                format!("kernel = \"delayed-read\"\nbuffer = \"stream\"\npasses = {stream_passes}\n{rate}\n");
-            text += &format!("[[region.step]]\n{step}");
-        }
-        if !wants_cache && !wants_bandwidth {
-            text += "[[region.step]]\nkernel = \"sum\"\nbuffer = \"few\"\npasses = 500\n";
+        match parts.as_slice() {
+            [(_, step)] => text += &format!("[[region.step]]\n{step}"),
+            // Threads go through the steps of one region without waiting: what comes in turn has regions of its own.
+            several => several.iter().for_each(|(name, step)| {
+                text +=
+                    &format!("[[region.region]]\nname = \"{region}-{name}\"\n[[region.region.step]]\n{step}");
+            }),
         }
     }
     KnownNeed {

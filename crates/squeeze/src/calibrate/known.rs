@@ -11,12 +11,11 @@ use machine::{
 
 use super::{SqueezeError, measuring::SqueezeBench};
 
-/// Working sets, as parts of the cache.
-const SETS: u64 = 12;
 /// Data that no cache holds, in times of the cache.
 const OVERFLOWING: u64 = 4;
 /// Empty operations between two reads of a paced stream, fastest first.
-const PAUSES: [u64; 14] = [0, 30, 50, 55, 60, 65, 70, 80, 90, 115, 150, 200, 280, 400];
+const PAUSES: [u64; 22] =
+    [0, 30, 40, 50, 55, 60, 65, 70, 75, 80, 85, 90, 100, 115, 130, 150, 175, 200, 240, 280, 340, 400];
 /// The same of a stream on one CPU of several.
 const LONE_PAUSES: [u64; 4] = [0, 60, 120, 250];
 /// Steps of an iteration of a chase.
@@ -28,8 +27,8 @@ const PRIVATE_LENGTH: VictimLength = VictimLength { warm_up: 2000, timed: 12_000
 const PACED_LENGTH: VictimLength = VictimLength { warm_up: 600, timed: 1200 };
 /// Lines of a simulated program that overflows the cache: enough for queues to be as they stay.
 const OVERFLOW_LINES: u64 = 8_000;
-/// Random accesses to each line before and while they are timed.
-const DRAWS: (u64, u64) = (2, 1);
+/// Random accesses to each line before and while they are timed: all but one of four hundred were met before.
+const DRAWS: (u64, u64) = (6, 2);
 
 /// One of the programs, before it is known what it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,17 +39,19 @@ pub(super) struct KnownRecipe {
     pause: u64,
 }
 
-/// Every program that is tried.
-pub(super) fn recipes(cache: Bytes, private: Bytes, own: usize) -> Vec<KnownRecipe> {
+/// Every program that is tried, with working sets in so many parts of the cache.
+pub(super) fn recipes(cache: Bytes, private: Bytes, own: usize, parts: u64) -> Vec<KnownRecipe> {
     let one = |pattern, size, threads, pause| KnownRecipe { pattern, size, threads, pause };
     let mut all = vec![one(KnownPattern::Private, Bytes(private.0 / 2 * own as u64), own, 0)];
     let least = 2 * private.0;
     for pattern in [KnownPattern::Chase, KnownPattern::Random] {
-        let sets = (1..=SETS).map(|part| whole_pages(cache.0 * part / SETS)).filter(|size| size.0 > least);
+        let sets = (1..=parts).map(|part| whole_pages(cache.0 * part / parts)).filter(|size| size.0 > least);
         all.extend(sets.map(|size| one(pattern, size, 1, 0)));
         all.push(one(pattern, Bytes(cache.0 * OVERFLOWING), 1, 0));
     }
-    all.extend(PAUSES.iter().map(|pause| one(KnownPattern::Stream, Bytes(0), own, *pause)));
+    // About as many paces as sets.
+    let paces = PAUSES.iter().step_by((PAUSES.len() / parts.max(1) as usize).max(1));
+    all.extend(paces.map(|pause| one(KnownPattern::Stream, Bytes(0), own, *pause)));
     if own > 1 {
         all.extend(LONE_PAUSES.iter().map(|pause| one(KnownPattern::Stream, Bytes(0), 1, *pause)));
     }
@@ -65,7 +66,8 @@ impl SqueezeBench<'_> {
     /// Times every program with nothing beside it.
     pub fn learn_known(&mut self) -> Result<(), SqueezeError> {
         self.squeeze(&[])?;
-        self.recipes = recipes(self.domain.cache, self.domain.private, self.domain.own.len().max(1));
+        let parts = self.request.known_sets;
+        self.recipes = recipes(self.domain.cache, self.domain.private, self.domain.own.len().max(1), parts);
         for recipe in self.recipes.clone() {
             let (line_ns, size) = self.line_ns(&recipe)?;
             let KnownRecipe { pattern, threads, .. } = recipe;
@@ -126,20 +128,25 @@ mod tests {
 
     #[test]
     fn sets_above_the_private_cache_and_streams_on_one_and_all_cores() {
-        let all = recipes(Bytes::mib(20), Bytes::kib(256), 3);
+        let all = recipes(Bytes::mib(20), Bytes::kib(256), 3, 24);
         let sets: Vec<&KnownRecipe> = all.iter().filter(|one| one.pattern == KnownPattern::Chase).collect();
-        assert_eq!(sets.len(), 13);
+        assert_eq!(sets.len(), 25);
         assert_eq!(
-            (sets[0].size, sets[11].size, sets[12].size),
-            (whole_pages(Bytes::mib(20).0 / 12), Bytes::mib(20), Bytes::mib(80))
+            (sets[0].size, sets[23].size, sets[24].size),
+            (whole_pages(Bytes::mib(20).0 / 24), Bytes::mib(20), Bytes::mib(80))
         );
         let streams = |threads| {
             all.iter().filter(|one| one.pattern == KnownPattern::Stream && one.threads == threads).count()
         };
         assert_eq!((streams(3), streams(1)), (PAUSES.len(), LONE_PAUSES.len()));
         // A set that fits a private cache tells nothing of the shared one.
-        let small = recipes(Bytes::kib(320), Bytes::kib(24), 1);
+        let small = recipes(Bytes::kib(320), Bytes::kib(24), 1, 24);
         assert!(small.iter().all(|one| one.pattern != KnownPattern::Chase || one.size > Bytes::kib(48)));
         assert_eq!(small.iter().filter(|one| one.pattern == KnownPattern::Stream).count(), PAUSES.len());
+        // Fewer of each, the fastest stream among them.
+        let few = recipes(Bytes::mib(20), Bytes::kib(256), 1, 6);
+        let many = |pattern| few.iter().filter(|one| one.pattern == pattern).count();
+        assert_eq!((many(KnownPattern::Random), many(KnownPattern::Stream)), (7, 8));
+        assert!(few.iter().any(|one| one.pattern == KnownPattern::Stream && one.pause == 0));
     }
 }

@@ -57,6 +57,7 @@ fn a_machine_that_can_be_divided_is_squeezed_without_a_spare_core() {
         storage_form: None,
         bandwidth_form: None,
         steps: 3,
+        known_sets: 12,
         repeat: plan,
         known_repeat: plan,
         seed: 1,

@@ -289,7 +289,18 @@ fn steps(
 
 /// What a value may be off: its own noise, and what a mixture of known programs may miss.
 fn deviation(slowdown: &Estimate) -> f64 {
-    let noise = (slowdown.high - slowdown.low) / 4.0;
-    let misfit = MISFIT + MISFIT_OF_LOSS * (slowdown.value - 1.0).abs();
-    (noise.powi(2) + misfit.powi(2)).sqrt()
+    noise(slowdown).hypot(misfit(slowdown))
+}
+
+fn noise(slowdown: &Estimate) -> f64 {
+    (slowdown.high - slowdown.low) / 4.0
+}
+
+fn misfit(slowdown: &Estimate) -> f64 {
+    MISFIT + MISFIT_OF_LOSS * (slowdown.value - 1.0).abs()
+}
+
+/// Whether a slowdown is known so well that what mixtures miss is most of what it may be off.
+pub fn is_sharp(slowdown: &Estimate) -> bool {
+    2.0 * noise(slowdown) <= misfit(slowdown)
 }

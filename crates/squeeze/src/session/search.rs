@@ -5,7 +5,7 @@ use record::squeeze::{HarmVerdict, SqueezeEnd};
 
 use super::{MOST_ROUNDS, SessionProgress, SqueezeSession};
 use crate::{
-    SqueezeError,
+    SqueezeError, mixture,
     slowdown::{self, LEAST_ROUNDS},
 };
 
@@ -105,12 +105,20 @@ impl SqueezeSession<'_> {
         slowdown::verdict(&tried.ratios, self.plan.harm, self.subject.is_exact())
     }
 
-    /// Rounds until each of these is decided, or has had its share.
+    /// Rounds until each of these is decided and what it loses is explained, or it has had its share.
     fn try_out(&mut self, strengths: &[usize]) -> Result<(), SqueezeError> {
         self.rounds_until(strengths, MOST_ROUNDS, |session, index| {
             slowdown::worth_a_look(session.tried[index].ratios.len())
                 && session.verdict(index) != HarmVerdict::Open
+                && (!session.tells_more(index) || session.is_explained())
         })
+    }
+
+    /// Whether more rounds of a strength could tell known programs apart: its noise is not small beside what they are off by.
+    fn tells_more(&self, index: usize) -> bool {
+        let tried = &self.tried[index];
+        !tried.rung.known.is_empty()
+            && slowdown::slowdown(&tried.ratios).is_some_and(|found| !mixture::is_sharp(&found))
     }
 
     /// The strengths that were passed over, each as often as an interval needs; only of kinds that harm.
@@ -134,18 +142,16 @@ impl SqueezeSession<'_> {
         done: impl Fn(&Self, usize) -> bool,
     ) -> Result<(), SqueezeError> {
         let exact = self.subject.is_exact();
+        let mut open = strengths.to_vec();
         loop {
-            let open: Vec<usize> = strengths
-                .iter()
-                .copied()
-                .filter(|index| {
-                    let tried = &self.tried[*index];
-                    let rounds = tried.ratios.len() + tried.bad;
-                    let told = if exact { rounds >= 1 } else { rounds >= most || done(self, *index) };
-                    let enough = told || tried.is_given_up();
-                    !enough
-                })
-                .collect();
+            // What is told stays so: looking again each round would only take time.
+            open.retain(|index| {
+                let tried = &self.tried[*index];
+                let rounds = tried.ratios.len() + tried.bad;
+                let told = if exact { rounds >= 1 } else { rounds >= most || done(self, *index) };
+                let enough = told || tried.is_given_up();
+                !enough
+            });
             if open.is_empty() || !self.may_go_on(open.len()) {
                 return Ok(());
             }

@@ -9,7 +9,8 @@ use host::{Host, native::Native, repeat::RepeatPlan, simulated::Simulated};
 use kernels::draw::Distribution;
 use machine::{CpuSet, Profile, Source, Topology};
 use squeeze::{
-    CalibrateSqueeze, SqueezeError, partition::HardwarePartition, recipe::SqueezeDomain, victims::KnownVictim,
+    CalibrateSqueeze, KNOWN_SETS, SqueezeError, partition::HardwarePartition, recipe::SqueezeDomain,
+    victims::KnownVictim,
 };
 
 use super::{FormChoice, KeptProfile, SqueezeArgs};
@@ -56,6 +57,7 @@ pub fn run(args: &SqueezeArgs, machine: &Target) -> Result<(), Failure> {
         storage_form: args.strengths.form.named(),
         bandwidth_form: args.strengths.form.named(),
         steps: usize::from(args.strengths.steps),
+        known_sets: KNOWN_SETS,
         repeat: RepeatPlan::within(VICTIM_NS, VICTIM_PRECISION),
         known_repeat: RepeatPlan::within(KNOWN_NS, KNOWN_PRECISION),
         seed: args.seed,
