@@ -24,7 +24,7 @@ use machine::{
     model::Model,
     profile::{Bandwidths, Estimate, LevelName, ProfileLevel},
 };
-use record::count::{CountedRun, Counts, GroupMetrics, MetricsAround, group_metrics};
+use record::count::{CountedRun, Counts, GroupMetrics, MachineFigures, MetricsAround, group_metrics};
 use sim::pmu::{Flaws, SimulatedPmu};
 
 const HASWELL: &str = "haswell-ep-e5-2680v3";
@@ -206,7 +206,7 @@ fn profile_with(peak: f64) -> Profile {
 #[ignore = "minutes: a scenario of twelve cores at two clocks"]
 fn regions_called_free_at_a_lower_clock_are_and_others_are_not() {
     let model = Model::builtin(HASWELL).unwrap().scaled(16).unwrap();
-    let profile = profile_with(peak(&model));
+    let measured = MachineFigures::from(profile_with(peak(&model)));
     let catalogue = KernelCatalogue::builtin().unwrap();
     let scenario =
         kernels::scenario::shipped::find("bandwidth-compute").unwrap().parse(&catalogue, &[]).unwrap();
@@ -219,7 +219,7 @@ fn regions_called_free_at_a_lower_clock_are_and_others_are_not() {
             job: host::scenario::ScenarioJob { scenario: &scenario, cpus: &cpus, scale: 16 },
             selection: &selection,
             share: CountShare::Together,
-            profile: Some(&profile),
+            measured: Some(&measured),
             memory_share: 1.0,
             packages: Vec::new(),
         };
