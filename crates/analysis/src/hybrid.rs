@@ -35,8 +35,11 @@ pub struct HybridFindings {
     pub intervals: Vec<HybridInterval>,
     /// How many of them are flagged.
     pub flagged: u64,
-    /// Sampled loads that took longer than the threshold, wherever they lie.
+    /// Sampled loads that took longer than the threshold, wherever they lie; not those that waited for a page walk.
     pub slow_loads: u64,
+    /// Others that did, and waited for a page walk: that is no bandwidth (helm2019 §6.1).
+    #[serde(default)]
+    pub walked_loads: u64,
     /// Of these, inside flagged intervals: they alone name code and data.
     pub blamed_loads: u64,
     /// Functions of those, the one with most first.
@@ -110,7 +113,8 @@ fn findings(
     let intervals: Vec<HybridInterval> = latency.intervals.into_iter().map(flag).collect();
     let is_slow =
         |load: &&LoadSample| load.latency_cycles.is_some_and(|cycles| cycles as f64 > threshold_cycles);
-    let slow: Vec<&LoadSample> = loads.iter().filter(is_slow).collect();
+    let walked = |load: &&LoadSample| load.translated_at_hand == Some(false);
+    let (walked, slow): (Vec<&LoadSample>, Vec<&LoadSample>) = loads.iter().filter(is_slow).partition(walked);
     let is_flagged = |load: &&&LoadSample| {
         let at = intervals.partition_point(|interval| interval.end_ns <= load.time_ns);
         intervals.get(at).is_some_and(|interval| interval.flagged && interval.start_ns <= load.time_ns)
@@ -122,6 +126,7 @@ fn findings(
         flagged: intervals.iter().filter(|interval| interval.flagged).count() as u64,
         intervals,
         slow_loads: slow.len() as u64,
+        walked_loads: walked.len() as u64,
         blamed_loads: blamed.len() as u64,
         functions: functions(run, &blamed),
         objects: objects_of(run, &blamed),

@@ -34,19 +34,34 @@ pub(crate) fn loads(run: &Run) -> KnownLimits<LoadFindings> {
 fn summary<'a>(loads: impl Iterator<Item = &'a LoadSample>) -> LoadSummary {
     let mut cycles = Vec::new();
     let mut origins: BTreeMap<DataOrigin, u64> = BTreeMap::new();
-    let mut samples = 0;
+    let (mut of_memory, mut says_translation) = (Vec::new(), false);
+    let (mut samples, mut walked_samples) = (0, 0);
     for load in loads {
         samples += 1;
-        cycles.extend(load.latency_cycles.map(|cycles| cycles as f64));
+        let latency = load.latency_cycles.map(|cycles| cycles as f64);
+        cycles.extend(latency);
+        of_memory.extend(latency.filter(|_| load.is_of_memory()));
+        says_translation |= load.translated_at_hand.is_some();
+        walked_samples += u64::from(load.translated_at_hand == Some(false));
         if let Some(origin) = load.origin {
             *origins.entry(origin).or_default() += 1;
         }
     }
     cycles.sort_by(f64::total_cmp);
-    let unknown = || KnownLimits::Missing("the processor did not say how long they took".to_owned());
+    of_memory.sort_by(f64::total_cmp);
+    let known = |cycles: &[f64], reason: &str| {
+        median(cycles).map_or_else(|| KnownLimits::Missing(reason.to_owned()), KnownLimits::Value)
+    };
+    let no_memory = match says_translation {
+        true => "no load was sampled that memory served and that waited for no page walk",
+        false => "the processor did not say which loads waited for a page walk",
+    };
     LoadSummary {
         samples,
-        median_cycles: median(&cycles).map_or_else(unknown, KnownLimits::Value),
+        median_cycles: known(&cycles, "the processor did not say how long they took"),
+        memory_cycles: known(&of_memory, no_memory),
+        memory_samples: of_memory.len() as u64,
+        walked_samples,
         origins: origins.into_iter().collect(),
     }
 }
@@ -109,7 +124,32 @@ mod tests {
             address,
             latency_cycles: cycles,
             origin,
+            translated_at_hand: None,
         }
+    }
+
+    /// helm2019 §6.1: a walk is no latency of memory, and what the processor does not say is not taken for either.
+    #[test]
+    fn memory_latency_is_of_loads_that_memory_served_without_a_walk() {
+        let of = |cycles, origin, translated_at_hand| LoadSample {
+            translated_at_hand,
+            ..load(0, 0x1000, Some(cycles), Some(origin))
+        };
+        let all = [
+            of(300, DataOrigin::Dram, Some(true)),
+            of(320, DataOrigin::Dram, Some(true)),
+            of(900, DataOrigin::Dram, Some(false)),
+            of(950, DataOrigin::Dram, None),
+            of(40, DataOrigin::L3, Some(true)),
+            of(700, DataOrigin::Remote, Some(true)),
+        ];
+        let found = summary(all.iter());
+        assert_eq!((found.memory_cycles.value(), found.memory_samples), (Some(&310.0), 2));
+        assert_eq!((found.median_cycles.value(), found.walked_samples), (Some(&510.0), 1));
+        let near = summary(all[4..5].iter());
+        assert!(near.memory_cycles.missing().is_some_and(|why| why.contains("no load")), "{near:?}");
+        let silent = summary(all[3..4].iter());
+        assert!(silent.memory_cycles.missing().is_some_and(|why| why.contains("did not say")), "{silent:?}");
     }
 
     #[test]

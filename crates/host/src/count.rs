@@ -12,9 +12,9 @@ mod witnesses;
 use std::{ffi::OsString, io, time::Duration};
 
 use events::{Count, CountRefusal, CountShare, Event, Instrument, Scope, TooMany};
-use machine::{CpuSet, Profile};
+use machine::CpuSet;
 use record::{
-    count::{CountedEvent, CountedInterval, CountedRun, Counts, SCHEMA},
+    count::{CountedEvent, CountedInterval, CountedRun, Counts, MachineFigures, SCHEMA},
     run::{Ending, Usage},
 };
 
@@ -107,8 +107,8 @@ pub struct CountRequest<'a> {
     pub interval: Option<Duration>,
     /// Package of each CPU.
     pub packages: Vec<(u32, u32)>,
-    /// What was measured of the machine, for penalties of its own.
-    pub profile: Option<&'a Profile>,
+    /// What was measured of the machine, for penalties and peaks of its own.
+    pub measured: Option<&'a MachineFigures>,
     /// Share of the machine's memory that lies at the packages counted on.
     pub memory_share: f64,
 }
@@ -124,7 +124,7 @@ impl<'a> CountRequest<'a> {
             share: CountShare::Together,
             interval: None,
             packages: Vec::new(),
-            profile: None,
+            measured: None,
             memory_share: 1.0,
         }
     }
@@ -232,7 +232,7 @@ pub fn count(
     let mut counts = counting.counts;
     counts.remarks.extend(witnesses::remark(&counts.witnesses));
     counts.remarks.extend(at_once::remark(&passes, events, request.at_once));
-    counts.metrics = request.selection.metrics(&counts, request.profile, request.memory_share);
+    counts.metrics = request.selection.metrics(&counts, request.measured, request.memory_share);
     Ok(counts)
 }
 

@@ -5,36 +5,31 @@ use crate::{
     profile::{CoreOperation, Estimate, LevelName, ProfileLevel},
 };
 
-/// Weights of loading, storing and copying: bytes as the program sees them.
-const SEEN_BY_PROGRAM: [f64; 3] = [1.0; 3];
-/// The same as lines move: one that is stored to is read before it is written, so storing moves twice and copying one and a
-/// half times what the program sees.
+/// Weights of loading, storing and copying, as lines move: one that is stored to is read before it is written, so storing moves twice and
+/// copying one and a half times what the program sees.
 const MOVED: [f64; 3] = [1.0, 2.0, 1.5];
 
 impl Profile {
     /// A figure by name: a latency in cycles ([`Profile::figure_cycles`]), or the most that all cores together moved in bytes
-    /// per second: `l2_peak`, `l3_peak`, `memory_peak`, the fastest of loading, storing and copying as the program sees it, and
-    /// `l2_traffic_peak`, `l3_traffic_peak`, `memory_traffic_peak`, in both directions as the level sees it (`memory_traffic_peak` of the
-    /// packages in use, where they are known; `whole_memory_traffic_peak` of all); `link_peak` is what all packages together load from each other's memory, and
-    /// `lines_in_flight` are lines under way from memory to one core at its peak.
+    /// per second, loading, storing or copying, in both directions as the level sees it: `l2_traffic_peak`, `l3_traffic_peak`,
+    /// `memory_traffic_peak` of the packages in use, where they are known, `whole_memory_traffic_peak` of all; `link_peak` is what all
+    /// packages together load from each other's memory, and `lines_in_flight` are lines under way from memory to one core at its peak.
     pub fn figure(&self, name: &str) -> Option<f64> {
         let cache = |number: u32| move |name: &LevelName| *name == LevelName::Cache(number);
         let memory = |name: &LevelName| matches!(name, LevelName::Memory { local: true, .. });
         match name {
-            "l2_peak" => self.peak(&cache(2), SEEN_BY_PROGRAM),
-            "l3_peak" => self.peak(&cache(3), SEEN_BY_PROGRAM),
-            "memory_peak" => self.peak(&memory, SEEN_BY_PROGRAM),
-            "l2_traffic_peak" => self.peak(&cache(2), MOVED),
-            "l3_traffic_peak" => self.peak(&cache(3), MOVED),
-            "memory_traffic_peak" | "whole_memory_traffic_peak" => self.peak(&memory, MOVED),
+            "l2_traffic_peak" => self.peak(&cache(2)),
+            "l3_traffic_peak" => self.peak(&cache(3)),
+            "memory_traffic_peak" | "whole_memory_traffic_peak" => self.peak(&memory),
             "link_peak" => self.link_peak(),
             "lines_in_flight" => self.lines_in_flight(),
             _ => self.figure_cycles(name),
         }
     }
 
-    /// The most that all cores loaded, stored or copied at a level, in bytes per second, each weighed.
-    fn peak(&self, wanted: &dyn Fn(&LevelName) -> bool, [load, store, copy]: [f64; 3]) -> Option<f64> {
+    /// The most that all cores moved at a level by loading, storing or copying, in bytes per second.
+    fn peak(&self, wanted: &dyn Fn(&LevelName) -> bool) -> Option<f64> {
+        let [load, store, copy] = MOVED;
         let rates = self.levels.iter().find(|level| wanted(&level.name))?.all_cores;
         let moved = [(rates.load, load), (rates.store, store), (rates.copy, copy)];
         moved.iter().filter_map(|(rate, weight)| Some(rate.as_ref()?.value * weight)).reduce(f64::max)
@@ -138,16 +133,14 @@ mod tests {
         assert_eq!(profile.figure_cycles("core_to_core_cycles"), Some(60.0), "the nearest core");
         assert_eq!(profile.figure_cycles("anything"), None);
         assert_eq!(profile.figure("l1_cycles"), Some(4.0));
-        assert_eq!(profile.figure("memory_peak"), None, "no rate was measured");
+        assert_eq!(profile.figure("memory_traffic_peak"), None, "no rate was measured");
         profile.levels[3].all_cores =
             Bandwidths { load: Some(estimate(5e9)), store: None, copy: Some(estimate(7e9)) };
-        assert_eq!((profile.figure("memory_peak"), profile.figure("l3_peak")), (Some(7e9), None));
         assert_eq!(profile.figure("memory_traffic_peak"), Some(1.05e10), "copying moves three lines for two");
         let mut second = level(LevelName::Cache(2), None);
         second.all_cores =
             Bandwidths { load: Some(estimate(8e9)), store: Some(estimate(5e9)), copy: Some(estimate(6e9)) };
         profile.levels[1] = second;
-        assert_eq!(profile.figure("l2_peak"), Some(8e9));
         assert_eq!(profile.figure("l2_traffic_peak"), Some(1e10), "a line stored to comes in and goes out");
         assert_eq!(profile.figure("l3_traffic_peak"), None);
         assert_eq!(profile.figure("link_peak"), None, "no rate over the link was measured");

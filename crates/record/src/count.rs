@@ -1,5 +1,6 @@
 //! Events counted over a program, a kernel, or the whole machine.
 
+mod figures;
 mod metrics;
 mod packages;
 
@@ -9,9 +10,10 @@ use trust::{Basis, Standing};
 
 use crate::run::{Ending, Usage};
 
+pub use figures::{MachineFigures, MeasuredBy};
 pub use metrics::{
-    BarPart, CountedBar, CountedConstant, CountedMetric, GroupMetrics, MetricLevel, MetricsAround,
-    PrintedMetric, group_metrics, program_cycles,
+    BarPart, CountedBar, CountedConstant, CountedMetric, FigureMakers, GroupMetrics, MetricLevel,
+    MetricsAround, PrintedMetric, group_metrics, program_cycles,
 };
 pub use packages::{PackageMetrics, add_packages};
 
@@ -113,6 +115,29 @@ pub struct LowerClock {
     pub if_waiting_stays_percent: f64,
     /// Why, in a sentence.
     pub why: String,
+    /// The same interval by interval, where it was counted over time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phases: Option<ClockPhases>,
+}
+
+/// Phases of a time line in which a lower core clock would hardly cost time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClockPhases {
+    /// Intervals of which enough was counted to judge them.
+    pub judged: u64,
+    /// How long these lasted together.
+    pub judged_ns: u64,
+    /// The phases, each of intervals that follow each other.
+    pub free: Vec<ClockPhase>,
+}
+
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockPhase {
+    /// Since counting began.
+    pub start_ns: u64,
+    /// Its end.
+    pub end_ns: u64,
 }
 
 /// What every pass counted, whatever else it did.

@@ -92,6 +92,17 @@ pub struct LoadSample {
     pub latency_cycles: Option<u64>,
     /// Where its data came from; none if the processor did not say.
     pub origin: Option<DataOrigin>,
+    /// Whether its address was translated without a page walk; none if the processor did not say.
+    #[serde(default)]
+    pub translated_at_hand: Option<bool>,
+}
+
+impl LoadSample {
+    /// Its latency is memory's alone: memory had the data, and a page walk was not waited for (helm2019 §6.1). What the processor does not
+    /// say is not taken for either.
+    pub fn is_of_memory(&self) -> bool {
+        matches!(self.origin, Some(DataOrigin::Dram)) && self.translated_at_hand == Some(true)
+    }
 }
 
 /// The sampled loads of a run, or why there are none.

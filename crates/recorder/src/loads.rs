@@ -5,7 +5,7 @@ use pmu::{
     LinuxKernel, Pmu, Scope,
     sampling::{
         DataSource, Distance, SampledAccess, Sampler, SamplerRequest, SamplingFailure, SamplingPace,
-        ServedBy, Sideband, Snoop, precise_loads,
+        ServedBy, Sideband, Snoop, TlbServedBy, precise_loads,
     },
 };
 use record::loads::DataOrigin;
@@ -61,6 +61,16 @@ pub(super) fn origin(source: &DataSource) -> Option<DataOrigin> {
     })
 }
 
+/// Whether the address was translated without a page walk; none if the processor does not say.
+pub(super) fn translated_at_hand(source: &DataSource) -> Option<bool> {
+    let found = source.tlb?;
+    match (found.hit?, found.level) {
+        (false, _) | (true, Some(TlbServedBy::Walker | TlbServedBy::Kernel)) => Some(false),
+        (true, Some(_)) => Some(true),
+        (true, None) => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,5 +103,19 @@ mod tests {
         assert_eq!(origin(&missed), None, "what missed did not answer");
         assert_eq!(origin(&source(b::PERF_MEM_OP_NA, b::PERF_MEM_LVL_NA, 0)), None);
         assert!(is_load(&modified) && !is_load(&source(b::PERF_MEM_OP_STORE, 0, 0)));
+    }
+
+    #[test]
+    fn loads_that_waited_for_a_page_walk_are_told() {
+        let told = |bits: u32| {
+            let source = DataSource::decode(u64::from(b::PERF_MEM_OP_LOAD) | u64::from(bits) << 26);
+            translated_at_hand(&source)
+        };
+        let (hit, miss, first) = (b::PERF_MEM_TLB_HIT, b::PERF_MEM_TLB_MISS, b::PERF_MEM_TLB_L1);
+        assert_eq!(told(hit | first), Some(true));
+        assert_eq!(told(hit | first | b::PERF_MEM_TLB_L2), Some(true), "Intel does not tell its two apart");
+        assert_eq!(told(hit | b::PERF_MEM_TLB_WK), Some(false), "the walker had it");
+        assert_eq!(told(miss | b::PERF_MEM_TLB_L2), Some(false));
+        assert_eq!((told(hit), told(b::PERF_MEM_TLB_NA), told(0)), (None, None, None));
     }
 }

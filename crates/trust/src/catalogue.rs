@@ -2,7 +2,9 @@
 
 use events::{Signal, SignalId, names};
 
-use crate::{Basis, Indicator, Judged, OutOfSample, Purpose, Standing, Threshold, Trust, Validation};
+use crate::{
+    Basis, Best, Indicator, Judged, KernelPlace, OutOfSample, Purpose, Standing, Threshold, Trust, Validation,
+};
 
 /// The trust that the indicators of a machine have earned, by what they count and what they were tried for.
 #[derive(Clone, Debug)]
@@ -114,6 +116,37 @@ impl TrustCatalogue {
     /// The threshold of an indicator, if one was found.
     pub fn threshold(&self, indicator: &Indicator) -> Option<&Threshold> {
         self.judged.as_ref()?.validation.thresholds.iter().find(|one| one.indicator == *indicator)
+    }
+}
+
+/// Bytes of a line.
+const LINE: f64 = 64.0;
+
+/// The most that known work moved, by the names that formulas have for figures of a machine: level, of another package or not.
+const PEAKS: [(&str, KernelPlace, bool); 5] = [
+    ("l2_traffic_peak", KernelPlace::L2, false),
+    ("l3_traffic_peak", KernelPlace::L3, false),
+    ("memory_traffic_peak", KernelPlace::Memory, false),
+    ("whole_memory_traffic_peak", KernelPlace::Memory, false),
+    ("link_peak", KernelPlace::Memory, true),
+];
+
+impl TrustCatalogue {
+    /// Maximal rates that the validation found on all cores of one package (molka2017 §3.2), in bytes per second, by the names that
+    /// formulas have for them; both directions together, of links one.
+    pub fn peaks(&self) -> Vec<(&'static str, f64)> {
+        let best = self.judged.as_ref().map_or(&[][..], |judged| &judged.validation.best);
+        let most_cores = best.iter().map(|row| row.cores).max();
+        let rate = |(name, level, remote): (&'static str, KernelPlace, bool)| {
+            let here = |row: &&Best| (row.level, row.remote, Some(row.cores)) == (level, remote, most_cores);
+            let lines = |row: &Best| match remote {
+                true => (row.direction == "read").then_some(row.lines_per_s),
+                false => row.both_lines_per_s,
+            };
+            let most = best.iter().filter(here).filter_map(lines).reduce(f64::max)?;
+            Some((name, LINE * most))
+        };
+        PEAKS.into_iter().filter_map(rate).collect()
     }
 }
 

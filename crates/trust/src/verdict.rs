@@ -278,6 +278,9 @@ pub struct Best {
     pub cores: usize,
     /// Lines per second that the work moved at most.
     pub lines_per_s: f64,
+    /// The same in both directions together, by the work that moved most so; none in files of versions that did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub both_lines_per_s: Option<f64>,
     /// The indicator; none if none is fit.
     pub indicator: Option<String>,
     /// Its highest rate: 100 % of utilisation.

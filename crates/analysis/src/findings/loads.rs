@@ -52,6 +52,13 @@ pub struct LoadSummary {
     pub samples: u64,
     /// Median of the cycles to their data, of those whose latency is known.
     pub median_cycles: KnownLimits<f64>,
+    /// The same of those alone that memory of the own node served and that waited for no page walk: what helm2019 §6.1 takes for the
+    /// latency of memory.
+    pub memory_cycles: KnownLimits<f64>,
+    /// How many these are.
+    pub memory_samples: u64,
+    /// How many waited for a page walk, whoever served them.
+    pub walked_samples: u64,
     /// Where their data came from, the nearest first: how many of them. Those of which the processor did not say are in
     /// none.
     pub origins: Vec<(DataOrigin, u64)>,

@@ -37,6 +37,7 @@ fn run(loads: &[(u64, usize, u64, u64)]) -> Run {
         address: NonZeroU64::new(address),
         latency_cycles: Some(cycles),
         origin: None,
+        translated_at_hand: None,
     };
     run.loads = LoadSamples::Taken(loads.iter().map(load).collect());
     run
@@ -97,6 +98,14 @@ fn only_slow_loads_of_slow_intervals_name_code_and_data() {
     let objects: Vec<_> = found.objects.iter().map(|part| (part.name.as_str(), part.loads)).collect();
     assert!(objects.len() == 2 && objects[0].0.contains("far") && objects[0].1 == 2, "{objects:?}");
     assert!(found.source.contains("l1d_pend_miss.pending"), "{}", found.source);
+    // A load that waited for a page walk was slow for that: it blames nobody.
+    let LoadSamples::Taken(mut loads) = run.loads.clone() else { panic!("no loads") };
+    loads[0].translated_at_hand = Some(true);
+    loads[1].translated_at_hand = Some(false);
+    let all = std::mem::replace(&mut run.loads, LoadSamples::Taken(loads));
+    let found = value(&run);
+    assert_eq!((found.slow_loads, found.walked_loads, found.blamed_loads), (3, 1, 2));
+    run.loads = all;
     // A line that was on its way is no miss: without it latency would seem higher.
     run.sampled = sampled([50_000, 300_000], [600, 400], [400, 1600]);
     assert_eq!(value(&run).flagged, 0, "150 cycles");

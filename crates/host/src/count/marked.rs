@@ -79,7 +79,7 @@ pub fn count_marked(
         counts.remarks.extend(counting.notes());
     }
     counts.runs = vec![run];
-    counts.metrics = request.selection.metrics(&counts, request.profile, request.memory_share);
+    counts.metrics = request.selection.metrics(&counts, request.measured, request.memory_share);
     for note in &plan.notes {
         if !counts.remarks.contains(note) {
             counts.remarks.push(note.clone());
@@ -158,7 +158,7 @@ struct RegionOf<'a> {
 
 impl RegionOf<'_> {
     fn counts(&self, here: &PerfEvents<'_>) -> Counts {
-        let CountRequest { selection, profile, memory_share, .. } = *self.request;
+        let CountRequest { selection, measured, memory_share, .. } = *self.request;
         let longest = |thread: &MarkedThread| thread.counted.as_ref().map_or(0, |counted| counted.wall_ns);
         let elapsed_ns = self.region.threads.iter().map(longest).max().unwrap_or(0);
         let counted = match self.request.share {
@@ -176,7 +176,7 @@ impl RegionOf<'_> {
             intervals: Vec::new(),
         }];
         counts.remarks.extend(self.remark());
-        counts.metrics = selection.metrics_of_part(&counts, self.program, profile, memory_share);
+        counts.metrics = selection.metrics_of_part(&counts, self.program, measured, memory_share);
         counts
     }
 

@@ -5,9 +5,8 @@
 use std::sync::atomic::AtomicBool;
 
 use events::{Count, CountShare, TooMany};
-use machine::Profile;
 use record::{
-    count::{CountedRun, Counts},
+    count::{CountedRun, Counts, MachineFigures},
     scenario::{RegionRun, ScenarioRun},
 };
 use sim::{
@@ -34,7 +33,7 @@ pub struct RegionRequest<'a> {
     /// Values of each CPU apart.
     pub share: CountShare,
     /// What was measured of the machine.
-    pub profile: Option<&'a Profile>,
+    pub measured: Option<&'a MachineFigures>,
     /// Share of the machine's memory that lies at the packages counted on.
     pub memory_share: f64,
     /// Package of each CPU.
@@ -81,7 +80,7 @@ pub fn count_regions(
         counts.runs = vec![run];
         counts.remarks.extend(mixed(region, &regions));
         counts.metrics =
-            request.selection.metrics_of_part(&counts, &program, request.profile, request.memory_share);
+            request.selection.metrics_of_part(&counts, &program, request.measured, request.memory_share);
         (region.path.clone(), counts)
     };
     Ok(regions.iter().enumerate().zip(of_parts).map(counted).collect())

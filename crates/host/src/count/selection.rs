@@ -5,9 +5,9 @@ use events::{
     groups::{Chosen, MetricGroup, ProfileFigures},
     names,
 };
-use machine::Profile;
 use record::count::{
-    CountedRun, Counts, GroupMetrics, MetricsAround, add_packages, group_metrics, program_cycles,
+    CountedRun, Counts, GroupMetrics, MachineFigures, MetricsAround, add_packages, group_metrics,
+    program_cycles,
 };
 
 /// Events and the groups they serve.
@@ -87,15 +87,15 @@ impl Selection {
         Ok(())
     }
 
-    /// The metrics of all groups over all repetitions; with the profile of the machine, with its own penalties too. Those who run
+    /// The metrics of all groups over all repetitions; with what was measured of the machine, with its own penalties too. Those who run
     /// on some packages only can draw on `memory_share` of its memory.
     pub fn metrics(
         &self,
         counts: &Counts,
-        profile: Option<&Profile>,
+        measured: Option<&MachineFigures>,
         memory_share: f64,
     ) -> Vec<GroupMetrics> {
-        self.metrics_of_part(counts, &[], profile, memory_share)
+        self.metrics_of_part(counts, &[], measured, memory_share)
     }
 
     /// The same of a part of a program, such as a region; `program` is what was counted of all of it.
@@ -103,16 +103,17 @@ impl Selection {
         &self,
         counts: &Counts,
         program: &[CountedRun],
-        profile: Option<&Profile>,
+        measured: Option<&MachineFigures>,
         memory_share: f64,
     ) -> Vec<GroupMetrics> {
         let share = |name: &str| if name == "memory_traffic_peak" { memory_share } else { 1.0 };
-        let figure = |name: &str| Some(profile?.figure(name)? * share(name));
-        let figures = profile.is_some().then_some(&figure as ProfileFigures<'_>);
+        let figure = |name: &str| Some(measured?.figure(name)?.0 * share(name));
+        let figures = measured.is_some().then_some(&figure as ProfileFigures<'_>);
+        let measured_by = |name: &str| Some(measured?.figure(name)?.1);
         let metrics = |wanted: &Wanted| {
             let Wanted { chosen, inputs } = wanted;
             let program_cycles = program_cycles(inputs, program);
-            let around = MetricsAround { profile: figures, program_cycles };
+            let around = MetricsAround { profile: figures, program_cycles, measured_by: Some(&measured_by) };
             let mut group = group_metrics(chosen, inputs, &counts.runs, around);
             if let Some(run) = counts.runs.first() {
                 add_packages(&mut group, chosen, inputs, run, &counts.packages, around);

@@ -158,7 +158,7 @@ fn regions_add_up_to_the_whole() {
         job: job.clone(),
         selection: &selection,
         share,
-        profile: None,
+        measured: None,
         memory_share: 1.0,
         packages,
     };
@@ -198,7 +198,7 @@ fn the_margin_of_a_region_is_of_the_whole_program() {
         job: crate::scenario::ScenarioJob { scenario: &scenario, cpus: &[0], scale: 512 },
         selection: &selection,
         share: CountShare::Together,
-        profile: None,
+        measured: None,
         memory_share: 1.0,
         packages: Vec::new(),
     };

@@ -20,7 +20,7 @@ use record::{
     scenario::ScenarioRun,
 };
 use sim::{
-    access::Supplier,
+    access::{Supplier, Translation},
     plan_source::{AddressOrder, PlacedPlan},
     pmu::{SampleRequest, SimulatedPmu, SimulatedSample},
 };
@@ -291,6 +291,7 @@ impl<'a> ScenarioWriter<'a> {
                 address: NonZeroU64::new(load.address),
                 latency_cycles: Some(load.latency_cycles),
                 origin: Some(origin(load.supplier)),
+                translated_at_hand: Some(load.translation != Translation::Walk),
             });
         }
     }

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeSet, ffi::OsString, process::ExitCode, sync::atomic::Ordering, time::Duration};
 
+use ::trust::TrustCatalogue;
 use analysis::{
     lower_clock,
     marking::{Broken, mark, reason, withhold},
@@ -11,10 +12,10 @@ use events::{CountRefusal, CountShare, Event, Instrument, Missing, Value, catalo
 use host::count::{
     CountError, CountRequest, Fit, MarkedProgram, NativeTarget, Selection, Whom, count, count_marked,
 };
-use machine::{CpuSet, Source, Topology, model::Model, profile::Fingerprint};
+use machine::{CpuSet, Profile, Source, Topology, model::Model, profile::Fingerprint};
 use pmu::PerfEvents;
 use record::{
-    count::{CountedRegion, Counts},
+    count::{CountedRegion, Counts, MachineFigures},
     run::Ending,
 };
 use recorder::ProgramOutput;
@@ -218,7 +219,8 @@ fn native(args: &CountArgs, groups: &[String], choice: Option<String>) -> Result
         return Err(Failure::Usage("--runs repeats a program; give one".to_owned()));
     }
     let cores = cores(args, &topology)?;
-    let profile = profile_of(&Fingerprint::read(&source));
+    let trusted = trust::of(&Target::Native);
+    let measured = figures(profile_of(&Fingerprint::read(&source)), &trusted, &topology);
     let instrument = PerfEvents::new(&pmu::Live, source);
     let selection = selection(args, groups, &instrument)?;
     let request = CountRequest {
@@ -229,7 +231,7 @@ fn native(args: &CountArgs, groups: &[String], choice: Option<String>) -> Result
         share: share(args),
         interval: args.interval.map(Duration::from_millis),
         packages: topology.cpus.iter().filter_map(|cpu| Some((cpu.id, cpu.socket?))).collect(),
-        profile: profile.as_ref(),
+        measured: Some(&measured),
         memory_share: args.cpus.as_ref().map_or(1.0, |cpus| memory_share(&topology, cpus.iter())),
     };
     let printing = args.forms.program_output(&args.program, Some(&args.rows));
@@ -249,7 +251,6 @@ fn native(args: &CountArgs, groups: &[String], choice: Option<String>) -> Result
     };
     // JSON and CSV hold all intervals at the end.
     let live = args.interval.is_some() && !args.several_passes && args.forms.is_text() && args.rows.is_text();
-    let trusted = trust::of(&Target::Native);
     let reasons: Vec<Option<String>> = match broken(args) {
         Broken::Kept => Vec::new(),
         Broken::Withheld => {
@@ -318,6 +319,12 @@ fn marked(
         counts.regions.push(CountedRegion::new(path, of_region));
     }
     Ok(counts)
+}
+
+/// What was measured of a machine: its profile, and what its validation found that it moves at most.
+pub fn figures(profile: Option<Profile>, trusted: &TrustCatalogue, topology: &Topology) -> MachineFigures {
+    let packages: BTreeSet<u32> = topology.cpus.iter().filter_map(|cpu| cpu.socket).collect();
+    MachineFigures::of(profile, trusted, packages.len())
 }
 
 /// Share of the machine's packages that these CPUs are on; all of it where that is not known.

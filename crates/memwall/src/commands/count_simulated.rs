@@ -12,9 +12,9 @@ use host::{
     simulated::Simulated,
 };
 use kernels::Job;
-use machine::{Bytes, CpuSet, Width, model::Model, profile::Fingerprint};
+use machine::{Bytes, CpuSet, Topology, Width, model::Model, profile::Fingerprint};
 use record::{
-    count::Counts,
+    count::{Counts, MachineFigures},
     scenario::{BufferUse, ScenarioRun},
 };
 use sim::{
@@ -109,7 +109,7 @@ pub fn count(
     let pmu = SimulatedPmu::new(model, flaws(options, model)).map_err(Failure::usage)?;
     let selection = selection(&pmu, asked)?;
     let topology = model.topology();
-    let profile = super::recording::profile_of(&Fingerprint::of_model(model));
+    let measured = figures(model, &topology);
     let fit = match (options.multiplex, asked.several_passes) {
         (_, true) => Fit::SeveralPasses,
         (true, false) => Fit::TakeTurns,
@@ -124,7 +124,7 @@ pub fn count(
         share: asked.share,
         interval: None,
         packages: topology.cpus.iter().filter_map(|cpu| Some((cpu.id, cpu.socket?))).collect(),
-        profile: profile.as_ref(),
+        measured: Some(&measured),
         memory_share: super::count::memory_share(&topology, cpus.iter().copied()),
     };
     let catalogue = super::catalogue(None)?;
@@ -178,7 +178,7 @@ pub fn regions(
     let pmu = SimulatedPmu::new(model, flaws(options, model)).map_err(Failure::usage)?;
     let selection = selection(&pmu, asked)?;
     let topology = model.topology();
-    let profile = super::recording::profile_of(&Fingerprint::of_model(model));
+    let measured = figures(model, &topology);
     let catalogue = super::catalogue(None)?;
     let scenario = super::scenario::read(name, &catalogue, &super::scenario::settings(&options.set)?)?;
     let mut host = Simulated::with_kernels(model, catalogue, 1).counted_by(&pmu);
@@ -188,12 +188,20 @@ pub fn regions(
         job: host::scenario::ScenarioJob { scenario: &scenario, cpus: &cpus, scale: options.scale },
         selection: &selection,
         share: asked.share,
-        profile: profile.as_ref(),
+        measured: Some(&measured),
         memory_share: super::count::memory_share(&topology, cpus.iter().copied()),
         packages: topology.cpus.iter().filter_map(|cpu| Some((cpu.id, cpu.socket?))).collect(),
     };
     let _watched = progress::Watched::new(host.progress(), "regions");
     count_regions(&request, &mut host, &pmu, asked.interrupt).map_err(Failure::measurement)
+}
+
+/// What was measured of a simulated machine.
+fn figures(model: &Model, topology: &Topology) -> MachineFigures {
+    let fingerprint = Fingerprint::of_model(model);
+    let events = events::Catalogue::for_model(model);
+    let trusted = crate::trust::of_machine(&fingerprint, Some(&model.name), events);
+    super::count::figures(super::recording::profile_of(&fingerprint), &trusted, topology)
 }
 
 /// Whether errata are simulated.

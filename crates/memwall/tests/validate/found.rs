@@ -68,6 +68,20 @@ fn a_simulated_machine_shows_what_the_papers_found() {
     }
     let best = validation["best"].as_array().unwrap();
     assert!(best.iter().all(|row| !row["indicator"].is_null()), "{best:?}");
+    for row in best {
+        let lines = |direction: &str| {
+            let same = |other: &&serde_json::Value| {
+                ["level", "remote", "cores"].iter().all(|key| other[key] == row[key])
+                    && other["direction"] == direction
+            };
+            best.iter().find(same).unwrap()["lines_per_s"].as_f64().unwrap()
+        };
+        let both = row["both_lines_per_s"].as_f64().unwrap();
+        assert!(both >= lines("read").max(lines("write")) && both <= lines("read") + lines("write"), "{row}");
+    }
+    let used = ["count", "-g", "MEM", "--on", "sim:tiny", "--kernel", "load", "--size", "1M"];
+    let used = String::from_utf8(memwall(home.path(), &used).output().unwrap().stdout).unwrap();
+    assert!(used.contains("100 % is peak: ") && used.contains("by 'memwall validate'."), "{used}");
     let offcore =
         best.iter().find(|row| row["level"] == "memory" && row["cores"] == 1 && row["direction"] == "read");
     assert_eq!(offcore.unwrap()["paper"]["trust"]["trust"], "broken");

@@ -10,7 +10,7 @@ use events::{
 use serde::{Deserialize, Serialize};
 use trust::Standing;
 
-use super::{CountedRun, PackageMetrics, total};
+use super::{CountedRun, MeasuredBy, PackageMetrics, total};
 
 /// Parts may differ from their whole by this share of it without a word (kruse2011 ch. 4: the error is typically below 3 %).
 const APART: f64 = 0.03;
@@ -163,6 +163,9 @@ pub struct CountedConstant {
     pub source: String,
     /// What was measured on this machine.
     pub measured: Option<f64>,
+    /// By what; where several figures make it, `validate` if one of them is its.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_by: Option<MeasuredBy>,
 }
 
 impl CountedMetric {
@@ -188,11 +191,16 @@ impl CountedBar {
     }
 }
 
+/// Who measured a figure, by its name.
+pub type FigureMakers<'a> = &'a dyn Fn(&str) -> Option<MeasuredBy>;
+
 /// What formulas are given beside counts.
 #[derive(Clone, Copy, Default)]
 pub struct MetricsAround<'a> {
-    /// Figures of the machine by name, if it was calibrated.
+    /// Figures of the machine by name, if it was measured.
     pub profile: Option<ProfileFigures<'a>>,
+    /// Who measured a figure, if that is known.
+    pub measured_by: Option<FigureMakers<'a>>,
     /// Cycles of the whole program, where the counts are those of a part of it.
     pub program_cycles: Option<f64>,
 }
@@ -211,7 +219,7 @@ pub fn group_metrics(
     runs: &[CountedRun],
     around: MetricsAround<'_>,
 ) -> GroupMetrics {
-    let MetricsAround { profile, program_cycles } = around;
+    let MetricsAround { profile, program_cycles, .. } = around;
     let mut metrics: Vec<CountedMetric> = chosen.metrics.iter().map(|metric| begin(chosen, metric)).collect();
     let mut cycles = Vec::new();
     let counted = runs.iter().any(|run| has_any(run, inputs));
@@ -246,7 +254,7 @@ pub fn group_metrics(
         group: chosen.group.name.clone(),
         source: chosen.group.source.clone(),
         uncounted: chosen.group.uncounted.clone(),
-        constants: constants(chosen, profile),
+        constants: constants(chosen, around),
         ..GroupMetrics::default()
     };
     let cycles = mean(&cycles);
@@ -395,16 +403,21 @@ fn level(bands: &ReferenceBands, value: f64) -> MetricLevel {
     }
 }
 
-fn constants(chosen: &Chosen<'_>, profile: Option<ProfileFigures<'_>>) -> Vec<CountedConstant> {
+fn constants(chosen: &Chosen<'_>, around: MetricsAround<'_>) -> Vec<CountedConstant> {
     let constants = chosen.group.constants.iter();
     constants
-        .map(|constant| CountedConstant {
-            name: constant.name.clone(),
-            value: constant.value,
-            source: constant.source.clone(),
-            measured: profile
-                .zip(constant.measured.as_ref())
-                .and_then(|(profile, formula)| formula.value(profile).ok()),
+        .map(|constant| {
+            let formula = around.profile.zip(constant.measured.as_ref());
+            let measured = formula.and_then(|(profile, formula)| formula.value(profile).ok());
+            let by = |name: &str| (around.measured_by?)(name);
+            let names = constant.measured.iter().flat_map(|formula| formula.names());
+            CountedConstant {
+                name: constant.name.clone(),
+                value: constant.value,
+                source: constant.source.clone(),
+                measured,
+                measured_by: measured.and_then(|_| names.filter_map(by).max()),
+            }
         })
         .collect()
 }

@@ -18,7 +18,7 @@ use rusqlite::{
 use super::read::Trouble;
 
 /// All tables that are read of any version.
-pub(super) const TABLES_READ: [&str; 41] = [
+pub(super) const TABLES_READ: [&str; 42] = [
     "about",
     "argument",
     "process",
@@ -34,6 +34,7 @@ pub(super) const TABLES_READ: [&str; 41] = [
     "burst",
     "load",
     "load_sampling",
+    "load_translation",
     "stack",
     "slice",
     "area",

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::read::{Trouble, maybe_unsigned, unsigned};
+use super::read::{Trouble, has_table, maybe_unsigned, unsigned};
 use crate::{
     ids::{PlaceId, ThreadId},
     loads::{DataOrigin, LoadSample, LoadSamples},
@@ -33,6 +33,7 @@ impl PendingLoads {
         let mut insert = to.prepare(
             "INSERT INTO load(time_ns, thread, cpu, place, address, latency_cycles, origin) VALUES(?,?,?,?,?,?,?)",
         )?;
+        let mut translated = to.prepare("INSERT INTO load_translation(load, at_hand) VALUES(?,?)")?;
         for s in &self.samples {
             let address = s.address.map(|address| address.get().cast_signed());
             let latency = s.latency_cycles.map(u64::cast_signed);
@@ -46,6 +47,9 @@ impl PendingLoads {
                 latency,
                 origin
             ])?;
+            if let Some(at_hand) = s.translated_at_hand {
+                translated.execute(params![to.last_insert_rowid(), at_hand])?;
+            }
         }
         Ok(())
     }
@@ -64,9 +68,15 @@ pub(super) fn read(from: &Connection) -> Result<LoadSamples, Trouble> {
         Some(Some(reason)) => return Ok(LoadSamples::Refused(reason)),
         Some(None) => {}
     }
-    let mut statement = from.prepare(
-        "SELECT time_ns, thread, cpu, place, address, latency_cycles, origin FROM load ORDER BY time_ns, id",
-    )?;
+    let mut statement = from.prepare(match has_table(from, "load_translation")? {
+        true => {
+            "SELECT time_ns, thread, cpu, place, address, latency_cycles, origin, at_hand FROM load \
+             LEFT JOIN load_translation ON load = load.id ORDER BY time_ns, id"
+        }
+        false => {
+            "SELECT time_ns, thread, cpu, place, address, latency_cycles, origin, NULL FROM load ORDER BY time_ns, id"
+        }
+    })?;
     let mut found = statement.query([])?;
     let mut all = Vec::new();
     while let Some(row) = found.next()? {
@@ -83,6 +93,7 @@ pub(super) fn read(from: &Connection) -> Result<LoadSamples, Trouble> {
             address: maybe_unsigned(row, 4)?.and_then(std::num::NonZeroU64::new),
             latency_cycles: maybe_unsigned(row, 5)?,
             origin: origin.transpose()?,
+            translated_at_hand: row.get(7)?,
         });
     }
     Ok(LoadSamples::Taken(all))

@@ -59,6 +59,7 @@ CREATE TABLE load(
     cpu INTEGER NOT NULL, place INTEGER NOT NULL REFERENCES place, address INTEGER, latency_cycles INTEGER,
     origin TEXT
 );
+CREATE TABLE load_translation(load INTEGER PRIMARY KEY REFERENCES load, at_hand INTEGER NOT NULL);
 CREATE TABLE load_sampling(id INTEGER PRIMARY KEY, refusal TEXT);
 CREATE TABLE stack(id INTEGER PRIMARY KEY, places TEXT NOT NULL);
 CREATE TABLE slice(

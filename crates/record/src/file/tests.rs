@@ -104,10 +104,18 @@ fn loads() -> Vec<LoadSample> {
         address: NonZeroU64::new(u64::MAX - 7),
         latency_cycles: Some(312),
         origin: Some(DataOrigin::Dram),
+        translated_at_hand: Some(true),
     };
-    let unknown =
-        LoadSample { time_ns: 1_600_000, address: None, latency_cycles: None, origin: None, ..known };
-    vec![known, unknown]
+    let walked = LoadSample { time_ns: 1_550_000, translated_at_hand: Some(false), ..known };
+    let unknown = LoadSample {
+        time_ns: 1_600_000,
+        address: None,
+        latency_cycles: None,
+        origin: None,
+        translated_at_hand: None,
+        ..known
+    };
+    vec![known, walked, unknown]
 }
 
 fn run() -> Run {
@@ -463,7 +471,7 @@ fn a_recording_without_data_and_call_chains_is_read() {
     let path = written(folder.path());
     let old = "PRAGMA foreign_keys = OFF; DROP VIEW located; ALTER TABLE sample DROP COLUMN stack; DROP TABLE stack;
         DROP TABLE area; DROP TABLE variable; DROP TABLE site; DROP TABLE block; DROP TABLE heap_log;
-        DROP TABLE burst; DROP TABLE load; DROP TABLE load_sampling; DROP TABLE inlined_range; DROP TABLE inlined_call;
+        DROP TABLE burst; DROP TABLE load; DROP TABLE load_translation; DROP TABLE load_sampling; DROP TABLE inlined_range; DROP TABLE inlined_call;
         DROP TABLE region_visits; DROP TABLE region_sample; DROP TABLE region_burst; DROP TABLE region;
         PRAGMA user_version = 1";
     Connection::open(&path).unwrap().execute_batch(old).unwrap();
@@ -476,6 +484,16 @@ fn a_recording_without_data_and_call_chains_is_read() {
     expected.data = Data::default();
     expected.inlined = InlinedCode::default();
     assert_eq!(read(&path).unwrap(), expected);
+}
+
+#[test]
+fn loads_without_their_translations_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = written(folder.path());
+    Connection::open(&path).unwrap().execute_batch("DROP TABLE load_translation").unwrap();
+    let read = read(&path).unwrap();
+    assert_eq!(read.loads.taken().len(), loads().len());
+    assert!(read.loads.taken().iter().all(|load| load.translated_at_hand.is_none()), "{:?}", read.loads);
 }
 
 #[test]

@@ -76,6 +76,7 @@ impl Recorder {
             // No load takes no time: 0 is what processors say that did not measure it.
             latency_cycles: sample.weight.map(Weight::latency_cycles).filter(|cycles| *cycles > 0),
             origin: loads::origin(&source),
+            translated_at_hand: loads::translated_at_hand(&source),
         })
     }
 

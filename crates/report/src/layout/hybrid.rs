@@ -34,6 +34,10 @@ pub fn sentences(found: &KnownLimits<HybridFindings>) -> Vec<String> {
             "Of {slow} as slow as that {blamed} lie in these intervals; they alone name code and data."
         ),
     });
+    if found.walked_loads > 0 {
+        let walked = counted(usize::try_from(found.walked_loads).unwrap_or(usize::MAX), "other");
+        all.push(format!("{walked} as slow waited for a page walk, which is no bandwidth: left out."));
+    }
     all
 }
 

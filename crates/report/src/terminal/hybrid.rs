@@ -91,6 +91,7 @@ mod tests {
             ],
             flagged: 1,
             slow_loads: 12,
+            walked_loads: 3,
             blamed_loads: 10,
             functions: vec![part("triad")],
             objects: vec![part("block of 64 MiB from fill")],
@@ -100,6 +101,7 @@ mod tests {
         for words in [
             "In 1 of 2 intervals loads that miss wait longer than 200 cycles",
             "Of 12 sampled loads as slow as that 10 lie in these intervals",
+            "3 others as slow waited for a page walk, which is no bandwidth: left out.",
             "▂·█",
             "triad",
             "90 (70 to 97)",
@@ -125,6 +127,7 @@ mod tests {
             }],
             flagged,
             slow_loads: 12,
+            walked_loads: 3,
             blamed_loads: 0,
             functions: Vec::new(),
             objects: Vec::new(),

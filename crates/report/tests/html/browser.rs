@@ -245,7 +245,7 @@ fn counts_by_event_region_and_socket_are_on_their_page() {
     let found = rows(&mut tab, "sockets-table");
     assert_eq!(found.len(), 2, "{found:?}");
     has(&found, "memory volume|MEM|socket 1|2", "B");
-    has(&rows(&mut tab, "constants-table"), "miss_cycles|MEM|200|251|", "kruse2011");
+    has(&rows(&mut tab, "constants-table"), "miss_cycles|MEM|200|251|memwall calibrate|", "kruse2011");
     let notes = tab.text("document.getElementById('notes').textContent");
     assert!(notes.contains("solve: its threads overlap") && notes.contains("nobody tried"), "{notes}");
     // Sockets and regions sort as every table does.

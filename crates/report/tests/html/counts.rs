@@ -3,7 +3,7 @@
 use events::{Count, CountedPlace, Missing, Signal, Value};
 use record::count::{
     BarPart, CountedBar, CountedConstant, CountedEvent, CountedInterval, CountedMetric, CountedRegion,
-    CountedRun, Counts, GroupMetrics, MetricLevel, PackageMetrics,
+    CountedRun, Counts, GroupMetrics, MeasuredBy, MetricLevel, PackageMetrics,
 };
 use trust::{Basis, Standing, Trust};
 
@@ -141,6 +141,7 @@ pub fn apart() -> Counts {
         value: Some(200.0),
         source: "kruse2011 §6.1".to_owned(),
         measured: Some(251.0),
+        measured_by: Some(MeasuredBy::Calibrate),
     };
     let region = |path: &str, value: f64| CountedRegion {
         path: path.to_owned(),

@@ -625,6 +625,7 @@ pub fn hybrid() -> KnownLimits<HybridFindings> {
         intervals: intervals.collect(),
         flagged: 40,
         slow_loads: 1100,
+        walked_loads: 0,
         blamed_loads: 1000,
         functions: vec![part(SYMBOLS[0].0, Some("/opt/app/bin/join"), 900), part(SYMBOLS[2].0, None, 100)],
         objects: vec![part("block of 64 MiB from join::Table::Table(std::size_t)", None, 980)],

@@ -95,6 +95,7 @@ pub fn haswell() -> Validation {
             direction: text("read"),
             cores: 1,
             lines_per_s: 1.5e9,
+            both_lines_per_s: Some(2e9),
             indicator: Some(text("L1D.REPLACEMENT")),
             events_per_s: Some(1.5e9),
             trust: Some(Trust::Trusted { error: 0.004 }),

@@ -74,6 +74,10 @@ fn indicators() -> Vec<Judged> {
 }
 
 fn with(indicators: Vec<Judged>) -> TrustCatalogue {
+    validated(indicators, Vec::new())
+}
+
+fn validated(indicators: Vec<Judged>, best: Vec<Best>) -> TrustCatalogue {
     let text = |text: &str| text.to_owned();
     let validation = Validation {
         schema: crate::SCHEMA.to_owned(),
@@ -93,7 +97,7 @@ fn with(indicators: Vec<Judged>) -> TrustCatalogue {
         runs: 1,
         complete: true,
         steps: Vec::new(),
-        best: Vec::new(),
+        best,
         indicators,
         thresholds: Vec::new(),
         unseen: None,
@@ -101,6 +105,43 @@ fn with(indicators: Vec<Judged>) -> TrustCatalogue {
         sweeps: Vec::new(),
     };
     TrustCatalogue::of(validation, events::Catalogue::named("haswell-ep").ok())
+}
+
+/// By hand: 64 bytes a line, of all cores of the package; of links what is read, of the rest both directions.
+#[test]
+fn peaks_are_the_maximal_rates_of_all_cores() {
+    let row = |level, remote, direction: &str, cores, lines_per_s, both_lines_per_s| Best {
+        level,
+        remote,
+        direction: direction.to_owned(),
+        cores,
+        lines_per_s,
+        both_lines_per_s,
+        indicator: None,
+        events_per_s: None,
+        trust: None,
+        paper: None,
+        overlap: Vec::new(),
+        alone: None,
+    };
+    let memory = KernelPlace::Memory;
+    let catalogue = validated(
+        Vec::new(),
+        vec![
+            row(KernelPlace::L2, false, "read", 1, 9e9, Some(9e9)),
+            row(memory, false, "read", 1, 2e8, Some(3e8)),
+            row(memory, false, "read", 4, 5e8, Some(6e8)),
+            row(memory, false, "write", 4, 3e8, Some(6e8)),
+            row(memory, true, "read", 4, 1e8, None),
+            row(memory, true, "write", 4, 2e8, None),
+        ],
+    );
+    let expected =
+        [("memory_traffic_peak", 38.4e9), ("whole_memory_traffic_peak", 38.4e9), ("link_peak", 6.4e9)];
+    assert_eq!(catalogue.peaks(), expected, "one core is not all of it");
+    let old = validated(Vec::new(), vec![row(memory, false, "read", 4, 5e8, None)]);
+    assert_eq!(old.peaks(), [], "a validation that did not say");
+    assert_eq!(TrustCatalogue::missing("not validated").peaks(), []);
 }
 
 fn word(standing: Option<Standing>) -> Option<&'static str> {

@@ -72,6 +72,16 @@ impl Here<'_> {
         rates.fold(None, |most: Option<f64>, rate| Some(most.map_or(rate, |most| most.max(rate))))
     }
 
+    /// The most lines per second that any of these kernels moved in both directions together.
+    fn both(&self) -> Option<f64> {
+        let lines = |direction| {
+            let level = Some(Level { direction, ..self.level });
+            Quantity::ALL.iter().copied().find(|quantity| quantity.level() == level && !quantity.is_served())
+        };
+        let (read, write) = (lines("read")?, lines("write")?);
+        self.peak(|one| Some(read.of(one)? + write.of(one)?))
+    }
+
     /// What a candidate counts of the lines that other levels than this one serve. Of reads only: what is written goes through
     /// all levels.
     fn overlap(&self, candidate: &Candidate) -> Vec<LevelOverlap> {
@@ -156,6 +166,7 @@ fn row(here: &Here<'_>, candidates: &[Candidate], judged: &[Judged], paper: Opti
         direction: here.level.direction.to_owned(),
         cores: here.cores,
         lines_per_s,
+        both_lines_per_s: here.both(),
         indicator: best.as_ref().map(|best| best.indicator.clone()),
         events_per_s: best.as_ref().and_then(|best| best.events_per_s),
         trust: best.as_ref().map(|best| best.trust.clone()),

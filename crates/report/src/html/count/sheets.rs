@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use events::{Count, CountedPlace, ValueBound};
-use record::count::{CountedEvent, CountedMetric, CountedRegion, Counts, GroupMetrics, Total, total};
+use record::count::{
+    CountedEvent, CountedMetric, CountedRegion, Counts, GroupMetrics, MeasuredBy, Total, total,
+};
 use trust::Standing;
 
 use super::mean;
@@ -240,6 +242,7 @@ fn constants(counts: &Counts) -> DataTable {
                 text(&group.group),
                 CellValue::from(constant.value),
                 CellValue::from(constant.measured),
+                text(constant.measured_by.map_or("", MeasuredBy::command)),
                 text(&constant.source),
             ]
         })
@@ -251,6 +254,7 @@ fn constants(counts: &Counts) -> DataTable {
             ("group", ColumnKind::Text),
             ("of the paper", ColumnKind::Number),
             ("measured here", ColumnKind::Number),
+            ("by", ColumnKind::Text),
             ("source", ColumnKind::Text),
         ]),
         rows: rows.collect(),

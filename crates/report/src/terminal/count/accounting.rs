@@ -1,11 +1,11 @@
 //! What a group says beyond its metrics: wholes and their parts, bounds, measured penalties, printed formulas, advice.
 
 use events::ValueBound;
-use record::count::{CountedBar, CountedMetric, GroupMetrics};
+use record::count::{CountedBar, CountedConstant, CountedMetric, GroupMetrics};
 
 use super::values::{self, Reasons};
 use crate::{
-    layout::figures::{number, percent_text},
+    layout::figures::{number, percent_text, scaled},
     layout::prose::{clipped, visible, wrap, wrap_in},
     layout::style::{HEADING, QUIET, WARNING},
     layout::table::Cell,
@@ -15,6 +15,8 @@ use crate::{
 const WHOLE: usize = 30;
 /// Letters of a name before its bar.
 const NAME: usize = 40;
+/// The unit of shares of the most that was measured.
+const OF_PEAK: &str = "% of the measured peak";
 
 /// A value with its side of the truth.
 pub(super) fn bounded(cell: Cell, bound: ValueBound) -> Cell {
@@ -43,6 +45,7 @@ pub(super) fn text(group: &GroupMetrics, columns: usize) -> String {
         out += &bar_text(bar, columns);
     }
     out += &levels(group, columns);
+    out += &peaks(group, columns);
     out += &measured(group, columns);
     out += &printed(group, columns);
     for remark in &group.remarks {
@@ -95,6 +98,22 @@ fn levels(group: &GroupMetrics, columns: usize) -> String {
         out += &wrap_in(style, "  ", &line, columns);
     }
     if out.is_empty() { out } else { wrap_in(HEADING, "\n", "Low, medium, high", columns) + &out }
+}
+
+/// What 100 % of a use is, and who measured it.
+fn peaks(group: &GroupMetrics, columns: usize) -> String {
+    let is_used = group.metrics.iter().any(|metric| metric.unit == OF_PEAK && !metric.values.is_empty());
+    let peak = |constant: &CountedConstant| {
+        let (rate, by) = (constant.measured?, constant.measured_by?);
+        let is_rate = constant.value.is_none() && constant.name.ends_with("peak");
+        let (Some(value), unit) = scaled(Some(rate), "B/s") else { return None };
+        is_rate.then(|| format!("{}: {value:.1} {unit} by '{}'", constant.name, by.command()))
+    };
+    let found: Vec<String> = group.constants.iter().filter(|_| is_used).filter_map(peak).collect();
+    match found.is_empty() {
+        true => String::new(),
+        false => wrap_in(QUIET, "  ", &format!("100 % is {}.", found.join(", ")), columns),
+    }
 }
 
 fn measured(group: &GroupMetrics, columns: usize) -> String {
@@ -159,7 +178,7 @@ fn advice(group: &GroupMetrics, columns: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use record::count::{BarPart, CountedConstant, CountedMetric, MetricLevel, PrintedMetric};
+    use record::count::{BarPart, CountedMetric, MeasuredBy, MetricLevel, PrintedMetric};
 
     use super::*;
 
@@ -211,6 +230,7 @@ mod tests {
                 value: Some(200.0),
                 source: "a paper".to_owned(),
                 measured: Some(250.0),
+                measured_by: None,
             }],
             remarks: vec!["They overlap.".to_owned()],
             ..GroupMetrics::default()
@@ -236,5 +256,32 @@ mod tests {
             assert!(text.contains(words), "{words:?} in\n{text}");
         }
         assert_eq!(super::text(&GroupMetrics::default(), 80), "", "plain groups stay as they are");
+    }
+
+    #[test]
+    fn what_a_use_is_of_is_said_with_who_measured_it() {
+        let peak = |measured_by| CountedConstant {
+            name: "peak".to_owned(),
+            value: None,
+            source: "the most".to_owned(),
+            measured: Some(51.2e9),
+            measured_by,
+        };
+        let group = |measured_by, values| GroupMetrics {
+            metrics: vec![CountedMetric {
+                name: "memory utilisation".to_owned(),
+                unit: OF_PEAK.to_owned(),
+                values,
+                ..CountedMetric::default()
+            }],
+            constants: vec![peak(measured_by)],
+            ..GroupMetrics::default()
+        };
+        let said = |group| anstream::adapter::strip_str(&text(&group, 100)).to_string();
+        let validated = said(group(Some(MeasuredBy::Validate), vec![40.0]));
+        assert!(validated.contains("100 % is peak: 51.2 GB/s by 'memwall validate'."), "{validated}");
+        let calibrated = said(group(Some(MeasuredBy::Calibrate), vec![40.0]));
+        assert!(calibrated.contains("by 'memwall calibrate'"), "{calibrated}");
+        assert_eq!(said(group(Some(MeasuredBy::Validate), Vec::new())), "", "no use, no peak");
     }
 }

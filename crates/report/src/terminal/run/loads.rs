@@ -1,6 +1,7 @@
 //! Loads that the processor sampled itself.
 
 use analysis::findings::{KnownLimits, LoadFindings, LoadSummary};
+use record::loads::DataOrigin;
 
 use crate::{
     layout::figures::percent_text,
@@ -54,17 +55,47 @@ fn sentence(loads: &LoadSummary) -> String {
     if known < loads.samples {
         served.push(format!("not known {} %", of(loads.samples - known)));
     }
-    format!("{} loads, {latency}, from {}", loads.samples, served.join(", "))
+    format!("{} loads, {latency}, from {}{}", loads.samples, served.join(", "), of_memory(loads))
+}
+
+/// The latency of memory itself, where memory served any (helm2019 §6.1).
+fn of_memory(loads: &LoadSummary) -> String {
+    let walked = match loads.walked_samples {
+        0 => String::new(),
+        walked => format!(
+            "; {} % waited for a page walk",
+            percent_text(walked as f64 / loads.samples.max(1) as f64)
+        ),
+    };
+    let served = loads.origins.iter().any(|(origin, _)| *origin == DataOrigin::Dram);
+    let memory = match &loads.memory_cycles {
+        KnownLimits::Value(cycles) => {
+            format!(
+                "; memory's own latency: median {cycles:.0} cycles, of the {} that it served without a page walk",
+                loads.memory_samples
+            )
+        }
+        KnownLimits::Missing(why) if served => format!("; memory's own latency is not known: {why}"),
+        KnownLimits::Missing(_) => String::new(),
+    };
+    walked + &memory
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use analysis::findings::{FunctionLoads, ObjectId, ObjectLoads};
-    use record::{ids::ModuleId, loads::DataOrigin};
+    use record::ids::ModuleId;
 
     fn summary(samples: u64, median_cycles: KnownLimits<f64>) -> LoadSummary {
-        LoadSummary { samples, median_cycles, origins: vec![(DataOrigin::L1, 1), (DataOrigin::Dram, 2)] }
+        LoadSummary {
+            samples,
+            median_cycles,
+            memory_cycles: KnownLimits::Missing("nobody said which walked".to_owned()),
+            memory_samples: 0,
+            walked_samples: 0,
+            origins: vec![(DataOrigin::L1, 1), (DataOrigin::Dram, 2)],
+        }
     }
 
     #[test]
@@ -85,11 +116,18 @@ mod tests {
         let text =
             anstream::adapter::strip_str(&text(&KnownLimits::Value(found.clone()), 5, 100)).to_string();
         assert!(
-            text.contains("All: 4 loads, median 312 cycles, from L1 25 %, DRAM 50 %, not known 25 %."),
+            text.contains("All: 4 loads, median 312 cycles, from L1 25 %, DRAM 50 %, not known 25 %;"),
             "{text}"
         );
         assert!(text.contains("Function walk: 3 loads, median 400 cycles"), "{text}");
         assert!(text.contains("Object table: 3 loads, latency not known"), "{text}");
+        assert!(text.contains("known: nobody said which walked"), "{text}");
+        let mut walked = summary(4, KnownLimits::Value(500.0));
+        walked.memory_cycles = KnownLimits::Value(310.0);
+        (walked.memory_samples, walked.walked_samples) = (2, 1);
+        let said = short(&KnownLimits::Value(LoadFindings { all: walked, ..found.clone() })).expect("loads");
+        assert!(said.contains("25 % waited for a page walk"), "{said}");
+        assert!(said.contains("median 310 cycles, of the 2 that it served without a page walk"), "{said}");
         let missing = KnownLimits::Missing("no PMU".to_owned());
         assert!(super::text(&missing, 5, 80).contains("Not sampled: no PMU."));
         assert_eq!(short(&missing), None);
