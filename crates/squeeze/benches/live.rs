@@ -1,6 +1,7 @@
 //! Decisions under the noise of this machine: a program that computes, squeezed again and again, and the same with a tenth planted
 //! beside cache interference. `cargo bench -p memwall-squeeze --bench live` prints how many of 20 were called right, at the default
-//! budget; `-- 5` of 5. Interference is a thread over 64 KiB, which takes nothing from anybody: all harm is what was planted.
+//! budget; `-- 5` of 5. No interference runs, as on a busy machine even an idle loop takes processor time from the program: all harm is
+//! what was planted.
 
 use std::{
     error::Error,
@@ -9,7 +10,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use host::native::Native;
 use machine::{
     Bytes, CpuSet, Source, Topology,
     profile::Estimate,
@@ -17,7 +17,7 @@ use machine::{
 };
 use record::squeeze::{HarmVerdict, ProgramClass, SqueezeRun, TimedBy};
 use squeeze::{
-    SqueezeError, recipe,
+    SqueezeError,
     session::{SessionPlan, SqueezeSubject, SubjectFacts, SubjectRun},
 };
 
@@ -29,23 +29,15 @@ const PLANTED: f64 = 0.10;
 const RUN: Duration = Duration::from_millis(60);
 
 /// This benchmark again, as the program: so many steps on a CPU.
-struct Computing<'a> {
-    host: &'a mut Native,
+struct Computing {
     cpu: u32,
-    spare: Vec<u32>,
     steps: u64,
     planted: f64,
     started: Instant,
 }
 
-impl SqueezeSubject for Computing<'_> {
+impl SqueezeSubject for Computing {
     fn run(&mut self, interference: Option<&Interference>) -> Result<SubjectRun, SqueezeError> {
-        recipe::take(
-            self.host,
-            None,
-            interference.map(std::slice::from_ref).unwrap_or_default(),
-            &self.spare,
-        )?;
         let harmed = interference.is_some_and(|one| one.kind == SqueezeKind::Storage);
         let steps = self.steps as f64 * if harmed { 1.0 + self.planted } else { 1.0 };
         let system = |source| SqueezeError::System { what: "run this benchmark again", source };
@@ -54,7 +46,6 @@ impl SqueezeSubject for Computing<'_> {
         let words = ["compute".to_owned(), self.cpu.to_string(), (steps as u64).to_string()];
         let status = Command::new(program).args(words).status().map_err(system)?;
         let ns = began.elapsed().as_nanos() as f64;
-        recipe::take(self.host, None, &[], &self.spare)?;
         assert!(status.success());
         Ok(SubjectRun::Timed(ns))
     }
@@ -73,7 +64,7 @@ fn compute(steps: u64) {
 }
 
 /// One strength of each kind, which is said to leave half.
-fn profile(domain: CpuSet, spare: CpuSet) -> SqueezeProfile {
+fn profile(domain: CpuSet) -> SqueezeProfile {
     let exact = |value: f64| Estimate { value, low: value, high: value, samples: 1 };
     let point = |kind: SqueezeKind, taken: bool| SqueezePoint {
         interference: taken.then_some(Interference {
@@ -94,7 +85,6 @@ fn profile(domain: CpuSet, spare: CpuSet) -> SqueezeProfile {
         level: 3,
         claimed: Bytes::mib(20),
         domain,
-        spare,
         bandwidth: 4e10,
         storage: points(SqueezeKind::Storage),
         bandwidths: points(SqueezeKind::Bandwidth),
@@ -105,7 +95,7 @@ fn profile(domain: CpuSet, spare: CpuSet) -> SqueezeProfile {
 }
 
 fn squeezed(
-    subject: &mut Computing<'_>,
+    subject: &mut Computing,
     profile: &SqueezeProfile,
     seed: u64,
 ) -> Result<SqueezeRun, SqueezeError> {
@@ -141,24 +131,19 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Ok(());
     }
     let many = words.iter().find_map(|word| word.parse().ok()).unwrap_or(RUNS);
-    let cpus: Vec<u32> = Topology::read(&Source::live()).usable_cpus().iter().collect();
-    let [cpu, .., spare] = cpus.as_slice() else {
-        println!("interference needs a CPU of its own: nothing to be seen on one");
-        return Ok(());
-    };
-    let profile = profile([*cpu, *spare].into_iter().collect(), std::iter::once(*spare).collect());
+    let cpus = Topology::read(&Source::live()).usable_cpus();
+    let cpu = cpus.first().ok_or("no CPU may be used")?;
+    let profile = profile(std::iter::once(cpu).collect());
     let began = Instant::now();
     compute(1_000_000);
     let steps = (1e6 * RUN.as_secs_f64() / began.elapsed().as_secs_f64()) as u64;
-    let mut host = Native::new(&Source::live(), 1)?;
     let harmful = |run: &SqueezeRun, kind| {
         run.curve(kind).points.iter().any(|point| point.verdict == HarmVerdict::Harmful)
     };
     for planted in [0.0, PLANTED] {
         let (mut right, mut runs, mut longest_s) = (0, Vec::new(), 0.0f64);
         for seed in 1..=many {
-            let mut subject =
-                Computing { host: &mut host, cpu: *cpu, spare: vec![*spare], steps, planted, started: began };
+            let mut subject = Computing { cpu, steps, planted, started: began };
             let run = squeezed(&mut subject, &profile, seed)?;
             right += u64::from(match planted > 0.0 {
                 true => harmful(&run, SqueezeKind::Storage) && !harmful(&run, SqueezeKind::Bandwidth),

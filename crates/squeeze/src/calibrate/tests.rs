@@ -1,4 +1,4 @@
-//! All of a calibration where nothing is measured: on an imagined machine that goes by its partition alone.
+//! All of the method where nothing is measured: on an imagined machine that goes by its partition alone.
 
 use std::{fs, path::PathBuf};
 
@@ -6,11 +6,15 @@ use host::{imagined, repeat::RepeatPlan};
 use kernels::{Job, draw::Distribution};
 use machine::{
     Bytes,
-    squeezing::{KnownPattern, SqueezeForm, SqueezeKind},
+    squeezing::{Interference, KnownPattern, SqueezeForm, SqueezeKind},
 };
+use record::squeeze::{ProgramClass, TimedBy};
 
 use super::*;
-use crate::partition::tests::{divided, group_of};
+use crate::{
+    partition::tests::{divided, group_of},
+    session::{self, SessionPlan, SqueezeSubject, SubjectFacts, SubjectRun},
+};
 
 const CACHE: Bytes = Bytes::mib(20);
 const HIT_NS: f64 = 2.0;
@@ -25,6 +29,11 @@ fn left(schemata: &str) -> (f64, f64) {
     (ways.map_or(1.0, |ways| f64::from(ways) / 20.0), percent.map_or(1.0, |percent| percent / 100.0))
 }
 
+/// Nanoseconds of an access to data of this size.
+fn access_ns(bytes: f64, room: f64) -> f64 {
+    HIT_NS + (1.0 - room * CACHE.0 as f64 / bytes).max(0.0) * (MISS_NS - HIT_NS)
+}
+
 /// Nanoseconds of so many passes on a machine with this much left.
 fn pass_ns(job: &Job, passes: u64, (room, bandwidth): (f64, f64)) -> f64 {
     let bytes = job.size.0.max(4096) as f64;
@@ -32,13 +41,13 @@ fn pass_ns(job: &Job, passes: u64, (room, bandwidth): (f64, f64)) -> f64 {
     let ns = match job.kernel.name() {
         "load" | "delayed-read" if misses > 0.0 => bytes / (GB_PER_S * bandwidth),
         "add-chain" => 1e6,
-        _ => bytes / 4.0 * (HIT_NS + misses * (MISS_NS - HIT_NS)),
+        _ => bytes / 4.0 * access_ns(bytes, room),
     };
     ns * passes as f64
 }
 
-#[test]
-fn a_machine_that_can_be_divided_is_squeezed_without_a_spare_core() {
+/// Such a machine, calibrated, with what is left of its partition afterwards.
+fn calibrated() -> (SqueezeProfile, String, Option<PathBuf>) {
     let root = divided();
     let machine = imagined::machine(2);
     let own = (0..2).collect();
@@ -46,6 +55,7 @@ fn a_machine_that_can_be_divided_is_squeezed_without_a_spare_core() {
     assert!(domain.spare.is_empty());
     let partition = HardwarePartition::make(root.path(), 3, &own, &mut |_| {}).expect("a partition");
     let schemata: PathBuf = group_of(root.path()).expect("its folder").join("schemata");
+    let schemata_of_group = schemata.clone();
     let catalogue = kernels::KernelCatalogue::builtin().expect("kernels");
     let mut host = imagined::ImaginedHost::new(machine, catalogue, |job: &Job, passes| {
         pass_ns(job, passes, left(&fs::read_to_string(&schemata).unwrap_or_default()))
@@ -66,6 +76,14 @@ fn a_machine_that_can_be_divided_is_squeezed_without_a_spare_core() {
     let never = AtomicBool::new(false);
     let found = calibrate(&mut host, &domain, Some(&partition), &request, &mut |_, _| {}, &never)
         .expect("a calibration");
+    let last = fs::read_to_string(&schemata_of_group).expect("a schemata");
+    drop(partition);
+    (found, last, group_of(root.path()))
+}
+
+#[test]
+fn a_machine_that_can_be_divided_is_squeezed_without_a_spare_core() {
+    let (found, last, group) = calibrated();
     assert_eq!(found.refusals, [], "no spare core is needed");
     for kind in SqueezeKind::ALL {
         let points = found.points(kind);
@@ -88,7 +106,53 @@ fn a_machine_that_can_be_divided_is_squeezed_without_a_spare_core() {
     let chase = found.known.iter().position(|known| known.pattern == KnownPattern::Chase).expect("a chase");
     assert!(found.storage[3].known[chase] > 2.0 && found.bandwidths[3].known[chase] < 1.01);
     // All is given back.
-    assert_eq!(left(&fs::read_to_string(&schemata).expect("a schemata")), (1.0, 1.0));
-    drop(partition);
-    assert_eq!(group_of(root.path()), None);
+    assert_eq!((left(&last), group), ((1.0, 1.0), None));
+}
+
+/// Goes over so many bytes again and again; over none it computes.
+struct Imagined(f64);
+
+impl SqueezeSubject for Imagined {
+    fn run(&mut self, interference: Option<&Interference>) -> Result<SubjectRun, SqueezeError> {
+        let taken = interference.filter(|one| one.kind == SqueezeKind::Storage);
+        let room = taken.and_then(|one| one.left).map_or(1.0, |ways| f64::from(ways) / 20.0);
+        Ok(SubjectRun::Timed(if self.0 > 0.0 { access_ns(self.0, room) } else { 1.0 }))
+    }
+
+    fn is_exact(&self) -> bool {
+        true
+    }
+
+    fn now_s(&mut self) -> f64 {
+        0.0
+    }
+}
+
+#[test]
+fn what_was_calibrated_tells_what_programs_need() {
+    let (profile, ..) = calibrated();
+    let squeezed = |bytes: f64| {
+        let facts = SubjectFacts {
+            program: "imagined".to_owned(),
+            simulated: None,
+            timed_by: TimedBy::Wall,
+            cpus: (0..2).collect(),
+            processes: 1,
+            threads: Some(2),
+        };
+        let kinds = SqueezeKind::ALL.to_vec();
+        let plan = SessionPlan { harm: 0.05, budget_s: None, seed: 1, kinds, whole_curves: false };
+        session::squeeze(&mut Imagined(bytes), &facts, &profile, &plan, &mut |_| {}).expect("squeezed")
+    };
+    for mib in [4.5, 9.0, 13.0] {
+        let (bytes, found) = (mib * 1048576.0, squeezed(mib * 1048576.0));
+        assert_eq!(found.class, ProgramClass::CacheSensitive, "{mib} MiB");
+        let bounds = found.storage.bounds.expect("bounds");
+        let (low, high) = (bounds.at_least.expect("a lower end"), bounds.at_most.expect("an upper end"));
+        assert!((low..=high).contains(&bytes) && high - low < 0.5 * CACHE.0 as f64, "{mib}: {bounds:?}");
+        assert_eq!(found.bandwidth.bounds.and_then(|bounds| bounds.at_least), None, "{mib} MiB");
+    }
+    let neither = squeezed(0.0);
+    assert_eq!(neither.class, ProgramClass::Insensitive);
+    assert_eq!(neither.storage.bounds.and_then(|bounds| bounds.at_least), None);
 }
