@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use record::run::Run;
-use trust::{Standing, UnseenCase};
+use trust::{ErrorSummary, Standing, UnseenCase};
 
 use super::{account, bounds::MemoryBounds, consult::Consulted};
 use crate::{
@@ -134,11 +134,12 @@ fn widened(counted: TimeShare, bounds: MemoryBounds) -> TimeShare {
     let TimeShare { value, .. } = counted;
     let MemoryBounds { low, high, by_chance } = bounds;
     let chance = by_chance.sqrt();
-    TimeShare {
-        value,
-        low: (low.min(value) - (value - counted.low) * chance).clamp(0.0, value),
-        high: (high.max(value) + (counted.high - value) * chance).clamp(value, 1.0),
-    }
+    let low = (low.min(value) - (value - counted.low) * chance).clamp(0.0, value);
+    let high = (high.max(value) + (counted.high - value) * chance).clamp(value, 1.0);
+    // What may be called high is promised to so many points, whichever end chance has moved.
+    let is_narrow = high - low <= UnseenCase::NARROW;
+    let promised = value.max(high - ErrorSummary::CLOSE).min(low + ErrorSummary::CLOSE);
+    TimeShare { value: if is_narrow { promised } else { value }, low, high }
 }
 
 fn held_back(memory: Option<TimeShare>) -> HeldBack {
@@ -260,6 +261,20 @@ pub(crate) fn stolen_share(run: &Run) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_end_of_a_narrow_interval_lies_further_away_than_is_promised() {
+        let counted = TimeShare { value: 0.63, low: 0.58, high: 0.68 };
+        let told = |low: f64, high: f64| widened(counted, MemoryBounds { low, high, by_chance: 0.05 });
+        let near_one_end = told(0.63, 0.775);
+        assert!(
+            (near_one_end.high - near_one_end.value - ErrorSummary::CLOSE).abs() < 1e-9,
+            "{near_one_end:?}"
+        );
+        assert!(near_one_end.low < 0.63 && near_one_end.value > 0.63, "{near_one_end:?}");
+        assert!((told(0.6, 0.7).value - 0.63).abs() < 1e-9, "near enough to both");
+        assert!((told(0.63, 0.9).value - 0.63).abs() < 1e-9, "of what is not narrow nothing is promised");
+    }
 
     #[test]
     fn a_limit_is_no_edge() {
