@@ -196,15 +196,9 @@ mod tests {
 
     fn level(name: LevelName, latency_ns: Estimate) -> ProfileLevel {
         ProfileLevel {
-            name,
-            claimed: None,
-            shared_by: None,
-            usable: None,
-            unseen: None,
-            measured_with: None,
             latency_ns: Some(latency_ns),
             one_core: Bandwidths { load: Some(estimate(12e9, 0.05)), ..Bandwidths::default() },
-            all_cores: Bandwidths::default(),
+            ..ProfileLevel::unmeasured(name)
         }
     }
 

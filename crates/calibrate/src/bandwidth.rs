@@ -88,17 +88,7 @@ fn slot(bandwidths: &mut Bandwidths, index: usize) -> &mut Option<machine::profi
 pub(super) fn level_mut<'s>(session: &'s mut Session<'_>, name: &LevelName) -> &'s mut ProfileLevel {
     let levels = &mut session.profile.levels;
     let index = levels.iter().position(|level| level.name == *name).unwrap_or_else(|| {
-        levels.push(ProfileLevel {
-            name: name.clone(),
-            claimed: None,
-            shared_by: None,
-            usable: None,
-            unseen: None,
-            measured_with: None,
-            latency_ns: None,
-            one_core: Bandwidths::default(),
-            all_cores: Bandwidths::default(),
-        });
+        levels.push(ProfileLevel::unmeasured(name.clone()));
         levels.len() - 1
     });
     &mut levels[index]

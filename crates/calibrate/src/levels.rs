@@ -2,7 +2,7 @@
 
 use machine::{
     Bytes, Topology,
-    profile::{Bandwidths, Estimate, LevelName, ProfileLevel},
+    profile::{Estimate, LevelName, ProfileLevel},
 };
 
 use super::knees::Rise;
@@ -105,15 +105,10 @@ pub fn cache_levels(
     usable: impl Fn(&Rise, Option<&Claim>) -> Estimate,
 ) -> Vec<ProfileLevel> {
     let level = |number: u32, claim: Option<&Claim>, rise: Option<&Rise>| ProfileLevel {
-        name: LevelName::Cache(number),
         claimed: claim.and_then(|claim| claim.size),
         shared_by: claim.map(|claim| claim.shared_by),
         usable: rise.map(|rise| usable(rise, claim)),
-        unseen: None,
-        measured_with: None,
-        latency_ns: None,
-        one_core: Bandwidths::default(),
-        all_cores: Bandwidths::default(),
+        ..ProfileLevel::unmeasured(LevelName::Cache(number))
     };
     if claims.is_empty() {
         return rises.iter().zip(1..).map(|(rise, number)| level(number, None, Some(rise))).collect();

@@ -187,17 +187,9 @@ fn an_l3_that_follows_the_cores_is_not_called_free() {
 fn profile_with(peak: f64) -> Profile {
     let rate = Estimate { value: peak, low: peak, high: peak, samples: 1 };
     let mut profile = Profile::unmeasured();
-    profile.levels = vec![ProfileLevel {
-        name: LevelName::Memory { node: 0, local: true },
-        claimed: None,
-        shared_by: None,
-        usable: None,
-        unseen: None,
-        measured_with: None,
-        latency_ns: None,
-        one_core: Bandwidths::default(),
-        all_cores: Bandwidths { load: Some(rate), ..Bandwidths::default() },
-    }];
+    let all_cores = Bandwidths { load: Some(rate), ..Bandwidths::default() };
+    let memory = ProfileLevel::unmeasured(LevelName::Memory { node: 0, local: true });
+    profile.levels = vec![ProfileLevel { all_cores, ..memory }];
     profile
 }
 

@@ -100,17 +100,7 @@ mod tests {
     }
 
     fn level(name: LevelName, latency_ns: Option<f64>) -> ProfileLevel {
-        ProfileLevel {
-            name,
-            claimed: None,
-            shared_by: None,
-            usable: None,
-            unseen: None,
-            measured_with: None,
-            latency_ns: latency_ns.map(estimate),
-            one_core: Bandwidths::default(),
-            all_cores: Bandwidths::default(),
-        }
+        ProfileLevel { latency_ns: latency_ns.map(estimate), ..ProfileLevel::unmeasured(name) }
     }
 
     #[test]

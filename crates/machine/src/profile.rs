@@ -241,6 +241,23 @@ pub struct ProfileLevel {
     pub all_cores: Bandwidths,
 }
 
+impl ProfileLevel {
+    /// Of which nothing is known yet.
+    pub fn unmeasured(name: LevelName) -> Self {
+        Self {
+            name,
+            claimed: None,
+            shared_by: None,
+            usable: None,
+            unseen: None,
+            measured_with: None,
+            latency_ns: None,
+            one_core: Bandwidths::default(),
+            all_cores: Bandwidths::default(),
+        }
+    }
+}
+
 /// Bandwidths as the program sees them, bytes per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Bandwidths {

@@ -209,7 +209,7 @@ mod tests {
 
     use host::imagined::{ImaginedHost, machine};
     use kernels::KernelCatalogue;
-    use machine::profile::{Bandwidths, Estimate, LevelName, ProfileLevel};
+    use machine::profile::{Estimate, LevelName, ProfileLevel};
 
     use super::*;
 
@@ -232,17 +232,8 @@ mod tests {
     /// A profile with this much of the third level.
     fn measured(bytes: Bytes) -> Profile {
         let value = bytes.0 as f64;
-        let level = ProfileLevel {
-            name: LevelName::Cache(3),
-            claimed: None,
-            shared_by: None,
-            usable: Some(Estimate { value, low: value, high: value, samples: 1 }),
-            unseen: None,
-            measured_with: None,
-            latency_ns: None,
-            one_core: Bandwidths::default(),
-            all_cores: Bandwidths::default(),
-        };
+        let usable = Some(Estimate { value, low: value, high: value, samples: 1 });
+        let level = ProfileLevel { usable, ..ProfileLevel::unmeasured(LevelName::Cache(3)) };
         Profile { levels: vec![level], ..Profile::unmeasured() }
     }
 

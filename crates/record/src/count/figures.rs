@@ -72,17 +72,9 @@ mod tests {
     fn figures(calibrated: Option<f64>, validated: Option<f64>) -> MachineFigures {
         let rate = |value| Estimate { value, low: value, high: value, samples: 1 };
         let mut profile = Profile::unmeasured();
-        profile.levels = vec![ProfileLevel {
-            name: LevelName::Memory { node: 0, local: true },
-            claimed: None,
-            shared_by: None,
-            usable: None,
-            unseen: None,
-            measured_with: None,
-            latency_ns: None,
-            one_core: Bandwidths::default(),
-            all_cores: Bandwidths { load: calibrated.map(rate), ..Bandwidths::default() },
-        }];
+        let all_cores = Bandwidths { load: calibrated.map(rate), ..Bandwidths::default() };
+        let memory = ProfileLevel::unmeasured(LevelName::Memory { node: 0, local: true });
+        profile.levels = vec![ProfileLevel { all_cores, ..memory }];
         let validated = validated.map(|rate| ("whole_memory_traffic_peak", rate)).into_iter().collect();
         MachineFigures { profile: Some(profile), validated }
     }

@@ -1,6 +1,6 @@
 use std::{collections::BTreeSet, sync::Arc};
 
-use machine::profile::{Bandwidths, Estimate, LevelName, ProfileLevel};
+use machine::profile::{Estimate, LevelName, ProfileLevel};
 use trust::{ErrorSummary, OutOfSample, TrustPart};
 
 use super::*;
@@ -163,15 +163,9 @@ fn what_was_measured_of_a_cache_counts_and_not_what_it_claims() {
     let level = |level: u32, mib: u64| {
         let value = (mib << 20) as f64;
         ProfileLevel {
-            name: LevelName::Cache(level),
             claimed: Some(Bytes::mib(32)),
-            shared_by: None,
             usable: Some(Estimate { value, low: value, high: value, samples: 1 }),
-            unseen: None,
-            measured_with: None,
-            latency_ns: None,
-            one_core: Bandwidths::default(),
-            all_cores: Bandwidths::default(),
+            ..ProfileLevel::unmeasured(LevelName::Cache(level))
         }
     };
     let topology = Topology::read(&machine::Source::live());
