@@ -26,6 +26,8 @@ fn said(output: &Output) -> String {
 /// Records with perf; false if it may not.
 fn perf_record(folder: &Path, options: &[&str], file: &str) -> bool {
     let mut command = Command::new("perf");
+    // Where perfs of other tests write meanwhile, it has overrun its own memory.
+    command.arg("--buildid-dir").arg(folder.join("build-ids"));
     command.arg("record").args(options).args(["-o", file, "--"]).args(SPIN).current_dir(folder);
     let done = command.stdout(Stdio::null()).stderr(Stdio::piped()).output().unwrap();
     if !done.status.success() {

@@ -85,7 +85,8 @@ fn compare(name: &str, file: &Path, folder: &Path) -> usize {
 /// Records the work; `None`: perf may not, or cannot here.
 fn record(options: &[&str], whom: Whom, file: &Path) -> Option<()> {
     let mut command = Command::new("perf");
-    command.arg("record").args(options);
+    // Where perfs of other tests write meanwhile, it has overrun its own memory.
+    command.arg("--buildid-dir").arg(file.with_extension("build-ids")).arg("record").args(options);
     let pipe = matches!(whom, Whom::ThroughPipe);
     let mut waiting = None;
     match whom {
