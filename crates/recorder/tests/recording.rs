@@ -1,6 +1,8 @@
 //! Real programs recorded by a real process: what passes through, what is kept, and what is left behind.
 #![allow(clippy::unwrap_used)]
 
+mod samples;
+
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -10,9 +12,9 @@ use std::{
 
 use record::{
     file::read,
-    ids::PlaceId,
     run::{Ending, ModuleKind, Run},
 };
+use samples::samples_in;
 use tempfile::TempDir;
 
 /// Spins in `hot` for about as many milliseconds of processor time as its argument says, then ends with code 37.
@@ -104,14 +106,6 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(Instant::now() < patience, "{what}");
         std::thread::sleep(Duration::from_millis(10));
     }
-}
-
-fn samples_in(run: &Run, function: &str) -> usize {
-    let is_in = |place: PlaceId| {
-        let function_of = run.place(place).unwrap().function;
-        function_of.is_some_and(|id| run.function(id).unwrap().name == function)
-    };
-    run.samples.place.iter().filter(|place| is_in(**place)).count()
 }
 
 #[test]

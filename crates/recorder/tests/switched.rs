@@ -1,13 +1,17 @@
 //! A program that is switched so often that sampling would slow it down.
 #![allow(clippy::unwrap_used)]
 
+mod samples;
+
 use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
 };
 
-use record::{file::read, ids::PlaceId, run::Run};
+use record::file::read;
+
+use samples::samples_in;
 
 /// Hands a byte to a child and back for so many milliseconds of its time, then has another child execute it to compute for as long.
 const PROGRAM: &str = r#"
@@ -51,14 +55,6 @@ fn recorder() -> PathBuf {
     let recorder = test.parent().and_then(Path::parent).unwrap().join("examples/record");
     assert!(recorder.exists(), "build the example with 'cargo build -p memwall-recorder --example record'");
     recorder
-}
-
-fn samples_in(run: &Run, function: &str) -> usize {
-    let is_in = |place: PlaceId| {
-        let function_of = run.place(place).unwrap().function;
-        function_of.is_some_and(|id| run.function(id).unwrap().name == function)
-    };
-    run.samples.place.iter().filter(|place| is_in(**place)).count()
 }
 
 /// Whatever clock goes on: who starts later is known, and samples stand for as much time as before.
