@@ -11,8 +11,9 @@ mod work;
 use std::{
     fs::File,
     io::Write as _,
+    os::unix::process::ExitStatusExt as _,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::{Command, Output, Stdio},
 };
 
 use import::{ImageFolders, ImportRequest};
@@ -84,8 +85,36 @@ fn compare(name: &str, file: &Path, folder: &Path) -> usize {
 
 /// Records the work; `None`: perf may not, or cannot here.
 fn record(options: &[&str], whom: Whom, file: &Path) -> Option<()> {
+    let mut done = run_perf(options, whom, file);
+    let mut said = String::from_utf8_lossy(&done.stderr).into_owned();
+    // Debian's perf 6.1 overruns its own memory now and then where it reads build ids.
+    for _ in 0..3 {
+        if done.status.signal().is_some() && said.contains("build-id.c") {
+            println!("perf died and is run again: {said}");
+            done = run_perf(options, whom, file);
+            said = String::from_utf8_lossy(&done.stderr).into_owned();
+        }
+    }
+    let refused = [
+        "Permission",
+        "not supported",
+        "No permission",
+        "Operation not permitted",
+        "unknown option",
+        "kcore is not readable",
+    ];
+    match done.status.success() && file.metadata().is_ok_and(|about| about.is_dir() || about.len() > 16) {
+        true => Some(()),
+        false if refused.iter().any(|word| said.contains(word)) || said.contains("can't access trace") => {
+            None
+        }
+        false => panic!("perf record {options:?}: {said}"),
+    }
+}
+
+fn run_perf(options: &[&str], whom: Whom, file: &Path) -> Output {
     let mut command = Command::new("perf");
-    // Where perfs of other tests write meanwhile, it has overrun its own memory.
+    // A store of its own: perfs of other tests write meanwhile.
     command.arg("--buildid-dir").arg(file.with_extension("build-ids")).arg("record").args(options);
     let pipe = matches!(whom, Whom::ThroughPipe);
     let mut waiting = None;
@@ -115,22 +144,7 @@ fn record(options: &[&str], whom: Whom, file: &Path) -> Option<()> {
     if let Some(mut child) = waiting {
         let _ = child.wait();
     }
-    let said = String::from_utf8_lossy(&done.stderr);
-    let refused = [
-        "Permission",
-        "not supported",
-        "No permission",
-        "Operation not permitted",
-        "unknown option",
-        "kcore is not readable",
-    ];
-    match done.status.success() && file.metadata().is_ok_and(|about| about.is_dir() || about.len() > 16) {
-        true => Some(()),
-        false if refused.iter().any(|word| said.contains(word)) || said.contains("can't access trace") => {
-            None
-        }
-        false => panic!("perf record {options:?}: {said}"),
-    }
+    done
 }
 
 /// Waits until a perf has mapped its rings, which it does behind opening all events, or is gone.
