@@ -1,5 +1,7 @@
 //! Regions that the program marked: each read as if it were all of the run.
 
+use std::collections::HashSet;
+
 use machine::profile::Profile;
 use record::{
     ids::ThreadId,
@@ -195,6 +197,7 @@ fn frame(run: &Run) -> Run {
         places: run.places.clone(),
         samples: Samples::default(),
         bursts: Samples::default(),
+        passes: Samples::default(),
         loads: record::loads::LoadSamples::NotAsked,
         relief: match &run.relief {
             ReliefRecord::Tried { .. } => run.relief.clone(),
@@ -214,9 +217,9 @@ fn frame(run: &Run) -> Run {
 
 /// Puts the samples of one region in place of those of another: all else stays, and there may be much of it.
 fn fill(inner: &mut Run, run: &Run, region: RegionId) {
-    let chosen = |samples: &Samples, of: &[Option<RegionId>]| {
+    let those = |samples: &Samples, is_inside: &dyn Fn(usize) -> bool| {
         let mut found = Samples::default();
-        for (index, _) in of.iter().enumerate().filter(|(_, inside)| **inside == Some(region)) {
+        for index in (0..samples.time_ns.len()).filter(|&index| is_inside(index)) {
             found.time_ns.push(samples.time_ns[index]);
             found.thread.push(samples.thread[index]);
             found.cpu.push(samples.cpu[index]);
@@ -225,8 +228,17 @@ fn fill(inner: &mut Run, run: &Run, region: RegionId) {
         }
         found
     };
+    let chosen = |samples: &Samples, of: &[Option<RegionId>]| {
+        those(samples, &|index| of.get(index).is_some_and(|inside| *inside == Some(region)))
+    };
     inner.samples = chosen(&run.samples, &run.regions.of_samples);
     inner.bursts = chosen(&run.bursts, &run.regions.of_bursts);
+    let taken = |samples: &Samples, index: usize| (samples.thread[index], samples.time_ns[index]);
+    let inside: HashSet<_> = match run.passes.time_ns.is_empty() {
+        true => HashSet::new(),
+        false => (0..inner.samples.time_ns.len()).map(|index| taken(&inner.samples, index)).collect(),
+    };
+    inner.passes = those(&run.passes, &|index| inside.contains(&taken(&run.passes, index)));
 }
 
 #[cfg(test)]

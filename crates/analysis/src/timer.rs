@@ -19,6 +19,7 @@ pub(crate) mod levels;
 mod limits;
 pub(crate) mod origin;
 mod pace;
+mod passes;
 mod pattern;
 mod pool;
 mod program;

@@ -42,6 +42,7 @@ mod memory;
 mod operands;
 mod operation;
 pub mod pace;
+pub mod passes;
 mod register;
 mod split;
 mod unit;

@@ -112,6 +112,7 @@ pub fn import(request: &ImportRequest) -> Result<ImportOutcome, ImportError> {
         ending: record::run::Ending::Unknown,
         usage: None,
         slowed: None,
+        clock_hz: None,
         lost_samples: None,
         noise: None,
         slice_ns: SLICE_NS,

@@ -101,6 +101,7 @@ impl Conclusion<'_> {
                 .filter(|elapsed| *elapsed > 0)
                 .or(counted.filter(|elapsed| *elapsed > 0)),
             slowed: None,
+            clock_hz: None,
             lost_samples: self.recorded.as_ref().map(|_| consumer.lost_samples),
             ..self.begun.clone()
         }

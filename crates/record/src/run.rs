@@ -45,6 +45,10 @@ pub struct Run {
     /// Samples that were taken close together in short bursts, to see how fast loops turn. They are no share of the time.
     #[serde(default)]
     pub bursts: Samples,
+    /// Samples of loops that begin again and again, with the register that counts how often in place of an address; of each
+    /// loop the first ones alone.
+    #[serde(default)]
+    pub passes: Samples,
     /// Loads that the processor sampled itself, if it was asked to.
     pub loads: LoadSamples,
     /// What hot loops take with their data in the first cache, if that was asked for.
@@ -178,6 +182,9 @@ pub struct About {
     pub slice_ns: u64,
     /// Fewer samples were taken from some moment on.
     pub slowed: Option<SlowedSampling>,
+    /// Cycles per second of a core meanwhile, measured beside the program.
+    #[serde(default)]
+    pub clock_hz: Option<f64>,
 }
 
 /// A program that is switched so often that sampling would slow it down is sampled more rarely from some moment on.

@@ -18,6 +18,7 @@ use record::{
 
 use super::{
     bursts::Bursts,
+    core_clock::CoreClock,
     passing::{PassingFolder, PassingUse},
     recorder::{NEVER, RecordWindow, Recorder},
     session::{SLICE_NS, clock, now_ns},
@@ -64,6 +65,7 @@ pub enum KnownWorkError {
 pub struct KnownWork<'k> {
     sampler: Sampler<'k>,
     bursts: Bursts<'k>,
+    core_clock: CoreClock,
     recorder: Recorder,
     about: About,
     file: PathBuf,
@@ -93,7 +95,7 @@ impl<'k> KnownWork<'k> {
         let writer = Writer::create(&file, &about)?;
         let mut recorder = Recorder::new(writer, own, window, SLICE_NS, about.skid_instructions);
         recorder.known_work(own, tid, code);
-        Ok(Self { sampler, bursts, recorder, about, file, _folder: folder })
+        Ok(Self { sampler, bursts, core_clock: CoreClock::default(), recorder, about, file, _folder: folder })
     }
 
     /// Samples from now on.
@@ -116,6 +118,7 @@ impl<'k> KnownWork<'k> {
     /// Samples no more, and gives the number of samples since the start.
     pub fn stop(&mut self) -> Result<u64, KnownWorkError> {
         self.sampler.stop()?;
+        self.core_clock.measure();
         let (before, recorder) = (self.recorder.counts.samples, &mut self.recorder);
         recorder.drain_all(&mut self.sampler, &mut [], &mut []);
         recorder.drain_all_bursts(&mut self.bursts);
@@ -131,6 +134,7 @@ impl<'k> KnownWork<'k> {
         self.about.elapsed_ns = Some(self.recorder.window().time(end_ns));
         self.about.ending = Ending::Exited(0);
         self.about.lost_samples = Some(self.recorder.counts.lost);
+        self.about.clock_hz = self.core_clock.hz();
         self.about.period_ns = self.sampler.mean_period().unwrap_or(self.about.period_ns);
         let code = self.recorder.code(std::process::id().cast_signed());
         self.recorder.writer.finish(&self.about, &code)?;
@@ -158,6 +162,7 @@ fn about(name: &str, rate_hz: u32) -> About {
         ending: Ending::Unknown,
         usage: None,
         slowed: None,
+        clock_hz: None,
         lost_samples: None,
         noise: None,
         slice_ns: SLICE_NS,
@@ -246,6 +251,23 @@ mod tests {
             addresses(&run.bursts.address),
             [Some(0x5000), Some(0x5040), Some(0x5000), Some(0x5040)],
             "both clocks"
+        );
+    }
+
+    #[test]
+    fn samples_of_a_loop_within_a_loop_tell_the_pass() {
+        // xor eax,eax; inc [r8+rax]; add rax,8; cmp rax,rsi; jb 2; dec rdx; jne 0; ret
+        let code = [
+            0x31, 0xc0, 0x49, 0xff, 0x04, 0x00, 0x48, 0x83, 0xc0, 0x08, 0x48, 0x39, 0xf0, 0x72, 0xf3, 0x48,
+            0xff, 0xca, 0x75, 0xec, 0xc3,
+        ];
+        let dx = 3;
+        let run = recorded(&code, &[sample(START + 6, &[(dx, 41)]), sample(START + 18, &[(dx, 40)])]);
+        let passes: Vec<_> = run.passes.address.iter().map(|at| at.map(std::num::NonZeroU64::get)).collect();
+        assert_eq!(passes, [Some(41)], "of the inner loop alone");
+        assert_eq!(
+            (run.passes.time_ns[0], run.passes.place[0]),
+            (run.samples.time_ns[0], run.samples.place[0])
         );
     }
 

@@ -22,6 +22,7 @@ mod bursts;
 mod calls;
 mod chains;
 mod code_store;
+mod core_clock;
 mod event_sampling;
 mod heap;
 mod known_work;

@@ -119,6 +119,7 @@ impl Recorder {
             places,
             samples,
             bursts: Samples::default(),
+            passes: Samples::default(),
             regions: Default::default(),
             loads: LoadSamples::NotAsked,
             relief: ReliefRecord::NotAsked,

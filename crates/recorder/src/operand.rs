@@ -25,6 +25,8 @@ pub(super) struct PlaceOperands {
     pub watched: Option<WatchedOperand>,
     /// What tells in which turn of its loop they were taken.
     pub pacing: Option<(LoopPace, WatchedOperand)>,
+    /// What tells in which pass through that loop, which begins at this address.
+    pub passes: Option<(u64, WatchedOperand)>,
 }
 
 impl PlaceOperands {
@@ -75,6 +77,9 @@ impl Operands {
         Some(PlaceOperands {
             watched: chased.or_else(|| routine.watched(address, self.skid)),
             pacing: routine.pacing(address),
+            passes: routine
+                .passes(address)
+                .map(|passes| (routine.blocks()[passes.block].address(), passes.counter)),
         })
     }
 
@@ -92,7 +97,12 @@ impl Operands {
 const PERF_REGISTERS: [u32; 16] = [0, 2, 3, 1, 7, 6, 4, 5, 16, 17, 18, 19, 20, 21, 22, 23];
 
 /// The operand's address. `bias` is what the loader added to the module's own addresses.
-pub(super) fn address(watched: &WatchedOperand, registers: &UserRegisters<'_>, bias: u64) -> Option<u64> {
+pub(super) fn address(
+    watched: &WatchedOperand,
+    registers: Option<&UserRegisters<'_>>,
+    bias: u64,
+) -> Option<u64> {
+    let registers = registers?;
     let value = |reg: Reg| {
         let number = PERF_REGISTERS.get(reg.index()).filter(|_| reg.is_general())?;
         registers.get(*number)

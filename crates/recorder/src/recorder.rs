@@ -11,7 +11,7 @@ mod tasks;
 use std::collections::{HashMap, HashSet};
 
 use pmu::sampling::{RingRecord, Sampler};
-use record::{file::Writer, run::Place};
+use record::{file::Writer, ids::ModuleId, run::Place};
 use symbols::PerfMap;
 
 use super::{
@@ -106,6 +106,8 @@ pub(super) struct Recorder {
     /// Functions of the kernel, if they are known.
     pub kernel_names: Option<PerfMap>,
     by_place: HashMap<(usize, u64), KnownSpace>,
+    /// By module and first address of a loop, how many samples are noted with their pass.
+    passes: HashMap<(ModuleId, u64), u32>,
     /// By module and return address, the place of the call; none if no call stands there.
     callers: HashMap<(usize, u64), Option<u32>>,
     /// The chain of the current sample.
@@ -173,6 +175,7 @@ impl Recorder {
             unwinding: StackUnwinding::default(),
             kernel_names: None,
             by_place: HashMap::new(),
+            passes: HashMap::new(),
             callers: HashMap::new(),
             chain: Vec::new(),
             variables: Variables::default(),

@@ -35,6 +35,7 @@ use super::{
     OnRefusal, Onlooker, RecordError, RecordOutcome, RecordRequest, RecordTarget, RecordTrouble,
     SampledMoment, Watchers,
     bursts::Bursts,
+    core_clock::CoreClock,
     event_sampling::{EventSampler, EventsAsked},
     heap::{Barrier, Heap, barrier},
     loads, procfs,
@@ -107,6 +108,7 @@ struct RecordSession<'k> {
     events: Vec<EventSampler<'k>>,
     /// Show how fast loops turn.
     bursts: Bursts<'k>,
+    core_clock: CoreClock,
     /// Why none do, although they were asked for.
     no_loads: Option<String>,
     /// Events that cannot be sampled, with the reason.
@@ -340,6 +342,7 @@ impl<'k> Begin<'_, 'k> {
             loads: Vec::new(),
             events: Vec::new(),
             bursts: Bursts::none(),
+            core_clock: CoreClock::default(),
             no_loads: None,
             refused_events: Vec::new(),
             recorder,
@@ -465,6 +468,7 @@ impl<'k> Begin<'_, 'k> {
             ending: Ending::Unknown,
             usage: None,
             slowed: None,
+            clock_hz: None,
             lost_samples: None,
             noise: None,
             slice_ns: SLICE_NS,

@@ -31,6 +31,7 @@ fn about() -> About {
         ending: Ending::Unknown,
         usage: None,
         slowed: None,
+        clock_hz: None,
         lost_samples: None,
         noise: None,
         slice_ns: 100,

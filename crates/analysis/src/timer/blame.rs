@@ -86,8 +86,8 @@ pub(crate) struct BlameCore {
 }
 
 impl BlameCore {
-    /// The core by its profile, or much like others.
-    pub(crate) fn of(profile: Option<&Profile>) -> Self {
+    /// The core by its profile, or much like others, at the clock that was measured meanwhile.
+    pub(crate) fn of(profile: Option<&Profile>, measured_hz: Option<f64>) -> Self {
         const FIRST_CACHE_BYTES: f64 = 32768.0;
         const CLOCK_HZ: f64 = 3e9;
         let first =
@@ -96,8 +96,14 @@ impl BlameCore {
         let usable = first.and_then(|level| level.usable.map(|usable| usable.value));
         let clock = profile.and_then(|profile| profile.clock).map(|clock| clock.add_hz);
         let or = |value: Option<f64>, default| value.filter(|value| *value > 0.0).unwrap_or(default);
-        let clock_hz = or(clock, CLOCK_HZ);
-        let measured = CoreLevel::measured(profile);
+        // What watches may run on a core that sleeps most of the time, at another clock than the program's.
+        let is_plausible = |hz: &f64| clock.is_none_or(|clock| (0.75..1.33).contains(&(hz / clock)));
+        let clock_hz = measured_hz.filter(is_plausible).unwrap_or(or(clock, CLOCK_HZ));
+        let mut measured = CoreLevel::measured(profile);
+        // The caches that are the core's own go with its clock.
+        let faster = clock.map_or(1.0, |clock| clock_hz / clock);
+        let caches = measured.iter_mut().flatten().filter(|level| level.capacity_bytes.is_finite());
+        caches.take(2).for_each(|level| level.speed_up(faster));
         Self {
             first_cache_bytes: or(claimed.or(usable), FIRST_CACHE_BYTES),
             may_be_shared: profile.is_some_and(|profile| {

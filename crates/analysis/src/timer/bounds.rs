@@ -122,6 +122,12 @@ impl CoreLevel {
         (found.len() >= 2 && has_memory).then_some(found)
     }
 
+    pub fn speed_up(&mut self, by: f64) {
+        self.latency_ns /= by;
+        self.load_bytes_per_s *= by;
+        self.store_bytes_per_s *= by;
+    }
+
     /// As on most cores of today.
     pub fn usual(clock_hz: f64) -> Vec<Self> {
         // Bytes, cycles, bytes per cycle.
@@ -302,11 +308,16 @@ pub(crate) fn of_block(
             let turn_ns = speed.turn_ns();
             // A cache of its own gives a core what was measured; of what is shared, others may have left less.
             let is_own = is_known && core.level_for(streams.footprint_bytes(id) * FIT) == core.levels.get(1);
-            let lines_ns =
-                if is_own { memory.most + memory.unforeseen + memory.alone } else { f64::INFINITY };
+            // Lines of few sets push each other out, and loads of them wait for stores to places that look the same.
+            let are_alike = all.iter().any(|stream| stream.sets_apart() > 1);
+            let lines_ns = if is_own && !are_alike {
+                memory.most + memory.unforeseen + memory.alone
+            } else {
+                f64::INFINITY
+            };
             let by_turn = by_turn(code, lines_ns, turn_ns, CLOCK + speed.error).no_narrower();
             // What lines cost on most machines speaks against nothing that was measured on this one.
-            if core.is_measured && is_known {
+            if core.is_measured && is_known && !are_alike {
                 by_turn.beside(by_costs(code, access_ns, memory.beside_others()))
             } else {
                 by_turn
@@ -387,7 +398,7 @@ fn loads_apart<'a>(
 fn by_turn(code: TurnCycles, lines_ns: f64, turn_ns: f64, error: f64) -> WaitBounds {
     let share = |code_ns: f64| (1.0 - code_ns / turn_ns).clamp(0.0, 1.0);
     // A turn that took less than its code should: the tables are wrong for this core, nobody knows how far.
-    let is_wrong = turn_ns * error < code.ahead;
+    let is_wrong = turn_ns * error < code.least;
     let least = if is_wrong { code.least.min(code.usual / 2.0) } else { code.least };
     // Nothing waits longer for lines than they take.
     let high = share(least / error).min(lines_ns * BESIDE * error / turn_ns);

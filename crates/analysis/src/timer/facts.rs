@@ -239,8 +239,6 @@ pub(crate) struct TurnCycles {
     pub least: f64,
     /// By the tables.
     pub usual: f64,
-    /// The same on one that has most under way at once.
-    pub ahead: f64,
     /// On one that is worse.
     pub most: f64,
 }
@@ -250,7 +248,7 @@ impl TurnCycles {
     pub(crate) fn of(block: &Block, costs: &CoreCosts, entries: &LoopEntries) -> Self {
         if let Some(string) = block.string() {
             let [least, usual, most] = costs.string(block, string);
-            return Self { least, usual, ahead: usual, most };
+            return Self { least, usual, most };
         }
         let longest_chain = chain_cycles(block, |class| costs.longest_latency(class));
         let latency = |class| costs.latency(class);
@@ -262,11 +260,11 @@ impl TurnCycles {
         // Nothing passes an atomic, but what is before it may still be under way.
         let atomics = block.instructions().iter().filter(|one| one.class() == Class::AtomicOrFence).count();
         let atomics = costs.atomic().map(|cycles| cycles * atomics as f64);
-        let ahead = bounding_chain(LARGEST_WINDOW_SLOTS);
         Self {
-            least: (ahead / chain_down).max(least_busy / busy_down).max(atomics[0]),
+            least: (bounding_chain(LARGEST_WINDOW_SLOTS) / chain_down)
+                .max(least_busy / busy_down)
+                .max(atomics[0]),
             usual: bounding_chain(WINDOW_SLOTS).max(busy).max(atomics[1]),
-            ahead: ahead.max(least_busy).max(atomics[1]),
             most: (longest_chain * chain_up).max(busy * busy_up + JUMP_CYCLES) + atomics[2] + handed_on,
         }
     }
@@ -274,7 +272,7 @@ impl TurnCycles {
     /// The same as nanoseconds.
     pub(crate) fn at(self, clock_hz: f64) -> Self {
         let ns = |cycles: f64| cycles * 1e9 / clock_hz;
-        Self { least: ns(self.least), usual: ns(self.usual), ahead: ns(self.ahead), most: ns(self.most) }
+        Self { least: ns(self.least), usual: ns(self.usual), most: ns(self.most) }
     }
 }
 

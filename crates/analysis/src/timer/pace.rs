@@ -30,6 +30,14 @@ impl LoopSpeed {
         1e9 / self.rate.bytes_per_s
     }
 
+    /// What another way to the same speed leaves of it. How far places go between samples leaves out what the samples
+    /// themselves and others take, up to a part; beyond that one of the two is wrong.
+    pub fn beside(self, other: Option<Self>) -> Self {
+        const USUAL: f64 = 0.15;
+        let apart = other.map_or(0.0, |other| (other.rate.bytes_per_s / self.rate.bytes_per_s - 1.0).abs());
+        if apart > USUAL { Self { error: self.error + apart, ..self } } else { self }
+    }
+
     /// Of a line through distances, with two standard errors on both sides.
     fn of_line(rate: Rate) -> Self {
         Self { rate, error: (rate.high - rate.low) / (2.0 * rate.bytes_per_s) }
@@ -220,6 +228,17 @@ mod tests {
         }
         let found = turns.per_s(2.5e9).map(|speed| speed.rate.bytes_per_s / 1e9);
         assert!(found.is_some_and(|found| (found - 1.0).abs() < 0.02), "{found:?}");
+    }
+
+    #[test]
+    fn two_ways_to_a_speed_that_are_far_apart_leave_it_open() {
+        let speed = |per_s: f64| LoopSpeed {
+            rate: Rate { bytes_per_s: per_s, low: per_s, high: per_s, pairs: 9 },
+            error: 0.01,
+        };
+        assert!((speed(1e9).beside(None).error - 0.01).abs() < 1e-9);
+        assert!((speed(1e9).beside(Some(speed(1.1e9))).error - 0.01).abs() < 1e-9, "samples take their part");
+        assert!(speed(1e9).beside(Some(speed(2e9))).error > 0.9);
     }
 
     #[test]

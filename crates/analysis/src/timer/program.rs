@@ -71,6 +71,8 @@ pub(crate) struct DecodedProgram {
     pub(crate) chased: Vec<Option<usize>>,
     /// By place: what samples of bursts carry.
     pub(crate) pacing: Vec<Option<PacedBy>>,
+    /// By place: the loop whose passes are counted there, and by how much each pass moves the counter.
+    pub(crate) passes: Vec<Option<(usize, i64)>>,
     /// By function: all of it only waits for other threads.
     spinning: Vec<bool>,
     /// By place: the same of what is sampled there, whether its code is known or not.
@@ -107,6 +109,7 @@ impl DecodedProgram {
             watched: Vec::new(),
             chased: Vec::new(),
             pacing: Vec::new(),
+            passes: Vec::new(),
             spinning,
             spinning_places,
             by_block: HashMap::new(),
@@ -120,8 +123,13 @@ impl DecodedProgram {
             program.watched.push(routine.and_then(|routine| routine.watched(place.address, skid)));
             let pacing = routine.and_then(|routine| routine.pacing(place.address));
             let chased = routine.and_then(|routine| routine.chased(place.address, skid));
+            let passes = routine.and_then(|routine| routine.passes(place.address));
             let pacing = function.zip(pacing).map(|(function, (pace, _))| program.paced_by(function, pace));
             program.pacing.push(pacing);
+            let passes = function
+                .zip(passes)
+                .map(|(function, passes)| (program.enter(function, passes.block), passes.step));
+            program.passes.push(passes);
             let chased = function.zip(chased).map(|(function, (spot, _))| program.site(function, spot));
             program.chased.push(chased);
             program.count(&blame, count as f64);

@@ -12,6 +12,7 @@ use super::{
     entries::LoopEntries,
     facts::TurnCycles,
     pace::LoopTurns,
+    passes::{self, PassShape},
     program::{DecodedProgram, PacedBy},
     streams::{AddressStream, AddressStreams, addressed_at},
 };
@@ -38,6 +39,7 @@ impl AddressStreams {
             }
         }
         let mut turns: HashMap<usize, LoopTurns> = HashMap::new();
+        let mut shapes: HashMap<usize, PassShape> = HashMap::new();
         for (ran_ns, (thread, by, time_ns, value)) in all() {
             let Some((pacer, divisor)) = pacer_of(by) else { continue };
             let Some(&(low, high, seen)) = spans.get(&(thread, pacer)).filter(|(_, _, seen)| *seen > 1)
@@ -49,17 +51,25 @@ impl AddressStreams {
             let missed = apart / (seen - 1) as f64;
             let turn = ((value - low) as f64 + missed) / divisor;
             let length = (apart + 2.0 * missed) / divisor;
+            if apart > 0.0 {
+                let part = (value - low) as f64 / apart;
+                let shape = shapes.entry(self.block_of(pacer)).or_default();
+                shape.push(part, (apart + divisor.max(2.0 * missed)) / divisor);
+            }
             let turns = turns.entry(self.block_of(pacer)).or_default();
             match ran_ns {
                 Some(ran_ns) => turns.push(thread, (time_ns, ran_ns), turn, length),
                 None => turns.push_burst(thread, time_ns, turn, length),
             }
         }
+        let by_passes = passes::speeds(run, program, &shapes);
         for (id, turns) in turns {
             let Some(block) = program.block(id) else { continue };
             let entries = LoopEntries::of(program, id);
             let fastest_per_s = core.clock_hz / TurnCycles::of(block, &core.costs, &entries).least;
-            let Some(speed) = turns.per_s(fastest_per_s) else { continue };
+            let by_places = turns.per_s(fastest_per_s);
+            let by_passes = by_passes.get(&id).map(|speed| speed.beside(by_places));
+            let Some(speed) = by_passes.or(by_places) else { continue };
             if speed.rate.bytes_per_s > IMPOSSIBLE * fastest_per_s && self.forget_changing_steps(id) {
                 continue;
             }

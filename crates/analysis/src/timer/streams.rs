@@ -156,15 +156,19 @@ impl AddressStream {
     /// Bytes of a cache that a walk over `span` takes up. A large stride touches few lines, but of few sets: where it is
     /// a multiple of several lines, those between them have no use for the others' places.
     fn occupied_bytes(&self, span: f64) -> f64 {
-        // Sets within a page: where pages lie, nobody knows.
-        const SETS: u64 = 64;
         let Some(turn_bytes) = self.turn_bytes().filter(|bytes| *bytes > LINE) else { return span };
+        let lines = span / turn_bytes as f64 * self.lines_per_turn() as f64;
+        (lines * (self.sets_apart() * LINE) as f64).min(span)
+    }
+
+    /// Every how manieth set of a cache it goes to, among those that differ within a page: where pages lie, nobody knows.
+    pub(crate) fn sets_apart(&self) -> u64 {
+        const SETS: u64 = 64;
+        let Some(turn_bytes) = self.turn_bytes() else { return 1 };
         let first = self.displacements.first().copied().unwrap_or(0);
         let apart = self.displacements.iter().map(|other| other.abs_diff(first));
         let stride = apart.fold(turn_bytes, gcd);
-        let sets_apart = if stride.is_multiple_of(LINE) { gcd(stride / LINE, SETS) } else { 1 };
-        let lines = span / turn_bytes as f64 * self.lines_per_turn() as f64;
-        (lines * (sets_apart * LINE) as f64).min(span)
+        if stride.is_multiple_of(LINE) { gcd(stride / LINE, SETS) } else { 1 }
     }
 
     /// Bytes of lines that a turn touches for the first time.

@@ -60,7 +60,7 @@ pub(crate) struct BlamedWaits {
 impl Tally {
     /// Blames the samples of a run, on the core that the profile tells of.
     pub(crate) fn new(run: &Run, profile: Option<&Profile>) -> Self {
-        let core = BlameCore::of(profile);
+        let core = BlameCore::of(profile, run.about.clock_hz);
         let mut counts = vec![0u64; run.places.len()];
         for &place in &run.samples.place {
             if let Some(count) = counts.get_mut(place.index()) {

@@ -337,6 +337,7 @@ fn about(asked: &ScenarioRecording<'_>, run: &ScenarioRun) -> About {
         ending: Ending::Exited(0),
         usage: None,
         slowed: None,
+        clock_hz: None,
         lost_samples: None,
         noise: None,
         slice_ns: (run.wall_ns / INTERVALS).max(1.0) as u64,

@@ -26,6 +26,7 @@ pub(super) fn pairs(about: &About) -> Vec<(&'static str, Value)> {
     pairs.number("elapsed_ns", about.elapsed_ns);
     pairs.number("slowed_from_ns", about.slowed.map(|slowed| slowed.from_ns));
     pairs.real("counted_before", about.slowed.map(|slowed| slowed.counted_before));
+    pairs.real("clock_hz", about.clock_hz);
     pairs.ending(about.ending);
     pairs.number("lost_samples", about.lost_samples);
     if let Some(usage) = &about.usage {
@@ -68,6 +69,7 @@ pub(super) fn from_pairs(pairs: &BTreeMap<String, Value>, command: Vec<String>) 
         noise: keys.noise()?,
         slice_ns: keys.required("slice_ns")?.max(1),
         slowed: keys.slowed()?,
+        clock_hz: if pairs.contains_key("clock_hz") { Some(keys.positive("clock_hz")?) } else { None },
     })
 }
 

@@ -18,7 +18,7 @@ use rusqlite::{
 use super::read::Trouble;
 
 /// All tables that are read of any version.
-pub(super) const TABLES_READ: [&str; 42] = [
+pub(super) const TABLES_READ: [&str; 43] = [
     "about",
     "argument",
     "process",
@@ -32,6 +32,7 @@ pub(super) const TABLES_READ: [&str; 42] = [
     "place",
     "sample",
     "burst",
+    "pass",
     "load",
     "load_sampling",
     "load_translation",

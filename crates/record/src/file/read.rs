@@ -147,7 +147,11 @@ fn tables(from: &Connection, version: i64) -> Result<Run, Trouble> {
         .collect::<rusqlite::Result<_>>()?;
     let command = rows(from, "argument", "text", |row| row.get(1))?;
     let mut samples_of_time = samples(from, "sample", has_data)?;
-    let bursts = if has_table(from, "burst")? { samples(from, "burst", false)? } else { Samples::default() };
+    let later = |table| match has_table(from, table)? {
+        true => samples(from, table, false),
+        false => Ok(Samples::default()),
+    };
+    let (bursts, passes) = (later("burst")?, later("pass")?);
     let mut about = about::from_pairs(&about_pairs, command).map_err(Trouble::Content)?;
     let import = import::read(from)?.map(Box::new);
     let mut regions = regions::read(from, (samples_of_time.time_ns.len(), bursts.time_ns.len()))?;
@@ -172,6 +176,7 @@ fn tables(from: &Connection, version: i64) -> Result<Run, Trouble> {
         regions,
         samples: samples_of_time,
         bursts,
+        passes,
         probes: probes::read(from)?,
         scaling: scaling::read(from)?,
         import,
@@ -400,6 +405,8 @@ fn check(run: &Run) -> Result<(), String> {
     within("thread", run.samples.thread.iter().map(|id| id.0).max(), run.threads.len())?;
     within("thread", run.bursts.thread.iter().map(|id| id.0).max(), run.threads.len())?;
     within("place", run.bursts.place.iter().map(|id| id.0).max(), run.places.len())?;
+    within("thread", run.passes.thread.iter().map(|id| id.0).max(), run.threads.len())?;
+    within("place", run.passes.place.iter().map(|id| id.0).max(), run.places.len())?;
     within("thread", run.slices.iter().map(|slice| slice.thread.0).max(), run.threads.len())?;
     within("thread", run.loads.taken().iter().map(|load| load.thread.0).max(), run.threads.len())?;
     within("place", run.loads.taken().iter().map(|load| load.place.0).max(), run.places.len())?;

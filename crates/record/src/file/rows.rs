@@ -27,6 +27,7 @@ pub(super) struct PendingRows {
     pub places: Vec<(u32, Place)>,
     pub samples: Vec<RecordedSample>,
     pub bursts: Vec<RecordedSample>,
+    pub passes: Vec<RecordedSample>,
     pub slices: Vec<Slice>,
     pub stacks: Vec<(u32, Vec<PlaceId>)>,
     pub data: PendingData,
@@ -75,6 +76,7 @@ impl PendingRows {
     pub fn drop_measured(&mut self) {
         self.samples = Vec::new();
         self.bursts = Vec::new();
+        self.passes = Vec::new();
         self.slices = Vec::new();
         self.loads.samples = Vec::new();
         self.regions.drop_measured();
@@ -94,11 +96,13 @@ impl PendingRows {
             let address = s.address.map(|address| address.get().cast_signed());
             insert.execute(params![s.time_ns.cast_signed(), s.thread, s.cpu, s.place, address, s.stack])?;
         }
-        let mut insert =
-            to.prepare("INSERT INTO burst(time_ns, thread, cpu, place, address) VALUES(?,?,?,?,?)")?;
-        for s in &self.bursts {
-            let address = s.address.map(|address| address.get().cast_signed());
-            insert.execute(params![s.time_ns.cast_signed(), s.thread, s.cpu, s.place, address])?;
+        for (table, samples) in [("burst", &self.bursts), ("pass", &self.passes)] {
+            let into = format!("INSERT INTO {table}(time_ns, thread, cpu, place, address) VALUES(?,?,?,?,?)");
+            let mut insert = to.prepare(&into)?;
+            for s in samples {
+                let address = s.address.map(|address| address.get().cast_signed());
+                insert.execute(params![s.time_ns.cast_signed(), s.thread, s.cpu, s.place, address])?;
+            }
         }
         let mut insert = to.prepare(
             "INSERT INTO slice(thread, slice, running_ns, blocked_ns, preempted_ns) VALUES(?,?,?,?,?)",
@@ -125,6 +129,7 @@ impl PendingRows {
         self.places.clear();
         self.samples.clear();
         self.bursts.clear();
+        self.passes.clear();
         self.slices.clear();
         self.stacks.clear();
         self.data.clear();

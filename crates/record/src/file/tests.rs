@@ -34,6 +34,7 @@ fn about() -> About {
         ending: Ending::Exited(37),
         usage: Some(Usage { user_ns: 4_000_000, system_ns: 9, minor_faults: 3, ..Usage::default() }),
         slowed: None,
+        clock_hz: None,
         lost_samples: Some(0),
         noise: Some(Noise { wall_ns: 5e6, steal_ns: None, involuntary_switches: Some(2), spread: None }),
         slice_ns: 100_000_000,
@@ -189,6 +190,14 @@ fn run() -> Run {
             cpu: vec![1, 1],
             place: vec![PlaceId(0); 2],
             address: vec![None, address(0x7fff_0040)],
+            stack: Vec::new(),
+        },
+        passes: Samples {
+            time_ns: vec![1_000_000],
+            thread: vec![ThreadId(0)],
+            cpu: vec![0],
+            place: vec![PlaceId(0)],
+            address: vec![address(7)],
             stack: Vec::new(),
         },
         regions: Regions {

@@ -173,6 +173,13 @@ impl Writer {
         }
     }
 
+    /// A sample with the register that counts the passes of its loop in place of an address; thread and place as above.
+    pub fn pass(&mut self, sample: RecordedSample) {
+        if !self.stopped {
+            self.pending.passes.push(sample);
+        }
+    }
+
     /// What follows is imported: samples have events and periods, and there are others beside those of time.
     pub fn begin_import(&mut self) -> Result<(), FileError> {
         let made = self.connection.execute_batch(import::TABLES);
@@ -489,6 +496,7 @@ pub fn write(path: &Path, run: &Run) -> Result<(), FileError> {
         stack: samples.stack.get(index).copied().flatten(),
     };
     (0..run.bursts.time_ns.len()).for_each(|index| writer.burst_sample(of(&run.bursts, index)));
+    (0..run.passes.time_ns.len()).for_each(|index| writer.pass(of(&run.passes, index)));
     for index in 0..run.samples.time_ns.len() {
         writer.sample(of(&run.samples, index));
         if index % WAITING_SAMPLES == WAITING_SAMPLES - 1 {

@@ -54,7 +54,7 @@ impl Recorder {
         let known = self.place(number, sample.pid, mapped.as_ref(), ip);
         let address = known.operands.watched.and_then(|operand| {
             let bias = ip.wrapping_sub(self.places[known.index as usize].address);
-            operand::address(&operand, sample.registers.as_ref()?, bias)
+            operand::address(&operand, sample.registers.as_ref(), bias)
         });
         let address = address.and_then(NonZeroU64::new);
         if let Some(address) = sample.address.or(address.map(NonZeroU64::get)) {

@@ -26,9 +26,13 @@ const STACK_POINTER: u32 = 7;
 /// Callers that are remembered; beyond it chains end at those that are not.
 const MOST_CALLERS: usize = 1 << 18;
 
+/// Samples of a loop of which it is noted in which pass they were taken: more tell no more.
+const MOST_PASSES: u32 = 1 << 14;
+
 impl Recorder {
     pub(super) fn sample(&mut self, sample: &KernelSample<'_>) {
-        let Some((mut recorded, ip)) = self.landed(sample, |operands| (operands.watched, true)) else {
+        let Some((mut recorded, ip, operands)) = self.landed(sample, |operands| (operands.watched, true))
+        else {
             return;
         };
         let pointer = sample.registers.as_ref().and_then(|registers| registers.get(STACK_POINTER));
@@ -44,6 +48,23 @@ impl Recorder {
         }
         self.writer.sample(recorded);
         self.counts.samples += 1;
+        if let Some((loop_begins, counter)) = operands.passes {
+            self.pass(recorded, loop_begins, operand::address(&counter, sample.registers.as_ref(), 0));
+        }
+    }
+
+    /// Notes in which pass of its loop a sample was taken.
+    fn pass(&mut self, recorded: file::RecordedSample, loop_begins: u64, counted: Option<u64>) {
+        let module = self.places[recorded.place.index()].module;
+        let noted = self.passes.entry((module, loop_begins)).or_default();
+        if *noted < MOST_PASSES {
+            *noted += 1;
+            self.writer.pass(file::RecordedSample {
+                address: counted.and_then(NonZeroU64::new),
+                stack: None,
+                ..recorded
+            });
+        }
     }
 
     /// A sample of a burst.
@@ -54,7 +75,7 @@ impl Recorder {
         }
         // What is said of samples is said of the others.
         let counts = self.counts;
-        if let Some((recorded, _)) = self.landed(sample, |operands| {
+        if let Some((recorded, ..)) = self.landed(sample, |operands| {
             (operands.pacing.map(|(_, pacing)| pacing), operands.is_paced_by_address())
         }) {
             if self.heap.is_some() {
@@ -65,13 +86,13 @@ impl Recorder {
         self.counts = counts;
     }
 
-    /// Where a sample of user code landed and the address of the chosen operand, its chain left out; and its instruction
-    /// pointer. With the operand is said whether it is one, or a register that counts.
+    /// Where a sample of user code landed and the address of the chosen operand, its chain left out; its instruction pointer and
+    /// all operands to watch there. With the chosen one is said whether it is one, or a register that counts.
     fn landed(
         &mut self,
         sample: &KernelSample<'_>,
         choose: fn(PlaceOperands) -> (Option<WatchedOperand>, bool),
-    ) -> Option<(file::RecordedSample, u64)> {
+    ) -> Option<(file::RecordedSample, u64, PlaceOperands)> {
         let ip = sample.ip.filter(|_| matches!(sample.mode, Mode::User | Mode::Unknown))?;
         let is_foreign = !self.generated.is_empty() && !self.generated.iter().any(|code| code.holds(ip));
         if is_foreign || !self.window.contains(sample.time_ns) {
@@ -100,7 +121,7 @@ impl Recorder {
         let (operand, is_address) = choose(known.operands);
         let address = operand.and_then(|operand| {
             let bias = ip.wrapping_sub(self.places[known.index as usize].address);
-            operand::address(&operand, sample.registers.as_ref()?, bias)
+            operand::address(&operand, sample.registers.as_ref(), bias)
         });
         let address = address.and_then(NonZeroU64::new);
         if let Some(address) = address.filter(|_| is_address) {
@@ -114,7 +135,7 @@ impl Recorder {
             address,
             stack: None,
         };
-        Some((recorded, ip))
+        Some((recorded, ip, known.operands))
     }
 
     /// A load that the processor sampled itself: address, latency and origin are its own, not worked out.

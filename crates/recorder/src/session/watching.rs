@@ -104,6 +104,7 @@ impl RecordSession<'_> {
             }
             if is_due {
                 next_commit = Instant::now() + COMMIT_EVERY;
+                self.core_clock.measure();
                 if let Err(error) = self.recorder.writer.flush() {
                     self.trouble = Some(error.into());
                     return Cause::Unwritable;
@@ -246,6 +247,8 @@ impl RecordSession<'_> {
 
     fn stop_instrument(&mut self) {
         self.tell_period();
+        self.core_clock.measure();
+        self.about.clock_hz = self.core_clock.hz();
         match std::mem::replace(&mut self.instrument, SessionInstrument::Off) {
             SessionInstrument::Sampler(mut sampler) => {
                 // If it cannot be stopped, closing it stops it.

@@ -10,7 +10,7 @@ use crate::{
 
 use super::{MemoryBounds, WaitBounds};
 
-const DATA: u64 = 0x7000_0000_0000;
+pub(crate) const DATA: u64 = 0x7000_0000_0000;
 
 /// What is said of a loop whose first instruction ends at `behind`, sampled at places `step` apart all over `lines` of them.
 fn share(code: &[u8], behind: u64, step: u64, lines: u64) -> TimeShare {
@@ -49,6 +49,30 @@ fn few_lines_of_few_sets_may_miss() {
     assert!(crowded.low < 0.05 && crowded.high > 0.4, "36 lines of 32 places: {crowded:?}");
     let many = share(&COLUMN, 4, 1024, 4096);
     assert!(many.high > 0.6, "{many:?}");
+}
+
+/// The clock that was measured beside the program counts, unless it cannot be that of a core that works.
+#[test]
+fn cycles_are_those_of_the_clock_of_then() {
+    use crate::timer::blame::BlameCore;
+    let profile = profile();
+    let core = |hz: f64| BlameCore::of(Some(&profile), Some(hz));
+    assert_eq!((core(3.3e9).clock_hz, core(0.8e9).clock_hz), (3.3e9, 3e9));
+    assert_eq!(BlameCore::of(None, Some(4.4e9)).clock_hz, 4.4e9);
+    let latencies = |core: BlameCore| core.levels.iter().map(|level| level.latency_ns).collect::<Vec<_>>();
+    let (usual, fast) = (latencies(core(3e9)), latencies(core(3.6e9)));
+    assert_eq!(fast[..2], [usual[0] / 1.2, usual[1] / 1.2], "the caches of the core itself");
+    assert_eq!(fast[2..], usual[2..]);
+}
+
+/// A turn somewhat shorter than tables say took what its code takes; one far shorter shows that they are wrong.
+#[test]
+fn a_turn_within_the_error_of_the_tables_says_that_all_is_code() {
+    // Three cycles of an addition at 3 GHz, or two.
+    let near = summed(0.95, None);
+    assert!(near.high < 0.4, "{near:?}");
+    let wrong = summed(0.6, None);
+    assert!(wrong.high > 0.15, "{wrong:?}");
 }
 
 /// addsd xmm0,xmm1; movsd xmm1,[rdi]; add rdi,8; cmp rdi,rsi; jb 0
