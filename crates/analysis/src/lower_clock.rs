@@ -112,7 +112,6 @@ fn phases(counts: &Counts, group: &GroupMetrics, follows: bool) -> Option<ClockP
 }
 
 fn phases_sentence(phases: &ClockPhases) -> String {
-    let seconds = |ns: u64| ns as f64 / 1e9;
     let lasts = |phase: &ClockPhase| phase.end_ns - phase.start_ns;
     let free: u64 = phases.free.iter().map(lasts).sum();
     if free == 0 {
@@ -122,9 +121,15 @@ fn phases_sentence(phases: &ClockPhases) -> String {
     longest.sort_by_key(|phase| std::cmp::Reverse(lasts(phase)));
     longest.truncate(MOST_PHASES);
     longest.sort_by_key(|phase| phase.start_ns);
+    let (unit, ns_each, decimals) = match phases.free.last().map_or(0, |phase| phase.end_ns) {
+        0..2_000_000 => ("µs", 1e3, 0),
+        2_000_000..2_000_000_000 => ("ms", 1e6, 1),
+        _ => ("s", 1e9, 3),
+    };
+    let scaled = |ns: u64| format!("{:.decimals$}", ns as f64 / ns_each);
     let told: Vec<String> = longest
         .iter()
-        .map(|phase| format!("{:.3} to {:.3} s", seconds(phase.start_ns), seconds(phase.end_ns)))
+        .map(|phase| format!("{} to {} {unit}", scaled(phase.start_ns), scaled(phase.end_ns)))
         .collect();
     let more = phases.free.len() - longest.len();
     let more = if more > 0 { format!(" and {more} shorter") } else { String::new() };
@@ -231,7 +236,7 @@ mod tests {
         assert_eq!(phases.free, [phase(0, 2), phase(4, 5)]);
         let said = counts.remarks.last().unwrap();
         assert!(
-            said.contains("60 % of the time") && said.contains("0.000 to 0.200 s, 0.400 to 0.500 s"),
+            said.contains("60 % of the time") && said.contains("0.0 to 200.0 ms, 400.0 to 500.0 ms"),
             "{said}"
         );
         // What the cores do for themselves has no room, or the ring follows them: none.

@@ -10,7 +10,7 @@ use record::{
         MethodPurpose, MethodQuestion, MethodStanding, MethodState, MethodTopic, MethodsAnswer, SCHEMA,
     },
 };
-use trust::{Claimed, Standing, Trust, TrustCatalogue};
+use trust::{Claimed, Indicator, Standing, Trust, TrustCatalogue};
 
 use known::{KNOWN, KnownMethod, Proof};
 
@@ -22,6 +22,8 @@ pub struct MethodsMachine<'a> {
     pub trust: &'a TrustCatalogue,
     /// The events of its CPU; none if no file describes it.
     pub events: Option<&'a Catalogue>,
+    /// As `--on` has it, if it is simulated.
+    pub simulated: Option<&'a str>,
 }
 
 /// Answers all questions.
@@ -117,11 +119,28 @@ fn standing(machine: &MethodsMachine<'_>, method: &KnownMethod) -> MethodStandin
         trust: trust_of(machine, &method.proof),
         sees: method.sees.to_owned(),
         cost: method.cost.to_owned(),
-        command: method.command.to_owned(),
+        command: command(machine, method),
         group: match method.proof {
             Proof::Metric { group, .. } => Some(group.to_owned()),
             _ => None,
         },
+    }
+}
+
+/// What to type. A simulated machine runs scenarios, not programs.
+fn command(machine: &MethodsMachine<'_>, method: &KnownMethod) -> String {
+    let Some(name) = machine.simulated else { return method.command.to_owned() };
+    match &method.proof {
+        Proof::Metric { group, .. } => {
+            format!("memwall count -g {group} --on sim:{name} --scenario bandwidth-compute")
+        }
+        Proof::Indicator(Indicator::SampledLatency) => format!(
+            "memwall scenario load-store-phases --on sim:{name} -o r.sqlite && memwall report r.sqlite"
+        ),
+        _ if method.topic == MethodTopic::Code => {
+            format!("memwall count -g STALLS --per-region --on sim:{name} --scenario bandwidth-compute")
+        }
+        _ => format!("memwall squeeze --on sim:{name} working-set --set w=512K --set rounds=1"),
     }
 }
 

@@ -4,6 +4,7 @@ mod at_once;
 mod known_work;
 mod marked;
 mod native;
+mod parts;
 mod regions;
 mod repeats;
 mod selection;
@@ -23,7 +24,8 @@ use crate::{host::HostError, scenario::RunError};
 pub use known_work::{CountedKernel, CountedScenario};
 pub use marked::{MarkedProgram, count_marked};
 pub use native::{Hear, NativeTarget};
-pub use regions::{RegionRequest, RegionTimes, count_regions};
+pub use parts::{PartsRequest, count_intervals};
+pub use regions::{RegionTimes, count_regions};
 pub use selection::Selection;
 
 use repeats::CountedSoFar;

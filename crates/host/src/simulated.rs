@@ -22,7 +22,7 @@ mod victim;
 mod window;
 
 pub use crate::meter::{Conditions, Interruptions};
-pub use doctor::examine;
+pub use doctor::{LONG_LOADS, examine};
 pub use progress::SimulationProgress;
 
 use std::sync::{

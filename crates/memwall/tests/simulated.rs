@@ -186,6 +186,35 @@ fn a_model_of_ones_own() {
     bad.code(2).stderr(contains("mine.toml:")).stderr(contains("sockets"));
 }
 
+/// First loads wait, then stores: over all the larger of both counts is half of it, interval by interval it is right (molka2017 §4.3).
+#[test]
+fn waiting_that_is_too_little_over_all_is_right_interval_by_interval() {
+    let command = "count -g STALLS --scenario load-store-phases --scale 64 --set rounds=1 --on sim:haswell-ep-e5-2680v3/64 --interval";
+    let found = json(&twice(&format!("{command} 0.02 --json")));
+    let metrics = found["metrics"][0]["metrics"].as_array().expect("metrics");
+    let waiting = metrics.iter().find(|metric| metric["name"] == "memory bound").expect("a metric");
+    let over_all = waiting["values"][0].as_f64().expect("a value");
+    let series: Vec<f64> =
+        waiting["series"].as_array().expect("a series").iter().filter_map(Value::as_f64).collect();
+    let mean = series.iter().sum::<f64>() / series.len() as f64;
+    assert!(series.len() > 20 && over_all < 60.0 && mean > 85.0, "{over_all} over all, {mean} of {series:?}");
+    let home = home();
+    let text = |arguments: &str| {
+        let output = memwall(&home).args(arguments.split(' ')).assert().get_output().clone();
+        String::from_utf8([output.stdout, output.stderr].concat()).expect("text")
+    };
+    assert!(text(&format!("{command} 0.02")).contains("Over time ("), "pictures");
+    for (refused, why) in [
+        (format!("{command} 0.02 --multiplex"), "counts everything at once"),
+        (format!("{command} 0"), "more than 0"),
+        (format!("{command} 1 --seconds 1"), "to its end"),
+        ("count --on sim:tiny --kernel load --size 8K --interval 1".to_owned(), "does the same all the time"),
+        ("count --interval 0.5 -- true".to_owned(), "add --on sim:NAME"),
+    ] {
+        assert!(text(&refused).contains(why), "{refused}: {}", text(&refused));
+    }
+}
+
 #[test]
 fn scenarios_repeat_to_the_bit() {
     for name in ["producer-consumer", "imbalance", "stream-rate"] {

@@ -28,7 +28,7 @@ fn checkup(rows: &[(&str, CapabilityState)]) -> Checkup {
 fn ask(rows: &[(&str, CapabilityState)], topic: MethodTopic, purpose: MethodPurpose) -> MethodQuestion {
     let (checkup, trust) = (checkup(rows), TrustCatalogue::missing("nobody tried"));
     let events = Catalogue::named("haswell-ep").ok();
-    question(&MethodsMachine { checkup: &checkup, trust: &trust, events }, topic, purpose)
+    question(&MethodsMachine { checkup: &checkup, trust: &trust, events, simulated: None }, topic, purpose)
 }
 
 use CapabilityState::{Blocked, Found, Missing};
@@ -109,4 +109,25 @@ fn every_method_can_be_proven_somewhere_and_keys_are_distinct() {
             assert!(group.metrics.iter().any(|known| known.name == metric), "{metric}");
         }
     }
+}
+
+/// It runs no programs, and has no command that asks for one.
+#[test]
+fn commands_for_a_simulated_machine_are_its_own() {
+    let checkup = checkup(&[("core_pmu", Found), ("precise_sampling", Found), ("pinning", Found)]);
+    let trust = TrustCatalogue::missing("nobody tried");
+    let events = Catalogue::named("haswell-ep").ok();
+    let machine =
+        MethodsMachine { checkup: &checkup, trust: &trust, events, simulated: Some("haswell-ep-e5-2680v3") };
+    let questions = answer(&machine, MethodPurpose::Diagnose).questions;
+    let methods = questions.iter().flat_map(|question| &question.methods);
+    for method in methods.filter(|method| method.state == MethodState::Allowed) {
+        let command = &method.command;
+        assert!(
+            command.contains("--on sim:haswell-ep-e5-2680v3 ") && !command.contains("./app"),
+            "{command}"
+        );
+    }
+    let data = questions.iter().find(|question| question.topic == MethodTopic::Data).unwrap();
+    assert_eq!(data.chosen.as_deref(), Some("precise-data"));
 }

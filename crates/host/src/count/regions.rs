@@ -1,74 +1,40 @@
 //! Counts of a scenario's regions on a simulated machine.
-//!
-//! It repeats to the bit: a first run says when each region begins and ends, a second one counts between these moments.
 
 use std::sync::atomic::AtomicBool;
 
-use events::{Count, CountShare, TooMany};
+use events::Count;
 use record::{
-    count::{CountedRun, Counts, MachineFigures},
+    count::Counts,
     scenario::{RegionRun, ScenarioRun},
 };
-use sim::{
-    pmu::{CountedPart, SimulatedPmu},
-    time::Time,
-};
+use sim::pmu::SimulatedPmu;
 
-use super::{CountError, Selection, begin};
-use crate::{
-    host::Host,
-    meter::Meter,
-    scenario::{self, ScenarioJob},
+use super::{
+    CountError, begin,
+    parts::{CountedParts, PartsRequest, run_of},
 };
+use crate::host::Host;
 
 /// Entries of a region that end later than the next one begins, as a share of it, from which on their counts are mixed.
 const MIXED: f64 = 0.05;
 
-/// What to count in which regions.
-pub struct RegionRequest<'a> {
-    /// What runs.
-    pub job: ScenarioJob<'a>,
-    /// Events and groups.
-    pub selection: &'a Selection,
-    /// Values of each CPU apart.
-    pub share: CountShare,
-    /// What was measured of the machine.
-    pub measured: Option<&'a MachineFigures>,
-    /// Share of the machine's memory that lies at the packages counted on.
-    pub memory_share: f64,
-    /// Package of each CPU.
-    pub packages: Vec<(u32, u32)>,
-}
-
 /// Counts every innermost region of a scenario: its path, and what was counted in all its entries together.
 pub fn count_regions(
-    request: &RegionRequest<'_>,
+    request: &PartsRequest<'_>,
     host: &mut dyn Host,
     pmu: &SimulatedPmu,
     interrupt: &AtomicBool,
 ) -> Result<Vec<(String, Counts)>, CountError> {
-    let ran = scenario::run(&request.job, host, interrupt)?;
-    if ran.interrupted {
-        return Ok(Vec::new());
-    }
-    let RegionTimes { regions, stretches } = RegionTimes::of(&ran);
-    let parts: Vec<CountedPart> = stretches
-        .iter()
-        .map(|stretch| CountedPart { until: Time::from_ns(stretch.end_ns), part: stretch.region })
-        .collect();
-    let asked = events::CountRequest {
-        events: request.selection.events().to_vec(),
-        scope: host.scope(request.job.cpus),
-        too_many: TooMany::AllAtOnce,
-        share: request.share,
+    let cut = |ran: &ScenarioRun| {
+        let stretches = RegionTimes::of(ran).stretches;
+        Ok(stretches.iter().map(|stretch| (stretch.end_ns, stretch.region)).collect())
     };
-    let mut counting = pmu.open_parts(&asked, &parts)?;
-    let counted =
-        scenario::run_metered(&request.job, host, Some(&mut counting as &mut dyn Meter), interrupt)?;
-    if counted.interrupted {
+    let Some(CountedParts { ran, counts: mut of_parts }) = request.count(host, pmu, interrupt, &cut)? else {
         return Ok(Vec::new());
-    }
-    let of_parts: Vec<Vec<Count>> = (0..regions.len()).map(|number| counting.read_part(number)).collect();
+    };
+    let RegionTimes { regions, stretches } = RegionTimes::of(&ran);
+    // One that nobody enters.
+    of_parts.resize(regions.len(), Vec::new());
     // All moments belong to some region: together they are the program.
     let program = [run_of(ran.wall_ns, of_parts.concat())];
     let counted = |((number, region), counts): ((usize, &&RegionRun), Vec<Count>)| {
@@ -84,11 +50,6 @@ pub fn count_regions(
         (region.path.clone(), counts)
     };
     Ok(regions.iter().enumerate().zip(of_parts).map(counted).collect())
-}
-
-fn run_of(elapsed_ns: f64, counts: Vec<Count>) -> CountedRun {
-    let elapsed_ns = elapsed_ns.round() as u64;
-    CountedRun { elapsed_ns, ending: None, usage: None, counts, intervals: Vec::new() }
 }
 
 /// Which innermost region of a run had each moment; what lies between two belongs to the later one.

@@ -139,9 +139,9 @@ fn what_repeats_to_the_bit_is_not_repeated() {
     assert_eq!(counts.runs.len(), 1, "{:?}", counts.remarks);
 }
 
-/// Loads in one region, stores in the other: what was counted in them adds up to the whole.
+/// Loads in one region, stores in the other: what was counted in them adds up to the whole, and so does what was counted in intervals.
 #[test]
-fn regions_add_up_to_the_whole() {
+fn regions_and_intervals_add_up_to_the_whole() {
     let model = Model::builtin("tiny").unwrap();
     let pmu = SimulatedPmu::new(&model, Flaws::of(&model)).unwrap();
     let mut host = crate::simulated::Simulated::new(&model, 1).unwrap().counted_by(&pmu);
@@ -154,7 +154,7 @@ fn regions_add_up_to_the_whole() {
     let never = std::sync::atomic::AtomicBool::new(false);
     let share = CountShare::Together;
     let packages = Vec::new();
-    let request = RegionRequest {
+    let request = PartsRequest {
         job: job.clone(),
         selection: &selection,
         share,
@@ -179,6 +179,20 @@ fn regions_add_up_to_the_whole() {
     }
     let elapsed: u64 = regions.iter().map(|(_, counts)| counts.runs[0].elapsed_ns).sum();
     assert!(elapsed.abs_diff(whole.runs[0].elapsed_ns) <= 2, "{elapsed} of {}", whole.runs[0].elapsed_ns);
+    let every = Duration::from_nanos(elapsed / 7);
+    let cut = count_intervals(&request, every, &mut host, &pmu, &never).unwrap();
+    let intervals = &cut.runs[0].intervals;
+    assert_eq!((intervals.len(), intervals[7].end_ns, cut.runs[0].elapsed_ns), (8, elapsed, elapsed));
+    for event in 0..4 {
+        let of_interval = |counts: &[events::Count]| {
+            record::count::total(counts, event, |_| true).unwrap().estimate().unwrap()
+        };
+        let parts: f64 = intervals.iter().map(|interval| of_interval(&interval.counts)).sum();
+        assert_eq!(parts, sum(&cut, event), "{}", whole.events[event].name);
+        assert!((parts - sum(&whole, event)).abs() <= 1.0, "{parts} of {}", sum(&whole, event));
+    }
+    let too_many = count_intervals(&request, Duration::from_nanos(1), &mut host, &pmu, &never).unwrap_err();
+    assert!(too_many.to_string().contains("make them longer"), "{too_many}");
     let [loading, storing] = [0, 1].map(|region: usize| sum(&regions[region].1, 0));
     assert!(storing > 50.0 * loading.max(1.0), "{storing} stores, and {loading} while loading");
     let stalled = |region: usize| sum(&regions[region].1, 2) / sum(&regions[region].1, 1);
@@ -194,7 +208,7 @@ fn the_margin_of_a_region_is_of_the_whole_program() {
     let shipped = kernels::scenario::shipped::find("load-store-phases").unwrap();
     let scenario = shipped.parse(&kernels::KernelCatalogue::builtin().unwrap(), &[]).unwrap();
     let selection = Selection::new(&pmu, &[], &["ACCOUNTING".to_owned()]).unwrap();
-    let request = RegionRequest {
+    let request = PartsRequest {
         job: crate::scenario::ScenarioJob { scenario: &scenario, cpus: &[0], scale: 512 },
         selection: &selection,
         share: CountShare::Together,

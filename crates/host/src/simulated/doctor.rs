@@ -1,8 +1,13 @@
 //! `memwall doctor` on a simulated machine: what it offers, and what it has not.
 
-use events::{Catalogue, Unit};
+use events::{Catalogue, Instrument, Unit};
 use machine::model::Model;
 use record::doctor::{BestInstrument, Capability, CapabilityState, Checkup};
+use sim::pmu::{Flaws, SimulatedPmu};
+
+/// Loads this long left the core's own caches; the events that sample them, one of which a model may have.
+pub const LONG_LOADS: [&str; 2] =
+    ["MEM_TRANS_RETIRED.LOAD_LATENCY_GT_32", "MEM_TRANS_RETIRED.LOAD_LATENCY_GT_8"];
 
 /// Nothing is tried: what is simulated is known.
 pub fn examine(model: &Model) -> Checkup {
@@ -16,11 +21,20 @@ pub fn examine(model: &Model) -> Checkup {
             controllers(catalogue),
             "bytes moved by memory itself",
         ),
+        row("clock_sampling", "clock sampling", Err(NO_PROGRAMS), "where the time goes"),
         row(
-            "clock_sampling",
-            "clock sampling",
-            Err("simulated: kernels run there, not programs"),
-            "where the time goes",
+            "precise_sampling",
+            "precise sampling",
+            precise_sampling(model),
+            "latency, source and address of single loads",
+        ),
+        row("user_registers", "user registers", Err(NO_PROGRAMS), "addresses without precise sampling"),
+        row("breakpoint_events", "breakpoint events", Err(NO_PROGRAMS), "accesses to one address"),
+        row(
+            "resctrl_monitoring",
+            "resctrl monitoring",
+            Err("simulated: there is no resctrl"),
+            "memory bandwidth of one program",
         ),
         row(
             "prefetcher_control",
@@ -75,12 +89,20 @@ pub fn examine(model: &Model) -> Checkup {
     }
 }
 
+const NO_PROGRAMS: &str = "simulated: kernels run there, not programs";
 const NO_EVENTS: &str = "simulated: no events are known for the CPU that this model names";
 
 fn core_pmu(catalogue: Option<&Catalogue>) -> Result<String, &'static str> {
     let one = catalogue.ok_or(NO_EVENTS)?;
     let (free, fixed) = (one.general_counters, one.fixed_counters);
     Ok(format!("simulated: events of {}, {free} free and {fixed} fixed counters", one.name))
+}
+
+fn precise_sampling(model: &Model) -> Result<String, &'static str> {
+    let pmu = SimulatedPmu::new(model, Flaws::of(model)).map_err(|_| NO_EVENTS)?;
+    let loads = LONG_LOADS.iter().find(|event| pmu.resolve(event).is_ok());
+    let loads = loads.ok_or("simulated: no event of this CPU samples loads with their latency")?;
+    Ok(format!("simulated: {loads}, of scenarios"))
 }
 
 fn controllers(catalogue: Option<&Catalogue>) -> Result<String, &'static str> {

@@ -24,7 +24,7 @@ use report::{json::CountDocument, terminal::count::CountSum};
 use super::{
     count_simulated::SampledSharing,
     methods::{PurposeChoice, TopicChoice, group_for},
-    recording::{passing, profile_of, seconds},
+    recording::{milliseconds, passing, profile_of, seconds},
 };
 use crate::{
     failure::Failure,
@@ -74,9 +74,10 @@ pub struct CountArgs {
     /// Also count each region that the program marks (docs/regions.md), or each of a scenario on a simulated machine
     #[arg(long, conflicts_with_all = ["pid", "all_cpus", "cgroup", "interval", "seconds", "several_passes"])]
     per_region: bool,
-    /// Also show what every so many milliseconds added, while counting goes on
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..))]
-    interval: Option<u64>,
+    /// Also show what every so many milliseconds added, while counting goes on; on a simulated machine at its end, and of a
+    /// scenario: 0.05, say
+    #[arg(long, value_name = "MS", value_parser = milliseconds)]
+    interval: Option<Duration>,
     /// Stop counting after so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds, alias = "duration")]
     seconds: Option<Duration>,
@@ -114,6 +115,7 @@ Examples:
   memwall count -e mem:0x404040/8:w --pid 4242         writes to an address
   memwall count -g L2 --on sim:haswell-ep-e5-2680v3 --kernel load --size 8M
   memwall count -g SOFTWARE --per-region ./app         the same of each region that the program marks
+  memwall count -g STALLS --interval 0.05 --on sim:haswell-ep-e5-2680v3/16 --scenario load-store-phases --scale 16
   memwall count -g CLOCK --per-region --on sim:haswell-ep-e5-2680v3 --scenario bandwidth-compute --cpus 0-11
   memwall count --patterns ./app                       known problems of programs, by their events
   memwall count -g ACCOUNTING --on sim:nehalem-ep-x5570 --kernel chase --size 64M --html accounting.html
@@ -153,10 +155,14 @@ pub fn run(args: &CountArgs, machine: &Target) -> Result<ExitCode, Failure> {
                         .to_owned(),
                 ));
             }
-            if args.interval.is_some() {
+            if args.seconds.is_some() {
                 return Err(Failure::Usage(
-                    "a simulated machine is counted as a whole; 'memwall scenario NAME --on sim:NAME -o FILE' samples it over \
-                     time, and 'memwall report FILE --by time' shows that"
+                    "what a simulated machine runs is counted to its end: leave out --seconds".to_owned(),
+                ));
+            }
+            if args.interval.is_some() && (args.several_passes || args.simulated.takes_turns()) {
+                return Err(Failure::Usage(
+                    "--interval on a simulated machine counts everything at once: leave out --several-passes and --multiplex"
                         .to_owned(),
                 ));
             }
@@ -167,10 +173,16 @@ pub fn run(args: &CountArgs, machine: &Target) -> Result<ExitCode, Failure> {
                 share: share(args),
                 cpus: args.cpus.as_ref(),
                 several_passes: args.several_passes,
+                interval: args.interval,
                 interrupt: &interrupt,
             };
             let mut counts = super::count_simulated::count(&args.simulated, &asked, model)?;
             counts.remarks.extend(choice);
+            if args.runs > 1 {
+                counts
+                    .remarks
+                    .push("A simulated machine repeats to the bit: nothing was repeated.".to_owned());
+            }
             mark(&mut counts, &trust::of(machine), broken(args));
             lower_clock::judge(&mut counts, Catalogue::for_model(model));
             if args.per_region && !counts.interrupted {
@@ -209,6 +221,11 @@ fn regions(
 
 fn native(args: &CountArgs, groups: &[String], choice: Option<String>) -> Result<ExitCode, Failure> {
     args.simulated.refuse_natively()?;
+    if args.interval.is_some_and(|every| every < Duration::from_millis(1)) {
+        return Err(Failure::Usage(
+            "--interval below 1 is for simulated machines: add --on sim:NAME".to_owned(),
+        ));
+    }
     let source = Source::live();
     let topology = Topology::read(&source);
     let whom = whom(args, &topology)?;
@@ -229,7 +246,7 @@ fn native(args: &CountArgs, groups: &[String], choice: Option<String>) -> Result
         at_once: cores.len().max(1),
         fit: if args.several_passes { Fit::SeveralPasses } else { Fit::TakeTurns },
         share: share(args),
-        interval: args.interval.map(Duration::from_millis),
+        interval: args.interval,
         packages: topology.cpus.iter().filter_map(|cpu| Some((cpu.id, cpu.socket?))).collect(),
         measured: Some(&measured),
         memory_share: args.cpus.as_ref().map_or(1.0, |cpus| memory_share(&topology, cpus.iter())),

@@ -1,15 +1,15 @@
 //! `memwall count --on sim:NAME`: events of a kernel or a scenario on a simulated machine.
 
-use std::{collections::BTreeMap, sync::atomic::AtomicBool};
+use std::{collections::BTreeMap, sync::atomic::AtomicBool, time::Duration};
 
 use analysis::patterns::{SharedLoads, SharedLoadsTally};
 use events::{CountShare, Instrument};
 use host::{
     count::{
-        CountError, CountRequest, CountedKernel, CountedScenario, Fit, RegionRequest, RegionTimes, Selection,
-        Target, count_regions,
+        CountError, CountRequest, CountedKernel, CountedScenario, Fit, PartsRequest, RegionTimes, Selection,
+        Target, count_intervals, count_regions,
     },
-    simulated::Simulated,
+    simulated::{LONG_LOADS, Simulated},
 };
 use kernels::Job;
 use machine::{Bytes, CpuSet, Topology, Width, model::Model, profile::Fingerprint};
@@ -78,11 +78,18 @@ pub struct SimulatedEvents<'a> {
     pub cpus: Option<&'a CpuSet>,
     /// Pass by pass instead of all at once.
     pub several_passes: bool,
+    /// Also what every so much of a scenario's time added.
+    pub interval: Option<Duration>,
     /// Raised to stop; one for all that is simulated, so that what comes later is not begun.
     pub interrupt: &'a AtomicBool,
 }
 
 impl SimulatedCount {
+    /// Counters are shared as real ones are.
+    pub fn takes_turns(&self) -> bool {
+        self.multiplex
+    }
+
     /// On the real machine these mean nothing.
     pub fn refuse_natively(&self) -> Result<(), Failure> {
         if self.kernel.is_some() || self.scenario.is_some() || self.multiplex || self.flaws.is_some() {
@@ -106,6 +113,9 @@ pub fn count(
     asked: &SimulatedEvents<'_>,
     model: &Model,
 ) -> Result<Counts, Failure> {
+    if let Some(every) = asked.interval {
+        return intervals(options, asked, every, model);
+    }
     let pmu = SimulatedPmu::new(model, flaws(options, model)).map_err(Failure::usage)?;
     let selection = selection(&pmu, asked)?;
     let topology = model.topology();
@@ -172,9 +182,36 @@ pub fn regions(
     asked: &SimulatedEvents<'_>,
     model: &Model,
 ) -> Result<Vec<(String, Counts)>, Failure> {
-    let Some(name) = &options.scenario else {
-        return Err(Failure::Usage("--per-region needs --scenario NAME: a kernel has no regions".to_owned()));
+    let lacking = "--per-region needs --scenario NAME: a kernel has no regions";
+    let count = |request: &PartsRequest<'_>, host: &mut Simulated, pmu: &SimulatedPmu| {
+        count_regions(request, host, pmu, asked.interrupt)
     };
+    in_parts(options, asked, model, lacking, &count)
+}
+
+/// Counts a scenario as a whole, and what every interval added.
+fn intervals(
+    options: &SimulatedCount,
+    asked: &SimulatedEvents<'_>,
+    every: Duration,
+    model: &Model,
+) -> Result<Counts, Failure> {
+    let lacking = "--interval needs --scenario NAME: a kernel does the same all the time";
+    let count = |request: &PartsRequest<'_>, host: &mut Simulated, pmu: &SimulatedPmu| {
+        count_intervals(request, every, host, pmu, asked.interrupt)
+    };
+    in_parts(options, asked, model, lacking, &count)
+}
+
+/// Counts parts of a scenario; `lacking` says why there must be one.
+fn in_parts<T>(
+    options: &SimulatedCount,
+    asked: &SimulatedEvents<'_>,
+    model: &Model,
+    lacking: &str,
+    count: &dyn Fn(&PartsRequest<'_>, &mut Simulated, &SimulatedPmu) -> Result<T, CountError>,
+) -> Result<T, Failure> {
+    let Some(name) = &options.scenario else { return Err(Failure::Usage(lacking.to_owned())) };
     let pmu = SimulatedPmu::new(model, flaws(options, model)).map_err(Failure::usage)?;
     let selection = selection(&pmu, asked)?;
     let topology = model.topology();
@@ -184,7 +221,7 @@ pub fn regions(
     let mut host = Simulated::with_kernels(model, catalogue, 1).counted_by(&pmu);
     let cpus =
         host::scenario::choose_cpus(&scenario, &topology, asked.cpus, false).map_err(Failure::usage)?;
-    let request = RegionRequest {
+    let request = PartsRequest {
         job: host::scenario::ScenarioJob { scenario: &scenario, cpus: &cpus, scale: options.scale },
         selection: &selection,
         share: asked.share,
@@ -192,8 +229,8 @@ pub fn regions(
         memory_share: super::count::memory_share(&topology, cpus.iter().copied()),
         packages: topology.cpus.iter().filter_map(|cpu| Some((cpu.id, cpu.socket?))).collect(),
     };
-    let _watched = progress::Watched::new(host.progress(), "regions");
-    count_regions(&request, &mut host, &pmu, asked.interrupt).map_err(Failure::measurement)
+    let _watched = progress::Watched::new(host.progress(), "parts");
+    count(&request, &mut host, &pmu).map_err(Failure::measurement)
 }
 
 /// What was measured of a simulated machine.
@@ -219,9 +256,6 @@ fn selection(pmu: &SimulatedPmu, asked: &SimulatedEvents<'_>) -> Result<Selectio
     let groups = if asked.events.is_empty() && asked.groups.is_empty() { &default[..] } else { asked.groups };
     Selection::new(pmu, asked.events, groups).map_err(super::count::refused)
 }
-
-/// Loads this long left the core's own caches; the events that sample them, one of which a model may have.
-const LONG_LOADS: [&str; 2] = ["MEM_TRANS_RETIRED.LOAD_LATENCY_GT_32", "MEM_TRANS_RETIRED.LOAD_LATENCY_GT_8"];
 
 /// All stores, each with its address.
 const STORES: [&str; 2] = ["MEM_UOPS_RETIRED.ALL_STORES:pp", "MEM_INST_RETIRED.ALL_STORES:pp"];

@@ -109,5 +109,9 @@ pub(super) fn with_machine<T>(machine: &Target, ask: impl FnOnce(&MethodsMachine
         Target::Simulated(model) => (host::simulated::examine(model), events::Catalogue::for_model(model)),
     };
     let trusted = trust::of(machine);
-    ask(&MethodsMachine { checkup: &checkup, trust: &trusted, events })
+    let simulated = match machine {
+        Target::Native => None,
+        Target::Simulated(model) => Some(model.name.as_str()),
+    };
+    ask(&MethodsMachine { checkup: &checkup, trust: &trusted, events, simulated })
 }

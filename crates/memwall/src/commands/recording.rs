@@ -282,6 +282,15 @@ pub fn seconds(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number).map_err(|_| "write seconds, not negative".to_owned())
 }
 
+/// Milliseconds, with a fraction if need be, and more than none.
+pub fn milliseconds(text: &str) -> Result<Duration, String> {
+    let number: f64 = text.parse().map_err(|_| "write milliseconds, such as 100 or 0.1".to_owned())?;
+    match Duration::try_from_secs_f64(number / 1e3) {
+        Ok(time) if !time.is_zero() => Ok(time),
+        _ => Err("write milliseconds, more than 0".to_owned()),
+    }
+}
+
 /// A recording with everything the report needs.
 pub struct ReadRecording {
     /// As recorded.

@@ -130,10 +130,10 @@ pub fn used_levels(counts: &Counts) -> Vec<UsedLevel> {
         let used = mean(&metric.values).map(|percent| percent / 100.0);
         let used = used.ok_or_else(|| metric.missing.join("; "));
         let known = levels.iter().position(|level| level.name == name);
-        let rate = metrics().find(|other| {
-            other.unit == "B/s" && other.name.starts_with(name) && mean(&other.values).is_some()
-        });
-        let rate = rate.and_then(|other| Some((mean(&other.values)?, other.unit.clone())));
+        // Both directions together where they are counted so, else the busier one.
+        let rates = metrics().filter(|other| other.unit == "B/s" && other.name.starts_with(name));
+        let rate = rates.filter_map(|other| mean(&other.values)).reduce(f64::max);
+        let rate = rate.map(|rate| (rate, "B/s".to_owned()));
         match known {
             Some(at) if levels[at].used.is_err() => {
                 levels[at] = UsedLevel { name: name.to_owned(), used, rate }
@@ -188,6 +188,7 @@ pub(crate) mod tests {
                         &[80.0],
                         &[Some(60.0), None, Some(90.0), Some(90.0)],
                     ),
+                    metric("memory read bandwidth", "B/s", &[5e9], &[]),
                     metric("memory bandwidth", "B/s", &[8e9], &[Some(6e9), None, Some(9e9), Some(9e9)]),
                     metric("L2 utilisation", "% of the measured peak", &[], &[None; 4]),
                     metric("CPI", "1", &[2.0], &[]),
