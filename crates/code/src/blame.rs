@@ -133,8 +133,10 @@ impl AddressBehind {
         // link of an unrolled chain loads it again, which gives an address as well.
         let overwritten = |reg: &Reg| own.iter().any(|uop| writes(uop, *reg));
         let others = || {
-            let foreign = |uop: &&Uop| !own.iter().any(|mine| std::ptr::eq(mine, *uop));
-            block.uops().iter().filter(foreign).filter(|uop| uop.class() != UopClass::Load)
+            let foreign =
+                |other: &&Instruction| other.address() != instruction.address() && !other.widens_itself();
+            let uops = block.instructions().iter().filter(foreign).flat_map(|other| block.uops_of(other));
+            uops.filter(|uop| uop.class() != UopClass::Load)
         };
         let changed = addressing.any(|reg| overwritten(&reg) && others().any(|uop| writes(uop, reg)));
         let is_pointer = operands.iter().all(|operand| operand.index().is_none());
