@@ -77,9 +77,11 @@ impl Hold {
     /// What an instruction of a block can hold a core up with; none if it only computes, jumps, or uses the top of the
     /// stack or a table of jumps, which are always near.
     pub fn of(block: &Block, instruction: &Instruction) -> Option<Self> {
-        // The table of a `switch` lies at a fixed place and is small.
-        let is_table =
-            |operand: &MemoryOperand| instruction.flow() == Flow::IndirectJump && operand.base().is_none();
+        // The table of a `switch` or of labels is small, whether it lies at a fixed place or a register points at it.
+        let is_table = |operand: &MemoryOperand| {
+            instruction.flow() == Flow::IndirectJump
+                && (operand.base().is_none() || operand.index().is_some())
+        };
         let is_near = |operand: &MemoryOperand| is_stack(operand) || is_table(operand);
         let operands = || block.memory_of(instruction).iter().filter(|operand| !is_near(operand));
         match instruction.class() {

@@ -269,9 +269,13 @@ fn cases_of_a_switch_begin_behind_what_fills_space_and_are_blamed_on_its_jump() 
 
 #[test]
 fn a_jump_through_a_pointer_in_data_can_wait_for_it() {
-    let threaded = switch(|a| a.jmp(qword_ptr(rdi + rax * 8)));
-    let block = &threaded.blocks()[0];
-    assert_eq!(Hold::of(block, &block.instructions()[2]), Some(Hold::Loads));
+    let hold = |threaded: Routine| {
+        let block = &threaded.blocks()[0];
+        Hold::of(block, &block.instructions()[2])
+    };
+    assert_eq!(hold(switch(|a| a.jmp(qword_ptr(rdi)))), Some(Hold::Loads));
+    // Labels are listed one after the other, and the list is short.
+    assert_eq!(hold(switch(|a| a.jmp(qword_ptr(rdx + rax * 8)))), None);
 }
 
 #[test]
