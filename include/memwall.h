@@ -6,7 +6,8 @@
  *
  * Nothing to link with, nothing to switch on: under `memwall run` and `memwall record` the marks are written down, otherwise each
  * is a load and a branch. Regions may be nested, may overlap, and are each thread's own: a mark is about the thread that makes it.
- * A sample belongs to the innermost region that is open. Of names the first 32 bytes count.
+ * A sample belongs to the innermost region that is open. Of names the first 32 bytes count. Languages that include no headers
+ * call the same functions in libmemwall.a.
  *
  * Programs that are linked statically cannot be entered: there the marks do nothing.
  */
@@ -34,22 +35,27 @@ extern void memwall_region_event_done(void) __attribute__((weak));
 #define MEMWALL_FIND(found, name) ((found) = (name))
 #endif
 
+/* Of the library these are functions like others. */
+#ifndef MEMWALL_MARK
+#define MEMWALL_MARK static inline
+#endif
+
 /* A region begins on this thread. */
-static inline void memwall_begin(const char *name) {
+MEMWALL_MARK void memwall_begin(const char *name) {
     void (*found)(const char *);
     MEMWALL_FIND(found, memwall_region_begin);
     if (found) found(name);
 }
 
 /* It ends. */
-static inline void memwall_end(const char *name) {
+MEMWALL_MARK void memwall_end(const char *name) {
     void (*found)(const char *);
     MEMWALL_FIND(found, memwall_region_end);
     if (found) found(name);
 }
 
 /* The first visits of a region, on each thread, do not count: caches and pages are cold. Say so before they begin. */
-static inline void memwall_skip_first(const char *name, unsigned visits) {
+MEMWALL_MARK void memwall_skip_first(const char *name, unsigned visits) {
     void (*found)(const char *, unsigned);
     MEMWALL_FIND(found, memwall_region_skip_first);
     if (found) found(name, visits);
@@ -57,14 +63,14 @@ static inline void memwall_skip_first(const char *name, unsigned visits) {
 
 /* The program has done with one of the events, steps or requests that it works on. How many and how long they take is told, and
  * `memwall run --skip-events N` leaves out what came before the first N were done. */
-static inline void memwall_event_done(void) {
+MEMWALL_MARK void memwall_event_done(void) {
     void (*found)(void);
     MEMWALL_FIND(found, memwall_region_event_done);
     if (found) found();
 }
 
 /* Whether marks are written down. */
-static inline int memwall_is_watching(void) {
+MEMWALL_MARK int memwall_is_watching(void) {
     void (*found)(const char *);
     MEMWALL_FIND(found, memwall_region_begin);
     return found != 0;

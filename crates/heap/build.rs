@@ -1,9 +1,14 @@
-//! Compiles the library that goes into measured programs, so that the tool carries it along.
+//! Compiles the library that goes into measured programs and the one that programs may link with to mark regions, so that the
+//! tool carries them along.
 
-use std::{env, path::PathBuf};
+use std::{env, fs, path::PathBuf};
+
+const HEADER: &str = "../../include/memwall.h";
 
 fn main() {
     println!("cargo::rerun-if-changed=preload");
+    println!("cargo::rerun-if-changed={HEADER}");
+    mark_library();
     let library = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("heap.so");
     let mut build = cc::Build::new();
     build.opt_level(2).debug(false).pic(true).warnings(true).extra_warnings(true);
@@ -28,4 +33,14 @@ fn main() {
         status.as_ref().is_ok_and(std::process::ExitStatus::success),
         "cannot compile preload/heap.c ({status:?}); install a C compiler (Debian: gcc libc6-dev)"
     );
+}
+
+/// The marks of the header as functions, for languages that include none.
+fn mark_library() {
+    let source = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("marks.c");
+    let header = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join(HEADER);
+    fs::write(&source, format!("#define MEMWALL_MARK\n#include \"{}\"\n", header.display()))
+        .expect("written");
+    let mut library = cc::Build::new();
+    library.opt_level(2).debug(false).pic(true).cargo_metadata(false).file(source).compile("memwall");
 }

@@ -27,8 +27,8 @@ pub struct WorkFindings {
     pub imbalance: KnownLimits<TimeShare>,
     /// Where it is most uneven: a region or a function.
     pub uneven: Option<String>,
-    /// Share of the user time of all threads that waits for other threads. Spinning while no other thread of the program runs is not
-    /// in it: then the others lost their CPUs, or have not begun.
+    /// Share of the user time of all threads that waits for other threads. Of a program with a CPU for each thread, spinning while no
+    /// other of them runs is only in its upper end: the others may have lost their CPUs to other programs, or have not begun.
     pub synchronising: KnownLimits<TimeShare>,
     /// The part of it that uneven work makes them wait, as a share of the user time of all threads.
     pub waits_for_uneven: f64,
@@ -97,11 +97,23 @@ pub(crate) fn work(
     let Uneven { imbalance, place: uneven, lacking } = imbalance(run, findings, &tally);
     let synchronising = match tally.threads.len() {
         0 | 1 => KnownLimits::Missing("only one thread ran in user mode".to_owned()),
-        _ => crate::statistics::share(waiting - tally.alone, samples)
-            .map_or_else(|| KnownLimits::Missing("no sample was taken".to_owned()), KnownLimits::Value),
+        _ => {
+            let alone = if is_crowded(run, &tally) { 0.0 } else { tally.alone };
+            let share = crate::statistics::share(waiting - alone, samples);
+            let share = share.map(|share| TimeShare { high: share.high.max(waiting / samples), ..share });
+            share.map_or_else(|| KnownLimits::Missing("no sample was taken".to_owned()), KnownLimits::Value)
+        }
     };
     let waits_for_uneven = lacking.min(waiting) / samples.max(1.0);
     WorkFindings { threads, imbalance, uneven, synchronising, waits_for_uneven, waits_in }
+}
+
+/// Whether more threads work or wait than there are CPUs that they were seen on: then they take the CPUs from each other.
+fn is_crowded(run: &Run, tally: &WorkTally) -> bool {
+    let all = || tally.threads.values().map(|(useful, waiting)| useful + waiting);
+    let most = all().fold(0.0, f64::max);
+    let cpus: BTreeSet<_> = run.samples.cpu.iter().collect();
+    all().filter(|sum| *sum >= WORKER * most).count() > cpus.len()
 }
 
 fn tally(

@@ -98,14 +98,14 @@ impl Scripted {
         &mut self,
         (scale, bytes, extra_ns): (f64, Option<f64>, f64),
         work: Work,
-        size: Bytes,
+        (size, threads): (Bytes, usize),
         plan: &RepeatPlan,
         interrupt: &AtomicBool,
     ) -> Measured {
         let huge = if self.huge_pages { size } else { Bytes(0) };
         let (model, now_ns) = (&self.model, &mut self.now_ns);
-        // Getting and touching memory takes time as well.
-        *now_ns += if self.crowd.is_some() { 1e6 + size.0 as f64 } else { 1e6 };
+        // Getting and touching memory takes time as well; each thread touches its own.
+        *now_ns += if self.crowd.is_some() { 1e6 + size.0 as f64 / threads as f64 } else { 1e6 };
         let fall = self.crowd.as_mut().zip(bytes).map(|(crowd, bytes)| crowd.fall(bytes));
         let mut crowd = self.crowd.as_mut().zip(fall);
         let latency = |now_ns: f64| match (bytes, &mut crowd) {
@@ -201,7 +201,7 @@ impl Host for Scripted {
                 ((lines / 10.0, Some(per_thread), 0.0), work)
             }
         };
-        Ok(self.measured(pass, work, job.size, plan, interrupt))
+        Ok(self.measured(pass, work, (job.size, job.cpus.len()), plan, interrupt))
     }
 
     fn measure_loaded(
@@ -225,7 +225,7 @@ impl Host for Scripted {
         interrupt: &AtomicBool,
     ) -> Result<Measured, HostError> {
         let step_ns = 40.0 + f64::from(to - from);
-        Ok(self.measured((2.0, None, step_ns), chain(2.0), Bytes(64), plan, interrupt))
+        Ok(self.measured((2.0, None, step_ns), chain(2.0), (Bytes(64), 2), plan, interrupt))
     }
 
     fn overheads(&mut self) -> Option<Overheads> {

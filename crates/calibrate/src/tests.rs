@@ -276,3 +276,17 @@ fn noise_is_put_into_words() {
     let said = remarks::closing(&machine, &profile);
     assert!(said[0].contains("10 % of the CPU time") && said[1].contains("20 % of their median"), "{said:?}");
 }
+
+/// The imagined L3 claims 32 MiB for both cores; of a guest each may have that for itself.
+#[test]
+fn all_cores_stream_over_more_than_their_caches_can_keep() {
+    let largest = |hypervisor: Option<&str>| {
+        let mut machine = imagined::machine(2);
+        machine.hypervisor = hypervisor.map(str::to_owned);
+        let mut host = Scripted::new(Model::small_share_of_l3());
+        run(&mut host, &machine, &request(true), &mut Seen::default()).expect("a profile");
+        let of_all = host.jobs.iter().filter(|job| job.kernel.name() == "load" && job.cpus.len() == 2);
+        of_all.map(|job| job.size.0 >> 20).max()
+    };
+    assert_eq!((largest(None), largest(Some("KVM"))), (Some(192), Some(384)));
+}

@@ -77,9 +77,11 @@ impl Hold {
     /// What an instruction of a block can hold a core up with; none if it only computes, jumps, or uses the top of the
     /// stack or a table of jumps, which are always near.
     pub fn of(block: &Block, instruction: &Instruction) -> Option<Self> {
-        // The table of a `switch` lies at a fixed place and is small.
-        let is_table =
-            |operand: &MemoryOperand| instruction.flow() == Flow::IndirectJump && operand.base().is_none();
+        // The table of a `switch` or of labels is small, whether it lies at a fixed place or a register points at it.
+        let is_table = |operand: &MemoryOperand| {
+            instruction.flow() == Flow::IndirectJump
+                && (operand.base().is_none() || operand.index().is_some())
+        };
         let is_near = |operand: &MemoryOperand| is_stack(operand) || is_table(operand);
         let operands = || block.memory_of(instruction).iter().filter(|operand| !is_near(operand));
         match instruction.class() {
@@ -133,8 +135,10 @@ impl AddressBehind {
         // link of an unrolled chain loads it again, which gives an address as well.
         let overwritten = |reg: &Reg| own.iter().any(|uop| writes(uop, *reg));
         let others = || {
-            let foreign = |uop: &&Uop| !own.iter().any(|mine| std::ptr::eq(mine, *uop));
-            block.uops().iter().filter(foreign).filter(|uop| uop.class() != UopClass::Load)
+            let foreign =
+                |other: &&Instruction| other.address() != instruction.address() && !other.widens_itself();
+            let uops = block.instructions().iter().filter(foreign).flat_map(|other| block.uops_of(other));
+            uops.filter(|uop| uop.class() != UopClass::Load)
         };
         let changed = addressing.any(|reg| overwritten(&reg) && others().any(|uop| writes(uop, reg)));
         let is_pointer = operands.iter().all(|operand| operand.index().is_none());

@@ -1,6 +1,6 @@
 //! Instructions, one after the other, into a block.
 
-use iced_x86::{ConditionCode, FlowControl, Instruction as Iced, Mnemonic, OpKind};
+use iced_x86::{Code, ConditionCode, FlowControl, Instruction as Iced, Mnemonic, OpKind};
 
 use crate::{
     block::{Block, Ending, Totals},
@@ -145,7 +145,19 @@ fn traits(iced: &Iced, operation: CodeOperation) -> Traits {
     traits.set(Traits::NON_TEMPORAL, operation.is_non_temporal);
     traits.set(Traits::REPEATED, repeated && iced.is_string_instruction());
     traits.set(Traits::LENGTH_CHANGING_PREFIX, has_length_changing_prefix(iced));
+    traits.set(Traits::WIDENS_ITSELF, widens_itself(iced));
     traits
+}
+
+/// `mov ecx,ecx`, `movsxd rcx,ecx`, `cdqe`.
+fn widens_itself(iced: &Iced) -> bool {
+    let is_move = matches!(iced.code(), Code::Mov_r32_rm32 | Code::Mov_rm32_r32 | Code::Movsxd_r64_rm32);
+    let is_same = || {
+        iced.op1_kind() == OpKind::Register
+            && iced.op0_kind() == OpKind::Register
+            && iced.op0_register().full_register() == iced.op1_register().full_register()
+    };
+    iced.code() == Code::Cdqe || is_move && is_same()
 }
 
 /// `66h` shortens an immediate to 16 bits, `67h` the absolute address of `mov al, [moffs]`. `ret` and `enter` have

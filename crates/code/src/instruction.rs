@@ -187,6 +187,11 @@ impl Instruction {
     pub const fn fuses_with_next(&self) -> bool {
         self.traits.contains(Traits::FUSES_WITH_NEXT)
     }
+
+    /// Whether it makes 64 bits of the 32 in its own register: no other number, unless it is too large or negative.
+    pub const fn widens_itself(&self) -> bool {
+        self.traits.contains(Traits::WIDENS_ITSELF)
+    }
 }
 
 /// What is said of an instruction beside its class.
@@ -200,6 +205,7 @@ impl Traits {
     pub(crate) const NON_TEMPORAL: Self = Self(8);
     pub(crate) const REPEATED: Self = Self(16);
     pub(crate) const FUSES_WITH_NEXT: Self = Self(32);
+    pub(crate) const WIDENS_ITSELF: Self = Self(64);
 
     pub(crate) fn set(&mut self, other: Self, on: bool) {
         if on {

@@ -184,6 +184,37 @@ fn a_register_that_was_loaded_is_the_next_address_or_none() {
     assert_eq!(changed.watched(addresses(&changed)[1], 1).unwrap().behind, AddressBehind::Lost);
 }
 
+/// Links that are indices: `while (next[i] != i) i = next[i]`.
+#[test]
+fn an_index_that_is_only_widened_is_the_next_address_in_a_loop() {
+    type Step = fn(&mut CodeAssembler) -> Result<(), IcedError>;
+    let behind = |between: Step| {
+        let code = routine(|a| {
+            let mut top = a.create_label();
+            a.set_label(&mut top)?;
+            between(a)?;
+            a.mov(ecx, dword_ptr(rdi + rcx * 4))?;
+            a.cmp(edx, ecx)?;
+            a.jne(top)
+        });
+        code.watched(addresses(&code)[2], 1).unwrap().behind
+    };
+    let widening: [Step; 2] = [|a| a.mov(ecx, ecx), |a| a.movsxd(rcx, ecx)];
+    assert_eq!(widening.map(behind), [AddressBehind::Next; 2]);
+    let others: [Step; 4] =
+        [|a| a.mov(ecx, eax), |a| a.movzx(ecx, cl), |a| a.shl(ecx, 1), |a| a.movsxd(rcx, eax)];
+    assert_eq!(others.map(behind), [AddressBehind::Lost; 4]);
+    let extended = routine(|a| {
+        let mut top = a.create_label();
+        a.set_label(&mut top)?;
+        a.cdqe()?;
+        a.mov(eax, dword_ptr(rdi + rax * 4))?;
+        a.test(eax, eax)?;
+        a.jne(top)
+    });
+    assert_eq!(extended.watched(addresses(&extended)[2], 1).unwrap().behind, AddressBehind::Next);
+}
+
 #[test]
 fn what_holds_a_core_up() {
     let hold = |build: &dyn Fn(&mut CodeAssembler) -> Result<(), IcedError>| {
@@ -238,9 +269,13 @@ fn cases_of_a_switch_begin_behind_what_fills_space_and_are_blamed_on_its_jump() 
 
 #[test]
 fn a_jump_through_a_pointer_in_data_can_wait_for_it() {
-    let threaded = switch(|a| a.jmp(qword_ptr(rdi + rax * 8)));
-    let block = &threaded.blocks()[0];
-    assert_eq!(Hold::of(block, &block.instructions()[2]), Some(Hold::Loads));
+    let hold = |threaded: Routine| {
+        let block = &threaded.blocks()[0];
+        Hold::of(block, &block.instructions()[2])
+    };
+    assert_eq!(hold(switch(|a| a.jmp(qword_ptr(rdi)))), Some(Hold::Loads));
+    // Labels are listed one after the other, and the list is short.
+    assert_eq!(hold(switch(|a| a.jmp(qword_ptr(rdx + rax * 8)))), None);
 }
 
 #[test]

@@ -25,6 +25,9 @@ pub use ring::{BadRing, NoteRing, PassedOver};
 /// The library, ready to be preloaded.
 pub const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/heap.so"));
 
+/// What programs may link with to mark regions, where their language includes no headers.
+pub const MARK_LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libmemwall.a"));
+
 /// The file name of the library.
 pub const LIBRARY_NAME: &str = "memwall-heap.so";
 

@@ -88,6 +88,11 @@ impl RunFacts<'_> {
         (all / self.split.samples.max(1) as f64, place.and_then(|found| self.place(found)))
     }
 
+    /// Waiting for loads and stores that gave no addresses, or too few.
+    fn unknown_walks(&self) -> f64 {
+        self.waiting(walks(&[Pattern::Unknown])).0
+    }
+
     fn place(&self, found: &InstructionFinding) -> Option<String> {
         let name = &self.findings.symbols.get(found.symbol)?.name;
         Some(match &found.source {
@@ -100,21 +105,19 @@ impl RunFacts<'_> {
     }
 
     fn waits(&self, into: &mut Indicators) {
-        let walks = |wanted: &'static [Pattern]| {
-            move |found: &InstructionFinding| {
-                matches!(found.activity, ThreadActivity::Loads | ThreadActivity::Stores)
-                    && found.access.is_some_and(|access| wanted.contains(&access.pattern))
-            }
-        };
         const LATENCY: &str = "latency_waiting";
         let samples = self.split.samples.max(1) as f64;
         let guesses = self.tally.behind_loads_or_guesses() / samples;
+        let unknown = self.unknown_walks();
         let mut put = |name: &str, about: &str, wanted: &'static [Pattern]| {
             let (share, place) = self.waiting(walks(wanted));
+            if unknown >= MUCH && share < MUCH {
+                return into.lack(name, addresses_of(unknown));
+            }
             let (least, most) = self.tally.waiting_between(wanted);
             let least =
                 if name == LATENCY { (least / samples).min(share - guesses) } else { least / samples };
-            let value = self.share(about, share).reaching(least.max(0.0), most / samples);
+            let value = self.share(about, share).reaching(least.max(0.0), most / samples + unknown);
             into.put(name, value.at(place));
         };
         let about = match guesses >= WORTH {
@@ -154,19 +157,19 @@ impl RunFacts<'_> {
         let part = |samples: f64| samples / self.split.samples.max(1) as f64;
         let (chains, loads) =
             (part(self.tally.behind_branches_or_chains()), part(self.tally.behind_loads_or_guesses()));
-        let about = match (chains >= WORTH, loads >= WORTH) {
-            (true, _) => {
-                "waiting behind branches and calls (or for the chains of results before them), of user time"
-            }
-            (false, true) => {
-                "waiting behind branches and calls (or for the data that decides them), of user time"
-            }
-            (false, false) => "waiting behind branches and calls, of user time",
+        // What lies behind jumps and calls to places that were loaded is of wrong guesses, or of nothing but many of them.
+        let foreseen = (all - guessed).max(0.0);
+        let or = match (chains >= WORTH, loads >= WORTH, foreseen >= WORTH) {
+            (true, _, _) => " (or for the chains of results before them)",
+            (_, true, _) => " (or for the data that decides them)",
+            (_, _, true) => " (it may be that all are foreseen, and only many)",
+            _ => "",
         };
-        let value = self.share(about, self.split.branches);
+        let value =
+            self.share(&format!("waiting behind branches and calls{or}, of user time"), self.split.branches);
         let high = value.interval.map_or(self.split.branches, |(_, high)| high);
-        let value = value.reaching(self.split.branches, (high + chains + loads).min(1.0));
-        let confidence = if 2.0 * guessed >= all { value.confidence } else { Confidence::Low };
+        let value = value.reaching(guessed.min(self.split.branches), (high + chains + loads).min(1.0));
+        let confidence = if guessed >= foreseen { value.confidence } else { Confidence::Low };
         into.put("branch_waiting", IndicatorValue { confidence, ..value }.at(place));
     }
 
@@ -174,6 +177,16 @@ impl RunFacts<'_> {
         const NAME: &str = "bandwidth_of_limit";
         match &self.findings.limits.streams {
             KnownLimits::Value(streams) => match (streams.of_limit, &streams.limit_bytes_per_s) {
+                (Some(part), _)
+                    if part < NEAR && streams.of_limit_at_most.is_some_and(|most| most >= NEAR) =>
+                {
+                    let most = streams.of_limit_at_most.unwrap_or(part);
+                    let need = format!(
+                        "whether its strings read the lines that they overwrite: it moves {part:.2} of what {} gave, or {most:.2}",
+                        self.origin.machine()
+                    );
+                    into.lack(NAME, need);
+                }
                 (Some(part), _) => {
                     let spread = streams.per_thread;
                     let scale = part / spread.bytes_per_s.max(f64::MIN_POSITIVE);
@@ -202,11 +215,15 @@ impl RunFacts<'_> {
         }
         let part = levels.parts.iter().find(|part| part.level == WaitLevel::Translation);
         let share = part.map_or(0.0, |part| part.share);
-        // What has no known level may be translation as well.
+        let unseen = self.unknown_walks();
+        if unseen >= MUCH && share < MUCH {
+            return into.lack(NAME, addresses_of(unseen));
+        }
+        // What has no known level may be translation as well, and what has no known place.
         let value = self.share("waiting for page walks, of user time", share);
         let high = value.interval.map_or(share, |(_, high)| high);
         let low = value.interval.map_or(share, |(low, _)| low);
-        into.put(NAME, value.between(low, high + levels.unknown));
+        into.put(NAME, value.between(low, high + levels.unknown.max(unseen)));
     }
 
     fn sharing(&self, objects: &Objects, into: &mut Indicators) {
@@ -270,12 +287,21 @@ impl RunFacts<'_> {
 
     /// Waiting for others beyond what uneven work explains.
     fn synchronising(&self, work: &WorkFindings, share: &TimeShare, into: &mut Indicators) {
+        const NAME: &str = "synchronising";
         let beyond = |share: f64| (share - work.waits_for_uneven).max(0.0);
+        let open = beyond(share.high) - beyond(share.value);
+        if beyond(share.value) < MUCH && open >= MUCH {
+            let need = format!(
+                "all its threads on CPUs at once: up to {:.0} % of user time waits while none of the others was seen to run",
+                100.0 * open
+            );
+            return into.lack(NAME, need);
+        }
         let about = "in locks, barriers, atomics and loops that wait for other threads, beyond what uneven work explains, \
                      of user time";
         let value = IndicatorValue::new(about, beyond(share.value), self.confidence);
         let value = value.between(beyond(share.low), beyond(share.high));
-        into.put("synchronising", value.at(work.waits_in.clone()));
+        into.put(NAME, value.at(work.waits_in.clone()));
     }
 
     /// Threads that work give up their CPU, and for how long at a time.
@@ -314,6 +340,25 @@ impl RunFacts<'_> {
         );
     }
 }
+
+/// Whether an instruction waits for memory that it walks through so.
+fn walks(wanted: &'static [Pattern]) -> impl Fn(&InstructionFinding) -> bool {
+    move |found| {
+        matches!(found.activity, ThreadActivity::Loads | ThreadActivity::Stores)
+            && found.access.is_some_and(|access| wanted.contains(&access.pattern))
+    }
+}
+
+/// What it takes to say how so much waiting walks through memory.
+fn addresses_of(unknown: f64) -> String {
+    format!("addresses of what waits {:.0} % of user time", 100.0 * unknown)
+}
+
+/// What waits from this share of user time on is a sign of what it waits for, if that is known.
+const MUCH: f64 = 0.15;
+
+/// Streams that move this much of what memory gives are near it.
+const NEAR: f64 = 0.7;
 
 /// What may be of one cause or another is named from this share of user time on.
 const WORTH: f64 = 0.05;

@@ -376,7 +376,7 @@ impl<'a> Judge<'a> {
                 ThreadActivity::Executing => site.index > 0,
                 ThreadActivity::Chains => block.is_loop(),
                 ThreadActivity::Loads | ThreadActivity::Stores => {
-                    let is_jumped_to = site.index == 0 && self.program.is_case(site.block);
+                    let is_jumped_to = site.index == 0 && self.program.is_jumped_to(site.block);
                     self.is_hit(site) && !facts::feeds_itself(block, instruction) && !is_jumped_to
                 }
                 _ => false,
@@ -431,7 +431,7 @@ impl<'a> Judge<'a> {
             ThreadActivity::Loads | ThreadActivity::Stores if self.is_hit(site) => {
                 if facts::feeds_itself(self.block, instruction) {
                     ThreadActivity::Loads
-                } else if site.index == 0 && self.program.is_case(site.block) {
+                } else if site.index == 0 && self.program.is_jumped_to(site.block) {
                     ThreadActivity::Branches
                 } else {
                     ThreadActivity::Executing
@@ -439,8 +439,12 @@ impl<'a> Judge<'a> {
             }
             // The bubble behind a wrong guess shows behind the first instruction of the right path.
             // Instructions that enter the kernel or read its clocks are slow by themselves.
+            // Of a loop that is a chain of results, its first instruction waits for the turn before, whose end is foreseen.
             ThreadActivity::Executing
-                if site.index == 0 && self.is_guessed && instruction.class() != Class::System =>
+                if site.index == 0
+                    && self.is_guessed
+                    && instruction.class() != Class::System
+                    && self.chain.all() <= 0.0 =>
             {
                 behind(BehindBranch::before(self.program, site.block))
             }
@@ -466,3 +470,6 @@ impl<'a> Judge<'a> {
         is_near && !stream.is_shared || stream.is_second_touch(id)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -192,18 +192,20 @@ fn level_limit_of(level: Option<&ProfileLevel>, threads: f64, mix: StreamMix) ->
 }
 
 impl StreamMix {
-    /// Bytes per second that a level gives. Stores were measured with their lines read first (molka2017 §3.1): without that a
-    /// stored byte takes what is left of its time, and no less than one that is loaded.
+    /// Bytes per second that a level gives. Stores were measured with their lines read first (molka2017 §3.1), so that a copy moved
+    /// three bytes for two, and a store two for one. What passes the caches is not read, and is written while others are read.
     fn of(self, bandwidths: &Bandwidths) -> Option<f64> {
-        let rest = 1.0 - self.past;
-        let through = |bandwidths| mixed(bandwidths, ((self.written - self.past) / rest).clamp(0.0, 1.0));
         if self.past <= 0.0 {
-            return through(bandwidths);
+            return mixed(bandwidths, self.written);
         }
-        let rest_s = if rest > 0.0 { rest / through(bandwidths)? } else { 0.0 };
-        let load_s = 1.0 / known(bandwidths.load)?;
-        let passing_s = known(bandwidths.store).map_or(load_s, |store| (1.0 / store - load_s).max(load_s));
-        Some(1.0 / (rest_s + self.past * passing_s))
+        let load = known(bandwidths.load)?;
+        let (copy, store) = (known(bandwidths.copy), known(bandwidths.store));
+        let both_ways =
+            load.max(copy.map_or(0.0, |copy| 1.5 * copy)).max(store.map_or(0.0, |store| 2.0 * store));
+        // A store takes what reading its line leaves of its time, and no less than a load.
+        let passing_s = store.map_or(0.0, |store| 1.0 / store - 1.0 / load).max(1.0 / load);
+        let (read, written) = (1.0 - self.past, self.written);
+        Some(1.0 / (read / load).max(self.past * passing_s).max((read + written) / both_ways))
     }
 }
 
@@ -248,10 +250,15 @@ mod tests {
         assert_eq!(found(0.5, 0.0), 8.0);
         // A store of four takes a quarter in all: a twelfth to read the line, and a sixth to write it.
         assert!((found(1.0, 1.0) - 6.0).abs() < 1e-9, "{}", found(1.0, 1.0));
-        assert!((found(0.5, 0.5) - 1.0 / (0.5 / 12.0 + 0.5 / 6.0)).abs() < 1e-9);
+        // What is read meanwhile takes no longer.
+        assert!((found(0.5, 0.5) - 12.0).abs() < 1e-9, "{}", found(0.5, 0.5));
         // Nothing is written faster than it is read.
         let bandwidths = Bandwidths { store: of(11.0), ..bandwidths };
         assert_eq!(StreamMix { written: 1.0, past: 1.0 }.of(&bandwidths), Some(12.0));
         assert_eq!(StreamMix { written: 1.0, past: 1.0 }.of(&Bandwidths::default()), None);
+        // As two cores of a Zen 5 guest: copies past the caches were measured at 111, stores at 86.
+        let bandwidths = Bandwidths { load: of(83.0), copy: of(80.0), store: of(57.0) };
+        let found = |written, past| StreamMix { written, past }.of(&bandwidths).unwrap();
+        assert_eq!((found(0.5, 0.5).round(), found(1.0, 1.0).round()), (120.0, 83.0));
     }
 }

@@ -65,9 +65,10 @@ pub(crate) fn walk(stream: &AddressStream) -> Option<Pattern> {
 
 fn is_steady(stream: &AddressStream) -> bool {
     // A loop over constants is steady however often it begins again between two samples.
-    if stream.is_linear {
-        return true;
-    }
+    stream.is_linear || keeps_direction(stream)
+}
+
+fn keeps_direction(stream: &AddressStream) -> bool {
     let moved =
         |wanted: fn(i64) -> bool| stream.steps.iter().filter(|step| wanted(step.bytes)).count() as f64;
     let (onward, back) = (moved(|bytes| bytes > 0), moved(|bytes| bytes < 0));
@@ -90,6 +91,10 @@ pub(crate) fn advance(stream: &AddressStream) -> Option<Rate> {
         return stream.advance;
     }
     if stream.steps.len() < FEWEST || !is_steady(stream) {
+        return None;
+    }
+    // A loop may have gone round between two samples: then it seems to go back as often as on.
+    if stream.is_linear && !keeps_direction(stream) {
         return None;
     }
     let onward = stream.steps.iter().filter(|step| step.bytes > 0).count() * 2 >= stream.steps.len();

@@ -1,6 +1,6 @@
 //! The code of a run, decoded, and the sites in it that samples are blamed on.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use code::{
     Block, Flow, Instruction,
@@ -78,6 +78,8 @@ pub(crate) struct DecodedProgram {
     /// By place: the same of what is sampled there, whether its code is known or not.
     spinning_places: Vec<bool>,
     by_block: HashMap<(usize, usize), usize>,
+    /// Functions that are only called through pointers, of which there are several.
+    called_by_pointer: HashSet<usize>,
 }
 
 impl DecodedProgram {
@@ -113,6 +115,7 @@ impl DecodedProgram {
             spinning,
             spinning_places,
             by_block: HashMap::new(),
+            called_by_pointer: HashSet::new(),
         };
         let skid = run.about.skid_instructions as usize;
         for (place, &count) in run.places.iter().zip(counts) {
@@ -135,7 +138,26 @@ impl DecodedProgram {
             program.count(&blame, count as f64);
             program.blames.push(blame);
         }
+        program.called_by_pointer = program.find_called_by_pointer(run);
         program
+    }
+
+    /// Functions of a module that calls through pointers which nothing in it is seen to call otherwise. One alone is foreseen.
+    fn find_called_by_pointer(&self, run: &Run) -> HashSet<usize> {
+        let module = |function: usize| run.functions[function].module;
+        let ends = || {
+            let routines = self.functions.iter().enumerate();
+            let routines = routines.filter_map(|(index, routine)| Some((index, routine.as_ref()?)));
+            routines.flat_map(|(index, routine)| routine.blocks().iter().map(move |block| (index, block)))
+        };
+        let calling: HashSet<ModuleId> =
+            ends().filter(|(_, block)| calls_by_pointer(block)).map(|(index, _)| module(index)).collect();
+        let called: HashSet<u64> = ends().filter_map(|(_, block)| block.target()).collect();
+        let is_entered = |at: &&BlockSites| at.block == 0 && calling.contains(&module(at.function));
+        let entered = self.blocks.iter().filter(is_entered).map(|at| at.function);
+        let found: HashSet<usize> =
+            entered.filter(|&function| !called.contains(&run.functions[function].start)).collect();
+        if found.len() > 1 { found } else { HashSet::new() }
     }
 
     fn count(&mut self, blame: &BlamedSites, samples: f64) {
@@ -275,6 +297,12 @@ impl DecodedProgram {
         self.routine_of(block).zip(index).is_some_and(|(routine, index)| routine.cases().contains(&index))
     }
 
+    /// Whether only jumps and calls to places that were loaded lead to the block.
+    pub(crate) fn is_jumped_to(&self, block: usize) -> bool {
+        let is_entry = |at: &BlockSites| at.block == 0 && self.called_by_pointer.contains(&at.function);
+        self.is_case(block) || self.blocks.get(block).is_some_and(is_entry)
+    }
+
     /// Whether control enters the block by a conditional or indirect jump, a call or a return, so that the core may
     /// have guessed wrongly.
     pub(crate) fn is_entered_by_guess(&self, block: usize) -> bool {
@@ -358,4 +386,14 @@ impl DecodedProgram {
         let id = self.enter(function, spot.block);
         self.blocks[id].first_site + spot.index
     }
+}
+
+/// Whether a block ends with a call to a place that may be another each time.
+fn calls_by_pointer(block: &Block) -> bool {
+    let Some(last) = block.instructions().last().filter(|last| last.flow() == Flow::IndirectCall) else {
+        return false;
+    };
+    let operands = block.memory_of(last);
+    let is_slot = |operand: &code::MemoryOperand| operand.base().is_none() && operand.index().is_none();
+    operands.is_empty() || !operands.iter().all(is_slot)
 }

@@ -72,6 +72,7 @@ impl Tally {
             behind.map(|site| self.meanings[site].waiting).sum::<f64>()
         };
         let is_guess = |&id: &usize| self.program.goes_both_ways(id) || self.program.is_guessed(id);
-        (0..self.program.blocks.len()).filter(is_guess).map(waits).sum()
+        // A sum of nothing is -0.
+        (0..self.program.blocks.len()).filter(is_guess).map(waits).fold(0.0, |sum, one| sum + one)
     }
 }

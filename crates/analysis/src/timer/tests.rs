@@ -311,6 +311,9 @@ fn control_flow_is_not_sure_where_nothing_shows_that_the_core_has_to_guess() {
     let flow = reading.patterns.iter().find(|one| one.name == "control-flow").expect("it is known");
     assert_eq!(flow.state, crate::patterns::PatternState::Found);
     assert_eq!(flow.confidence, Some(Confidence::Low));
+    let sign = &flow.evidence[0];
+    assert!(sign.about.contains("it may be that all are foreseen"), "{sign:?}");
+    assert!(sign.interval.is_some_and(|(low, _)| low < 0.15), "{sign:?}");
 }
 
 /// What the bounds of the verdict leave open is open in the patterns too.

@@ -55,8 +55,14 @@ fn what_waits_for_others_is_no_work_however_much_it_retires() {
 fn spinning_counts_only_while_another_thread_runs() {
     let mut run = shared(500, "anything");
     run.modules[0].path = "/usr/lib/libgomp.so.1".into();
-    // One after the other: whoever spins does so because the other has no CPU.
-    assert!(value(&work_of(&run).synchronising) < 0.01, "{:?}", work_of(&run));
+    run.samples.cpu = (0..1000).map(|index| index % 2).collect();
+    // One after the other on two CPUs: whoever spins does so because the other has none, and nobody knows why.
+    let alone = work_of(&run).synchronising;
+    assert!(value(&alone) < 0.01 && alone.value().unwrap().high == 1.0, "{alone:?}");
+    // On one CPU they take it from each other.
+    run.samples.cpu = vec![0; 1000];
+    assert_eq!(value(&work_of(&run).synchronising), 1.0);
+    run.samples.cpu = (0..1000).map(|index| index % 2).collect();
     run.samples.thread = (0..1000).map(|index| ThreadId(index % 2)).collect();
     assert_eq!(value(&work_of(&run).synchronising), 1.0);
 }

@@ -25,14 +25,16 @@ Examples:
   memwall setup --prefix pkg/usr       into a package
 
 Writes share/man/man1, share/bash-completion/completions, share/zsh/site-functions, share/fish/vendor_completions.d,
-include/memwall (memwall.h, and likwid-marker.h and likwid.h for programs that are marked for LIKWID) and share/memwall/python.";
+include/memwall (memwall.h, and likwid-marker.h and likwid.h for programs that are marked for LIKWID), lib/libmemwall.a (the
+marks for languages that include no headers) and share/memwall/python.";
 
 /// What programs mark their regions with, below the prefix.
-const MARKERS: [(&str, &str, &str); 4] = [
-    ("include/memwall", "memwall.h", include_str!("../../../../include/memwall.h")),
-    ("include/memwall", "likwid-marker.h", include_str!("../../../../include/likwid-marker.h")),
-    ("include/memwall", "likwid.h", include_str!("../../../../include/likwid.h")),
-    ("share/memwall/python/memwall", "__init__.py", include_str!("../../../../python/memwall/__init__.py")),
+const MARKERS: [(&str, &str, &[u8]); 5] = [
+    ("include/memwall", "memwall.h", include_bytes!("../../../../include/memwall.h")),
+    ("include/memwall", "likwid-marker.h", include_bytes!("../../../../include/likwid-marker.h")),
+    ("include/memwall", "likwid.h", include_bytes!("../../../../include/likwid.h")),
+    ("share/memwall/python/memwall", "__init__.py", include_bytes!("../../../../python/memwall/__init__.py")),
+    ("lib", "libmemwall.a", heap::MARK_LIBRARY),
 ];
 
 /// Where each shell looks, below the prefix.
@@ -66,9 +68,9 @@ pub fn run(args: &SetupArgs) -> Result<(), Failure> {
         let mut command = typed::command();
         clap_complete::generate_to(shell, &mut command, "memwall", &place).map_err(failed(&place))?;
     }
-    for (place, name, text) in MARKERS {
+    for (place, name, bytes) in MARKERS {
         let place = folder(&prefix, place)?;
-        fs::write(place.join(name), text).map_err(failed(&place))?;
+        fs::write(place.join(name), bytes).map_err(failed(&place))?;
     }
     output::text(&format!(
         "man pages and completions for bash, zsh and fish are below {}; shells that run already read them when they start anew\n\

@@ -242,3 +242,31 @@ except ValueError:
         (&3.into(), &1.into())
     );
 }
+
+/// As a language calls them that includes no headers.
+const DECLARED: &str = "
+void memwall_begin(const char *), memwall_end(const char *), memwall_skip_first(const char *, unsigned), memwall_event_done(void);
+int memwall_is_watching(void);
+int main(void) {
+    memwall_skip_first(\"work\", 1);
+    for (int i = 0; i < 4; i++) { memwall_begin(\"work\"); memwall_end(\"work\"); memwall_event_done(); }
+    return memwall_is_watching() ? 7 : 3;
+}";
+
+#[test]
+fn a_program_that_includes_no_header_links_with_the_library() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let prefix = folder.path().join("prefix");
+    let setup = super::place::memwall().arg("setup").arg("--prefix").arg(&prefix).output();
+    assert!(setup.expect("it starts").status.success());
+    let library = prefix.join("lib/libmemwall.a").display().to_string();
+    for position in ["-fpie", "-no-pie"] {
+        let Some(program) = built(folder.path(), "cc", "declared.c", DECLARED, &[&library, position]) else {
+            return;
+        };
+        assert_eq!(Command::new(&program).status().expect("it starts").code(), Some(3), "{position}");
+        let recorded = Recorded::new(&[], &program, &[]);
+        assert_eq!(recorded.output.status.code(), Some(7), "{position}: {}", recorded.stderr());
+        assert_eq!(region(&recorded.findings(), "work")["visits"], 3, "{position}");
+    }
+}

@@ -157,3 +157,42 @@ fn many_short_waits_off_the_cpu_are_synchronisation_and_a_few_long_ones_are_not(
         KnownLimits::Value(_)
     ));
 }
+
+/// Loads that overwrite a register of their own address wait, and nobody knows where: that is no sign against any walk.
+#[test]
+fn waiting_without_addresses_decides_against_no_walk_through_memory() {
+    // mov rax,rcx; movsxd rax,[rdx+rax]; add rsi,rax; nop; jmp 0
+    let code = [0x48, 0x89, 0xc8, 0x48, 0x63, 0x04, 0x02, 0x48, 0x01, 0xc6, 0x90, 0xeb, 0xf3];
+    let samples: Vec<_> = (0..600).map(|i| (if i % 20 == 0 { 10 } else { 7 }, None)).collect();
+    let all = patterns(&run(&code, &samples), Some(&profile()));
+    for name in ["latency-bound", "bandwidth-saturation", "excess-volume", "tlb-thrashing"] {
+        let unknown = of(&all, name);
+        assert_eq!(unknown.state, PatternState::Unknown, "{unknown:?}");
+        assert!(unknown.needs.iter().any(|need| need.starts_with("addresses of what waits")), "{unknown:?}");
+    }
+}
+
+/// A loop that goes round between two samples has no speed by which far they lie apart.
+#[test]
+fn streams_that_begin_again_between_samples_are_not_called_slow() {
+    let random = |i: u64| START + (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44) % (MIB / 2) * 64;
+    let samples: Vec<_> = (0..600).map(|i| (6, Some(random(i)))).collect();
+    let reading = Reading::of(&run(&STREAM, &samples), Some(&profile()), &TimerOptions::unlimited());
+    let streams = &reading.findings.limits.streams;
+    assert!(matches!(streams, KnownLimits::Missing(why) if why.contains("how fast")), "{streams:?}");
+}
+
+/// rep movsb; ret, at 7 GB/s: of copies that read what they overwrite memory gives 8, of others 12.
+#[test]
+fn strings_that_may_read_what_they_overwrite_leave_saturation_open() {
+    let samples: Vec<_> = (0..600).map(|i| (0, Some(START + i * 3_500_000))).collect();
+    let mut profile = profile();
+    let memory = profile.levels.last_mut().unwrap();
+    for given in [&mut memory.one_core, &mut memory.all_cores] {
+        given.copy.as_mut().unwrap().value = 8e9;
+    }
+    let all = patterns(&run(&[0xf3, 0xa4, 0xc3], &samples), Some(&profile));
+    let open = of(&all, "bandwidth-saturation");
+    assert_eq!(open.state, PatternState::Unknown, "{open:?}");
+    assert!(open.needs[0].contains("0.58") && open.needs[0].contains("0.8"), "{open:?}");
+}

@@ -183,7 +183,8 @@ fn copies_past_the_caches_are_held_against_what_memory_moves_without_reading_fir
     const VMOVUPS: u8 = 0x11;
     let past = copied(VMOVNTPS);
     let part = past.value().and_then(|streams| streams.of_limit);
-    assert!(part.is_some_and(|part| (part - 0.9).abs() < 0.02), "{past:?}");
+    // Those copies moved three bytes for two: 10.5 GB/s.
+    assert!(part.is_some_and(|part| (part - 9.0 / 10.5).abs() < 0.02), "{past:?}");
     let through = copied(VMOVUPS);
     assert!(through.missing().is_some_and(|why| why.contains("not understood")), "{through:?}");
 }
@@ -222,7 +223,7 @@ fn what_a_string_copies_is_read_and_written() {
     let found = analyse(&run(&[0xf3, 0xa4, 0xc3], &samples), Some(&profile), &TimerOptions::default());
     let streams = found.limits.streams.value().unwrap();
     assert!((streams.per_thread.bytes_per_s - 7e9).abs() < 1e8, "{streams:?}");
-    assert!(streams.of_limit.is_some_and(|part| (part - 0.7).abs() < 0.02), "{streams:?}");
+    assert!(streams.of_limit.is_some_and(|part| (part - 7.0 / 12.0).abs() < 0.02), "{streams:?}");
     assert!(streams.of_limit_at_most.is_some_and(|part| (part - 7.0 / 8.0).abs() < 0.02), "{streams:?}");
 }
 
