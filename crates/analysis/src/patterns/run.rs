@@ -190,10 +190,16 @@ impl RunFacts<'_> {
                 (Some(part), _) => {
                     let spread = streams.per_thread;
                     let scale = part / spread.bytes_per_s.max(f64::MIN_POSITIVE);
+                    // Guests share the memory of their machine with others whom they cannot see.
+                    let others = part < NEAR && self.tally.core.may_be_shared;
                     let value = IndicatorValue::new(
-                        format!("what its streams move, of what {} gave", self.origin.machine()),
+                        format!(
+                            "what its streams move, of what {} gave{}",
+                            self.origin.machine(),
+                            if others { " (other guests may draw the rest)" } else { "" }
+                        ),
                         part,
-                        self.confidence,
+                        if others { Confidence::Low } else { self.confidence },
                     );
                     let most = (spread.high * scale).max(streams.of_limit_at_most.unwrap_or(0.0));
                     into.put(NAME, value.between(spread.low * scale, most));

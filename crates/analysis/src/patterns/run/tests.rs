@@ -8,7 +8,7 @@ use record::{
 };
 
 use crate::{
-    findings::KnownLimits,
+    findings::{Confidence, KnownLimits},
     patterns::{PatternFinding, PatternState},
     reading::Reading,
     timer::{
@@ -52,6 +52,12 @@ fn streams_that_move_all_that_memory_gives_are_saturation_and_slower_ones_are_no
     let absent = of(&far, "bandwidth-saturation");
     assert_eq!(absent.state, PatternState::Absent, "{absent:?}");
     assert!((sign(absent, "bandwidth_of_limit") - 0.3).abs() < 0.02, "{absent:?}");
+    assert!(absent.confidence > Some(Confidence::Low), "{absent:?}");
+    let mut guest = profile();
+    guest.fingerprint.hypervisor = "KVM".to_owned();
+    let beside_others = patterns(&streaming(&STREAM, 3_000_000, 64), Some(&guest));
+    let open = of(&beside_others, "bandwidth-saturation");
+    assert_eq!((open.state, open.confidence), (PatternState::Absent, Some(Confidence::Low)), "{open:?}");
     assert_eq!(of(&near, "excess-volume").state, PatternState::Absent);
 }
 
