@@ -132,13 +132,13 @@ fn command(machine: &MethodsMachine<'_>, method: &KnownMethod) -> String {
     let Some(name) = machine.simulated else { return method.command.to_owned() };
     match &method.proof {
         Proof::Metric { group, .. } => {
-            format!("memwall count -g {group} --on sim:{name} --scenario bandwidth-compute")
+            format!("memwall count -g {group} --on sim:{name} --scenario load-store-phases")
         }
         Proof::Indicator(Indicator::SampledLatency) => format!(
             "memwall scenario load-store-phases --on sim:{name} -o r.sqlite && memwall report r.sqlite"
         ),
         _ if method.topic == MethodTopic::Code => {
-            format!("memwall count -g STALLS --per-region --on sim:{name} --scenario bandwidth-compute")
+            format!("memwall count -g STALLS --per-region --on sim:{name} --scenario load-store-phases")
         }
         _ => format!("memwall squeeze --on sim:{name} working-set --set w=512K --set rounds=1"),
     }

@@ -116,7 +116,7 @@ Examples:
   memwall count -g L2 --on sim:haswell-ep-e5-2680v3 --kernel load --size 8M
   memwall count -g SOFTWARE --per-region ./app         the same of each region that the program marks
   memwall count -g STALLS --interval 0.05 --on sim:haswell-ep-e5-2680v3/16 --scenario load-store-phases --scale 16
-  memwall count -g CLOCK --per-region --on sim:haswell-ep-e5-2680v3 --scenario bandwidth-compute --cpus 0-11
+  memwall count -g CLOCK --per-region --on sim:haswell-ep-e5-2680v3/16 --scenario load-store-phases --scale 16
   memwall count --patterns ./app                       known problems of programs, by their events
   memwall count -g ACCOUNTING --on sim:nehalem-ep-x5570 --kernel chase --size 64M --html accounting.html
 
