@@ -22,13 +22,13 @@ use least_squares::nonnegative;
 const LEAST_SHARE: f64 = 0.10;
 /// How far a mixture of known programs may be off beside a program of its own kind: of time alone, and of what is lost.
 const MISFIT: f64 = 0.006;
-const MISFIT_OF_LOSS: f64 = 0.03;
+const MISFIT_OF_LOSS: f64 = 0.05;
 /// Shares may sum up to a little more than all of the time.
 const SUM_OFF: f64 = 0.02;
 /// Cores hold a pace in steps: a rate is told no better than this.
 const RATE_OFF: f64 = 0.03;
 /// A mixture is ruled out by squares, in units of what it may be off, of more than so many times those of the best, and so much more.
-const RULED_OUT_TIMES: f64 = 1.5;
+const RULED_OUT_TIMES: f64 = 2.0;
 const RULED_OUT: f64 = 4.0;
 /// Beyond this mean square even the best mixture explains nothing.
 const UNEXPLAINED: f64 = 9.0;
