@@ -14,6 +14,10 @@ use crate::CpuSet;
 /// What every partition of a squeeze begins with.
 const PREFIX: &str = "memwall-squeeze-";
 
+/// The folder of monitors that are no partitions, and the file in which one has the bytes that came from memory and went there.
+const MONITORS: &str = "mon_groups";
+const TRAFFIC: &str = "mbm_total_bytes";
+
 /// A mounted resctrl.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResctrlTree {
@@ -116,9 +120,25 @@ impl ResctrlTree {
         Ok(partition)
     }
 
-    /// Partitions whose process is gone.
+    /// Watches what these CPUs bring from memory; `None` where the kernel does not count that. Undone when dropped.
+    pub fn monitor(&self, cpus: &CpuSet) -> io::Result<Option<CacheMonitor>> {
+        let features = self.text("info/L3_MON/mon_features").unwrap_or_default();
+        if !features.lines().any(|feature| feature.trim() == TRAFFIC) {
+            return Ok(None);
+        }
+        let pid = process::id();
+        let start = start_of(&self.root, pid).unwrap_or(0);
+        let folder = self.mount.join(format!("{MONITORS}/{PREFIX}{pid}-{start}"));
+        fs::create_dir(&folder)?;
+        let monitor = CacheMonitor { folder: folder.clone(), ours: true };
+        fs::write(folder.join("cpus_list"), format!("{cpus}\n"))?;
+        Ok(Some(monitor))
+    }
+
+    /// Partitions and monitors whose process is gone.
     pub fn leftovers(&self) -> Vec<PathBuf> {
-        let entries = fs::read_dir(&self.mount).into_iter().flatten().flatten();
+        let folders = [self.mount.clone(), self.mount.join(MONITORS)];
+        let entries = folders.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
         let mut found: Vec<PathBuf> = entries
             .filter(|entry| {
                 let name = entry.file_name();
@@ -185,6 +205,12 @@ impl CachePartition {
         Ok(())
     }
 
+    /// The monitor of what its CPUs bring from memory; `None` where the kernel does not count that.
+    pub fn monitor(&self) -> Option<CacheMonitor> {
+        let monitor = CacheMonitor { folder: self.folder.clone(), ours: false };
+        monitor.bytes().is_some().then_some(monitor)
+    }
+
     fn write(&self, resource: &str, value: &str) -> io::Result<()> {
         let domains: Vec<String> =
             self.tree.domains(resource).iter().map(|(id, _)| format!("{id}={value}")).collect();
@@ -199,6 +225,33 @@ impl Drop for CachePartition {
     fn drop(&mut self) {
         // What stays behind is found at the next start.
         let _ = remove(&self.folder);
+    }
+}
+
+/// The kernel's count of what some CPUs bring from memory.
+#[derive(Debug)]
+pub struct CacheMonitor {
+    folder: PathBuf,
+    /// Whether it is a folder of its own, to be removed.
+    ours: bool,
+}
+
+impl CacheMonitor {
+    /// Bytes so far, in all domains; `None` if none of them says.
+    pub fn bytes(&self) -> Option<u64> {
+        let domains = fs::read_dir(self.folder.join("mon_data")).ok()?.flatten();
+        let read = domains.map(|domain| fs::read_to_string(domain.path().join(TRAFFIC)));
+        // The kernel writes words where it has no number, as for a domain whose CPUs are not watched.
+        let known: Vec<u64> = read.filter_map(|text| text.ok()?.trim().parse().ok()).collect();
+        (!known.is_empty()).then(|| known.iter().sum())
+    }
+}
+
+impl Drop for CacheMonitor {
+    fn drop(&mut self) {
+        if self.ours {
+            let _ = remove(&self.folder);
+        }
     }
 }
 
@@ -268,6 +321,35 @@ mod tests {
         assert!(!gone.exists() && !reused.exists() && foreign.exists() && kept.folder.exists());
         assert_eq!(tree.leftovers(), Vec::<PathBuf>::new());
         drop(root);
+    }
+
+    #[test]
+    fn what_cpus_bring_is_watched() {
+        let (_root, tree) = tree();
+        let cpus: CpuSet = (0..1).collect();
+        assert!(tree.monitor(&cpus).expect("on a made-up tree").is_none(), "the kernel does not count");
+        let write = |path: &Path, text: &str| {
+            fs::create_dir_all(path.parent().expect("on a made-up tree")).expect("on a made-up tree");
+            fs::write(path, text).expect("on a made-up tree");
+        };
+        write(&tree.mount().join("info/L3_MON/mon_features"), "llc_occupancy\nmbm_total_bytes\n");
+        let gone = tree.mount().join("mon_groups/memwall-squeeze-99999999-1");
+        fs::create_dir_all(&gone).expect("on a made-up tree");
+        let monitor = tree.monitor(&cpus).expect("on a made-up tree").expect("it counts");
+        let folder = monitor.folder.clone();
+        assert_eq!(fs::read_to_string(folder.join("cpus_list")).expect("on a made-up tree"), "0\n");
+        assert_eq!(monitor.bytes(), None, "missing is not zero");
+        write(&folder.join("mon_data/mon_L3_00/mbm_total_bytes"), "6400\n");
+        write(&folder.join("mon_data/mon_L3_01/mbm_total_bytes"), "Unavailable\n");
+        assert_eq!(monitor.bytes(), Some(6400));
+        assert_eq!(tree.leftovers(), [gone]);
+        drop(monitor);
+        assert!(!folder.exists());
+        let partition = tree.partition(&cpus).expect("on a made-up tree");
+        assert!(partition.monitor().is_none());
+        write(&partition.folder.join("mon_data/mon_L3_00/mbm_total_bytes"), "64\n");
+        assert_eq!(partition.monitor().and_then(|monitor| monitor.bytes()), Some(64));
+        assert!(partition.folder.exists(), "a monitor of a partition leaves it");
     }
 
     #[test]

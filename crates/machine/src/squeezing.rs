@@ -127,6 +127,10 @@ pub struct KnownProgram {
     pub size: Bytes,
     /// CPUs it keeps busy.
     pub threads: usize,
+    /// Lines that each thread of a paced stream reads between two pauses. Streams of the same rate are slowed down more the
+    /// fewer they are.
+    #[serde(default)]
+    pub lines: u64,
     /// Nanoseconds that a line of its data takes when nothing is taken, all threads together.
     pub line_ns: f64,
 }

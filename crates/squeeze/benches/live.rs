@@ -18,6 +18,7 @@ use machine::{
 use record::squeeze::{HarmVerdict, ProgramClass, SqueezeRun, TimedBy};
 use squeeze::{
     SqueezeError,
+    judge::CpusDo,
     session::{SessionPlan, SqueezeSubject, SubjectFacts, SubjectRun},
 };
 
@@ -106,6 +107,7 @@ fn squeezed(
         cpus: std::iter::once(subject.cpu).collect(),
         processes: 1,
         threads: Some(1),
+        cpus_do: CpusDo::InTurn,
     };
     let plan = SessionPlan {
         harm: 0.05,

@@ -3,6 +3,7 @@
 mod known;
 mod ladder;
 mod measuring;
+mod pauses;
 mod refusal;
 
 use std::sync::atomic::AtomicBool;
@@ -11,9 +12,9 @@ use host::{Host, HostError, repeat::RepeatPlan};
 use kernels::draw::DrawError;
 use machine::squeezing::{SqueezeForm, SqueezeKind, SqueezePoint, SqueezeProfile};
 
-use crate::{partition::HardwarePartition, recipe::SqueezeDomain, victims::KnownVictim};
+use crate::{misses::MissCounter, partition::HardwarePartition, recipe::SqueezeDomain, victims::KnownVictim};
 use measuring::SqueezeBench;
-pub use refusal::{LEAST_SPARE, LEAST_TAKEN};
+pub use refusal::{LEAST_SPARE, LEAST_TAKEN, all_refusals};
 
 /// Interference that takes less than this share of the other resource leaves it alone: what victims can tell apart.
 const BANDWIDTH_UNTOUCHED: f64 = 0.05;
@@ -33,7 +34,8 @@ pub struct CalibrateSqueeze {
     pub bandwidth_form: Option<SqueezeForm>,
     /// Strengths of each kind.
     pub steps: usize,
-    /// Working sets of known programs, as parts of the cache, and about as many paces of their streams: the more, the narrower bounds are.
+    /// Working sets of known programs, as parts of the cache, and rates of each of their two streams, as parts of the bandwidth:
+    /// the more, the narrower bounds are.
     pub known_sets: u64,
     /// How often a real machine repeats each victim.
     pub repeat: RepeatPlan,
@@ -93,16 +95,17 @@ pub enum SqueezeError {
 }
 
 /// Measures what each strength leaves. A partition of the hardware is preferred to threads where no form is named. `progress`
-/// hears what is done and how much of it.
+/// hears what is done and how much of it. `counters`: what may count misses of victims; the first that counts right does.
 pub fn calibrate(
     host: &mut dyn Host,
     domain: &SqueezeDomain,
     partition: Option<&HardwarePartition>,
+    counters: Vec<Box<dyn MissCounter + '_>>,
     request: &CalibrateSqueeze,
     progress: &mut dyn FnMut(&str, f64),
     interrupt: &AtomicBool,
 ) -> Result<SqueezeProfile, SqueezeError> {
-    let mut bench = SqueezeBench::begin(host, domain, partition, request, progress, interrupt)?;
+    let mut bench = SqueezeBench::begin(host, domain, partition, counters, request, progress, interrupt)?;
     let storage = bench.storage_points()?;
     let (bandwidths, tried) = bench.bandwidth_points()?;
     let storage_orthogonal = untouched(&storage, SqueezeKind::Bandwidth, BANDWIDTH_UNTOUCHED);

@@ -58,15 +58,34 @@ pub fn evidence(curves: [&SqueezeCurve; 2], processes: usize, explained: bool) -
     }
 }
 
-/// What mixtures cannot tell: parts of a program are taken to come in turn, but several CPUs may be at several at once.
-pub fn at_once(parts: &[ProgramPart], cpus: usize) -> Option<String> {
+/// Whether the CPUs of a program are at the same part of it at any time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CpusDo {
+    /// One part after the other: one CPU is busy at a time, or all begin each part together.
+    InTurn,
+    /// The same parts, each when it comes to them.
+    Alike,
+    /// Perhaps different ones.
+    Apart,
+}
+
+/// Why nothing is said of what a program uses: mixtures are of parts that come in turn, and of parts that run at once the
+/// slower one hides what the other needs.
+pub fn no_bounds(cpus_do: CpusDo, parts: &[ProgramPart]) -> Option<&'static str> {
     let stream = |part: &ProgramPart| part.pattern == KnownPattern::Stream;
     let other = |part: &ProgramPart| !stream(part) && part.pattern != KnownPattern::Private;
-    (cpus > 1 && parts.iter().any(stream) && parts.iter().any(other)).then(|| {
-        "A stream and other data were found, taken to come in turn: if some threads stream while others work on their data, \
-         what is said of either may be wrong."
-            .to_owned()
-    })
+    let both = parts.iter().any(stream) && parts.iter().any(other);
+    match cpus_do {
+        CpusDo::InTurn => None,
+        CpusDo::Alike => both.then_some(
+            "Several CPUs are busy at once, and a stream and other data were found. If some stream while others work on their \
+             data, time does not tell what either needs: how much it uses is left open.",
+        ),
+        CpusDo::Apart => Some(
+            "Several CPUs are busy at once, and may be at different things. What one needs may be hidden behind another that \
+             takes longer: how much it uses is left open.",
+        ),
+    }
 }
 
 /// Weakest first.
@@ -176,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_several_cpus_may_be_at_at_once_are_named() {
+    fn of_parts_that_may_run_at_once_nothing_is_said() {
         let part = |pattern| ProgramPart {
             pattern,
             size: Bytes::mib(4),
@@ -185,11 +204,13 @@ mod tests {
             overflows: pattern == KnownPattern::Stream,
         };
         let (set, stream) = (part(KnownPattern::Random), part(KnownPattern::Stream));
-        assert!(at_once(&[set, stream], 3).is_some_and(|said| said.contains("in turn")));
-        // One CPU does one thing at a time, and what lives above the cache disturbs nobody.
-        assert_eq!(at_once(&[set, stream], 1), None);
-        assert_eq!(at_once(&[part(KnownPattern::Private), stream], 3), None);
-        assert_eq!(at_once(&[set], 3), None);
+        assert!(no_bounds(CpusDo::Alike, &[set, stream]).is_some_and(|said| said.contains("a stream and")));
+        // What lives above the cache disturbs nobody.
+        assert_eq!(no_bounds(CpusDo::Alike, &[part(KnownPattern::Private), stream]), None);
+        assert_eq!(no_bounds(CpusDo::Alike, &[set]), None);
+        assert_eq!(no_bounds(CpusDo::InTurn, &[set, stream]), None);
+        // What is found alone may hide another.
+        assert!(no_bounds(CpusDo::Apart, &[stream]).is_some_and(|said| said.contains("hidden")));
     }
 
     #[test]

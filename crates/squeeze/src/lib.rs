@@ -4,6 +4,7 @@
 //! - [`recipe`]: interference of two kinds, each with forms and strengths, as jobs for a [`host::Host`].
 //! - [`partition`]: the same by the hardware, where the kernel offers that.
 //! - [`calibrate()`]: what each strength leaves, from victims whose hit rates are known; refusals with their numbers.
+//! - [`misses`]: misses of victims, where something that can be believed counts them.
 //! - [`session`]: a program alone and under each strength, interleaved, adaptively around the knee.
 //! - [`slowdown`], [`mixture`], [`judge`]: intervals, known programs that explain them, bounds on use and the class.
 //! - [`predict`]: time with less of a resource, or beside another program, from measured curves.
@@ -15,6 +16,7 @@
 pub mod calibrate;
 pub mod casas;
 pub mod judge;
+pub mod misses;
 pub mod mixture;
 pub mod native;
 pub mod partition;

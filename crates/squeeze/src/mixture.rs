@@ -26,8 +26,9 @@ const MISFIT_OF_LOSS: f64 = 0.05;
 /// Shares may sum up to a little more than all of the time.
 const SUM_OFF: f64 = 0.02;
 /// Cores hold a pace in steps: a rate is told no better than this.
-const RATE_OFF: f64 = 0.05;
-/// What is added to twice the squares of the best mixture, in units of what it may be off, rules a mixture out.
+const RATE_OFF: f64 = 0.03;
+/// A mixture is ruled out by squares, in units of what it may be off, of more than so many times those of the best, and so much more.
+const RULED_OUT_TIMES: f64 = 2.0;
 const RULED_OUT: f64 = 4.0;
 /// Beyond this mean square even the best mixture explains nothing.
 const UNEXPLAINED: f64 = 9.0;
@@ -104,7 +105,7 @@ pub fn explain(
     if least > UNEXPLAINED * points.len() as f64 {
         return None;
     }
-    let limit = 2.0 * least + RULED_OUT;
+    let limit = RULED_OUT_TIMES * least + RULED_OUT;
     tried.retain(|one| one.squares <= limit);
     // Nothing that need not be there; of as many parts the best.
     let parts = |one: &TriedMixture| usize::from(one.set.is_some()) + usize::from(one.stream.is_some());

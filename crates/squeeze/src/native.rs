@@ -87,8 +87,23 @@ fn system(what: &'static str) -> impl Fn(std::io::Error) -> SqueezeError {
     move |source| SqueezeError::System { what, source }
 }
 
+/// How a program ran with nothing beside it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FirstRun {
+    /// How long it took.
+    pub wall_ns: f64,
+    /// How it ended.
+    pub ending: Ending,
+    /// Processor time over that, of all its processes.
+    pub busy_cpus: f64,
+}
+
 /// How a copy ended, and its time in nanoseconds or why there is none.
-type FinishedCopy = (Ending, Result<f64, String>);
+struct FinishedCopy {
+    ending: Ending,
+    time: Result<f64, String>,
+    processor_ns: f64,
+}
 
 /// One run that is under way.
 struct StartedCopy {
@@ -98,6 +113,7 @@ struct StartedCopy {
     tee: Option<Tee>,
     marks: Option<Marks>,
     ended: Option<(Ending, Instant)>,
+    processor_ns: f64,
 }
 
 impl<'a> NativeProgram<'a> {
@@ -133,8 +149,8 @@ impl<'a> NativeProgram<'a> {
         })
     }
 
-    /// The first run, whose output passes through: how long it took, nanoseconds, and how it ended. `None` if interrupted.
-    pub fn first_run(&mut self) -> Result<Option<(f64, Ending)>, SqueezeError> {
+    /// The first run, whose output passes through. `None` if interrupted.
+    pub fn first_run(&mut self) -> Result<Option<FirstRun>, SqueezeError> {
         self.take(&[])?;
         let began = Instant::now();
         let copies = self.run_copies(true)?;
@@ -142,13 +158,14 @@ impl<'a> NativeProgram<'a> {
             return Ok(None);
         }
         let wall_ns = began.elapsed().as_nanos() as f64;
-        let ending = copies.iter().map(|copy| copy.0).find(|ending| *ending != Ending::Exited(0));
+        let processor_ns: f64 = copies.iter().map(|copy| copy.processor_ns).sum();
+        let ending = copies.iter().map(|copy| copy.ending).find(|ending| *ending != Ending::Exited(0));
         let ending = ending.unwrap_or(Ending::Exited(0));
         self.usual = Some(ending);
-        if let Some((_, Err(error))) = copies.into_iter().find(|(_, time)| time.is_err()) {
+        if let Some(error) = copies.into_iter().find_map(|copy| copy.time.err()) {
             return Err(SqueezeError::Metric(error));
         }
-        Ok(Some((wall_ns, ending)))
+        Ok(Some(FirstRun { wall_ns, ending, busy_cpus: processor_ns / wall_ns.max(1.0) }))
     }
 
     fn take(&mut self, interferences: &[Interference]) -> Result<(), SqueezeError> {
@@ -170,7 +187,10 @@ impl<'a> NativeProgram<'a> {
             for copy in running.iter_mut().filter(|copy| copy.ended.is_none()) {
                 match usage::wait(copy.pid, false) {
                     Ok(None) => {}
-                    Ok(Some((ending, _))) => copy.ended = Some((ending, Instant::now())),
+                    Ok(Some((ending, usage))) => {
+                        copy.ended = Some((ending, Instant::now()));
+                        copy.processor_ns = (usage.user_ns + usage.system_ns) as f64;
+                    }
                     Err(_) => copy.ended = Some((Ending::Unknown, Instant::now())),
                 }
             }
@@ -214,7 +234,7 @@ impl<'a> NativeProgram<'a> {
                 reason: format!("cannot be executed: {error}"),
             });
         }
-        Ok(StartedCopy { pid: child.pid, pidfd, began, tee, marks, ended: None })
+        Ok(StartedCopy { pid: child.pid, pidfd, began, tee, marks, ended: None, processor_ns: 0.0 })
     }
 
     /// Takes the CPUs of a copy for ourselves, for the child to inherit; gives back which we had.
@@ -249,7 +269,7 @@ impl<'a> NativeProgram<'a> {
             (ProgramMetric::Marks, _, Some(marks)) => marks.between_ns(),
             _ => Ok(at.duration_since(copy.began).as_nanos() as f64),
         };
-        (ending, time)
+        FinishedCopy { ending, time, processor_ns: copy.processor_ns }
     }
 }
 
@@ -267,7 +287,7 @@ impl SqueezeSubject for NativeProgram<'_> {
             return Ok(SubjectRun::Interrupted);
         }
         let mut slowest = 0.0f64;
-        for (ending, time) in copies {
+        for FinishedCopy { ending, time, .. } in copies {
             if Some(ending) != self.usual {
                 return Ok(SubjectRun::Crashed(ending, None));
             }

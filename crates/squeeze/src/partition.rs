@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use machine::{
     Bytes, CpuSet,
-    resctrl::{CachePartition, ResctrlTree},
+    resctrl::{CacheMonitor, CachePartition, ResctrlTree},
     squeezing::{Interference, SqueezeForm, SqueezeKind},
 };
 
@@ -73,6 +73,11 @@ impl HardwarePartition {
         }
         lefts.dedup();
         lefts.into_iter().filter(|left| *left < most).map(|left| partition(kind, left)).collect()
+    }
+
+    /// The kernel's monitor of what its CPUs bring from memory, if there is one.
+    pub fn monitor(&self) -> Option<CacheMonitor> {
+        self.group.monitor()
     }
 
     /// Leaves what these leave, and all of the rest. Those of threads are not its business.

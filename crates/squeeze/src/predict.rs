@@ -7,7 +7,7 @@ mod footprint;
 mod sharing;
 mod socket;
 
-use machine::{profile::Estimate, squeezing::SqueezeKind};
+use machine::{Bytes, profile::Estimate, squeezing::SqueezeKind};
 use record::{
     predict::{PredictAnswer, PredictRange},
     squeeze::{SqueezeCurve, SqueezeRun},
@@ -19,6 +19,9 @@ pub use sharing::{best_mapping, side_by_side};
 
 /// A loss below this has no cause worth naming.
 const NO_LOSS: f64 = 0.02;
+
+/// What is more than there was by this much is more, and not the same measured again.
+const MORE: f64 = 1.02;
 
 /// How much of a resource there would be.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,6 +64,16 @@ pub enum PredictRefusal {
         /// At most.
         most: f64,
     },
+    /// More than there was when it was measured.
+    #[error("{} of {kind} is more than there was: {} at most was measured", in_units(*.kind, *.asked), in_units(*.kind, *.most))]
+    More {
+        /// Of what.
+        kind: SqueezeKind,
+        /// What was asked for.
+        asked: f64,
+        /// All there was.
+        most: f64,
+    },
     /// Less than was ever left.
     #[error("{} of {kind} is outside what was measured: squeezing left {} at least", in_units(*.kind, *.asked), in_units(*.kind, *.least))]
     Beyond {
@@ -75,8 +88,8 @@ pub enum PredictRefusal {
 
 fn in_units(kind: SqueezeKind, value: f64) -> String {
     match kind {
-        SqueezeKind::Storage => format!("{:.2} MiB", value / 1048576.0),
-        SqueezeKind::Bandwidth => format!("{:.1} GB/s", value / 1e9),
+        SqueezeKind::Storage => Bytes(value as u64).to_string(),
+        SqueezeKind::Bandwidth => machine::units::gb_per_s(value),
     }
 }
 
@@ -108,6 +121,9 @@ fn loss_of(
         Amount::Absolute(value) => value,
         Amount::Share(share) => share * whole,
     };
+    if left > MORE * whole {
+        return Err(PredictRefusal::More { kind, asked: left, most: whole });
+    }
     let measured = loss(curve, [left; 3])?;
     if kind == SqueezeKind::Storage || run.parts.is_empty() {
         return Ok((kind, measured));

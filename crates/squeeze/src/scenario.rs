@@ -17,6 +17,7 @@ use record::scenario::ScenarioRun;
 
 use crate::{
     SqueezeError,
+    judge::CpusDo,
     partition::HardwarePartition,
     recipe,
     session::{SqueezeSubject, SubjectRun},
@@ -74,6 +75,23 @@ impl<'a> ScenarioSubject<'a> {
         &self.paces
     }
 
+    /// Whether its threads are at the same part of it at any time: those of a region enter it together, and go through its steps
+    /// without waiting for each other. Of several processes each has its parts in turn by itself.
+    pub fn cpus_do(&self, processes: usize) -> Result<CpusDo, SqueezeError> {
+        let plan = scenario::plan(&self.request, self.host.topology()).map_err(failed)?;
+        let all = self.request.cpus.len();
+        let whole = plan.regions().iter().all(|region| region.threads.len() == all);
+        // Each copy has steps of its own.
+        let copies = processes.max(1);
+        let single = plan.regions().iter().all(|region| region.steps.len() <= copies);
+        let alike = plan.steps().iter().all(|step| step.parts.len() * copies == all);
+        Ok(match all <= processes || (whole && single) {
+            true => CpusDo::InTurn,
+            false if whole && alike => CpusDo::Alike,
+            false => CpusDo::Apart,
+        })
+    }
+
     /// What it brings from beyond the largest cache that each of its cores has for itself, and from beyond the shared one of which
     /// each of so many processes has its part; by what it does, as far as that is timed.
     pub fn lines_brought(&self, shared: Bytes, processes: usize) -> Result<LinesBrought, SqueezeError> {
@@ -124,5 +142,61 @@ impl SqueezeSubject for ScenarioSubject<'_> {
 
     fn now_s(&mut self) -> f64 {
         self.started.elapsed().as_secs_f64()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use host::imagined::{self, ImaginedHost};
+    use kernels::KernelCatalogue;
+
+    /// What threads of so many processes of a scenario with this body do.
+    fn cpus_do(threads: usize, body: &str, processes: usize) -> CpusDo {
+        let buffer = "[[buffer]]\nname = \"b\"\nsize = 65536\n";
+        let text = format!("name = \"n\"\nabout = \"a\"\nthreads = {threads}\n{buffer}{body}");
+        let catalogue = KernelCatalogue::builtin().unwrap();
+        let scenario = kernels::scenario::parse(&text, "test", &catalogue, &[]).unwrap();
+        let scenario = copies(&scenario, threads, processes);
+        let threads = threads * processes;
+        let mut host = ImaginedHost::new(imagined::machine(4), catalogue, |_: &_, _| 1.0);
+        let cpus: Vec<u32> = (0..threads as u32).collect();
+        let interrupt = AtomicBool::new(false);
+        let subject = ScenarioSubject {
+            host: &mut host,
+            partition: None,
+            request: ScenarioJob { scenario: &scenario, cpus: &cpus, scale: 1 },
+            region: None,
+            spare: &[],
+            paces: Vec::new(),
+            interrupt: &interrupt,
+            started: Instant::now(),
+        };
+        subject.cpus_do(processes).unwrap()
+    }
+
+    const CHASE: &str = "kernel = \"chase\"\nbuffer = \"b\"\npasses = 1\n";
+    const SUM: &str = "kernel = \"sum\"\nbuffer = \"b\"\npasses = 1\n";
+
+    #[test]
+    fn threads_of_a_region_that_waits_for_none_may_be_at_different_steps() {
+        let steps = |first: &str, second: &str| {
+            format!("[[region]]\nname = \"r\"\n[[region.step]]\n{CHASE}{first}[[region.step]]\n{SUM}{second}")
+        };
+        assert_eq!(cpus_do(3, &steps("", ""), 1), CpusDo::Alike);
+        assert_eq!(cpus_do(3, &steps("threads = [0]\n", ""), 1), CpusDo::Apart);
+        // A process of one thread goes through them in turn, whatever others do.
+        assert_eq!(cpus_do(1, &steps("", ""), 1), CpusDo::InTurn);
+        assert_eq!(cpus_do(1, &steps("", ""), 2), CpusDo::InTurn);
+        assert_eq!(cpus_do(2, &steps("", ""), 2), CpusDo::Alike);
+        let regions = |step: &str, whose: &str| {
+            format!(
+                "[[region]]\nname = \"q\"\n[[region.step]]\n{CHASE}{step}[[region]]\nname = \"r\"\n{whose}[[region.step]]\n{SUM}"
+            )
+        };
+        // All wait for the one that works on its set, unless they are of no region with it.
+        assert_eq!(cpus_do(3, &regions("threads = [0]\n", ""), 1), CpusDo::InTurn);
+        assert_eq!(cpus_do(2, &regions("threads = [0]\n", ""), 2), CpusDo::InTurn);
+        assert_eq!(cpus_do(3, &regions("", "threads = [1, 2]\n"), 1), CpusDo::Apart);
     }
 }

@@ -19,7 +19,8 @@ use record::{
 };
 
 use crate::{
-    SqueezeError, judge,
+    SqueezeError,
+    judge::{self, CpusDo},
     mixture::{self, MixtureAnswer, MixturePoint},
     rungs::{Rung, rungs},
     slowdown,
@@ -85,6 +86,8 @@ pub struct SubjectFacts {
     pub processes: usize,
     /// CPUs that it keeps busy when it goes to memory, if that is known.
     pub threads: Option<usize>,
+    /// Whether what it loses is the sum of what its parts lose.
+    pub cpus_do: CpusDo,
 }
 
 /// One strength with what was measured under it.
@@ -275,10 +278,18 @@ impl<'a> SqueezeSession<'a> {
         let spent_s = self.subject.now_s() - self.started_s;
         let profile = self.profile;
         let explained = self.explanation();
-        let curve = |kind| self.curve(kind, facts.processes, explained.as_ref());
+        let parts = explained.as_ref().map(|explained| explained.parts.clone()).unwrap_or_default();
+        let withheld = judge::no_bounds(facts.cpus_do, &parts);
+        let curve = |kind| {
+            let mut curve = self.curve(kind, facts.processes, explained.as_ref());
+            curve.bounds = curve.bounds.filter(|_| withheld.is_none());
+            curve
+        };
         let (storage, bandwidth) = (curve(SqueezeKind::Storage), curve(SqueezeKind::Bandwidth));
-        let mut evidence = judge::evidence([&storage, &bandwidth], facts.processes, explained.is_some());
-        evidence.extend(explained.iter().filter_map(|one| judge::at_once(&one.parts, facts.cpus.len())));
+        let evidence = match withheld {
+            Some(why) => vec![why.to_owned()],
+            None => judge::evidence([&storage, &bandwidth], facts.processes, explained.is_some()),
+        };
         SqueezeRun {
             schema: SCHEMA.to_owned(),
             program: facts.program.clone(),
@@ -294,7 +305,7 @@ impl<'a> SqueezeSession<'a> {
             ended: self.ended.unwrap_or(SqueezeEnd::Told),
             class: judge::class(&storage, &bandwidth, None),
             evidence,
-            parts: explained.map(|explained| explained.parts).unwrap_or_default(),
+            parts: if withheld.is_none() { parts } else { Vec::new() },
             storage,
             bandwidth,
             crashes: self.crashes,

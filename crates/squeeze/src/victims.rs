@@ -3,7 +3,10 @@
 use std::{num::NonZeroU64, sync::atomic::AtomicBool};
 
 use host::{Host, HostError, VictimLength, VictimReading, repeat::RepeatPlan};
-use kernels::draw::{Distribution, DrawError, DrawTable};
+use kernels::{
+    Job,
+    draw::{Distribution, DrawError, DrawTable},
+};
 use machine::{Bytes, squeezing::SqueezeVictim};
 
 /// Bytes of an element of the random kernels.
@@ -59,12 +62,15 @@ impl KnownVictim {
         plan: &RepeatPlan,
         interrupt: &AtomicBool,
     ) -> Result<VictimReading, HostError> {
-        let size = self.size(cache);
-        let job = host.job(&format!("random-{}", self.distribution), size, &[cpu])?;
-        let job = job
-            .with("adds", self.additions)
-            .map_err(|error| HostError::new(format!("random-{}", self.distribution), error))?;
-        host.watch_victim(&job, length(size, cache), plan, interrupt)
+        let job = self.job(host, cache, cpu)?;
+        host.watch_victim(&job, length(job.size, cache), plan, interrupt)
+    }
+
+    /// Its job on `cpu`.
+    pub fn job(&self, host: &dyn Host, cache: Bytes, cpu: u32) -> Result<Job, HostError> {
+        let name = format!("random-{}", self.distribution);
+        let job = host.job(&name, self.size(cache), &[cpu])?;
+        job.with("adds", self.additions).map_err(|error| HostError::new(name, error))
     }
 
     /// What a reading tells. `times` stand in where nothing was counted.

@@ -19,6 +19,7 @@ use machine::{
 use record::squeeze::{HarmVerdict, ProgramClass, SqueezeEnd, SqueezeRun, TimedBy};
 use squeeze::{
     SqueezeError,
+    judge::CpusDo,
     session::{SessionPlan, SqueezeSubject, SubjectFacts, SubjectRun},
 };
 
@@ -87,6 +88,7 @@ fn known_profile() -> SqueezeProfile {
         pattern,
         size: Bytes::mib(mib),
         threads: 1,
+        lines: 4,
         line_ns,
     };
     // Beside half of the cache, and beside half of the bandwidth.
@@ -116,6 +118,7 @@ fn squeezed(times: &[f64], at: usize, planted: f64, seed: u64, profile: &Squeeze
         cpus: CpuSet::default(),
         processes: 1,
         threads: None,
+        cpus_do: CpusDo::InTurn,
     };
     let plan = SessionPlan {
         harm: 0.05,

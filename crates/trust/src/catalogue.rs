@@ -70,6 +70,20 @@ impl TrustCatalogue {
         best(self.judged.as_ref()?.of(signal)).map(standing)
     }
 
+    /// Names of the events that can be believed for a purpose, the most exact first.
+    pub fn trusted_for(&self, purpose: &Purpose) -> Vec<&str> {
+        let all = self.judged.iter().flat_map(|judged| &judged.validation.indicators);
+        let mut found: Vec<(f64, &str)> = all
+            .filter(|one| one.tried_for == *purpose)
+            .filter_map(|one| match (&one.name, &one.trust) {
+                (Indicator::Event(name), Trust::Trusted { error }) => Some((*error, name.as_str())),
+                _ => None,
+            })
+            .collect();
+        found.sort_by(|a, b| a.0.total_cmp(&b.0));
+        found.into_iter().map(|(_, name)| name).collect()
+    }
+
     /// A metric of these events, as a volume if its unit is of bytes.
     ///
     /// Some sums and quotients were judged as a whole. Otherwise a metric is as good as the weakest of its events. In a

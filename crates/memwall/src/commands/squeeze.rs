@@ -1,8 +1,10 @@
 //! `memwall squeeze`: take cache and bandwidth away from a program and say what it loses.
 
 mod calibrating;
+mod counting;
 mod series;
 mod session;
+mod together;
 mod waiting;
 
 use std::{ffi::OsString, path::Path, process::ExitCode};
@@ -105,6 +107,19 @@ pub fn run(args: &SqueezeArgs, machine: &Target) -> Result<ExitCode, Failure> {
     }
     if !(args.budget > 0.0 && args.budget.is_finite()) {
         return Err(Failure::Usage(format!("--budget {}: write seconds, such as 300", args.budget)));
+    }
+    let wrong = match (&args.scenario, args.command.is_empty(), machine) {
+        (None, true, _) => {
+            Some("squeeze what? write -- PROGRAM, a scenario, or --calibrate to measure the machine")
+        }
+        (Some(_), false, _) => Some("a scenario or a program, not both"),
+        (None, false, Target::Simulated(_)) => Some(
+            "a simulated machine runs scenarios: write the name of one instead of a program ('memwall scenario --list')",
+        ),
+        _ => None,
+    };
+    if let Some(wrong) = wrong {
+        return Err(Failure::Usage(wrong.to_owned()));
     }
     match args.map.is_empty() && args.vary.is_none() {
         true => session::run(args, machine),

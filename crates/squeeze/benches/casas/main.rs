@@ -86,8 +86,8 @@ pub fn calibrated(
     };
     let mut host = host(model, 1);
     let mut tell = |what: &str, share: f64| eprintln!("{:3.0} % {what}", share * 100.0);
-    let profile =
-        squeeze::calibrate(&mut host, &domain, None, &request, &mut tell, &NEVER).expect("calibrated");
+    let profile = squeeze::calibrate(&mut host, &domain, None, Vec::new(), &request, &mut tell, &NEVER)
+        .expect("calibrated");
     if let Some(path) = kept {
         std::fs::write(path, serde_json::to_string(&profile).expect("JSON")).expect("kept");
     }

@@ -1,6 +1,6 @@
 //! Programs whose needs are known, by seed: bounds against the truth.
 
-use host::scenario::ScenarioJob;
+use host::scenario::{self as scenarios, ScenarioJob};
 use kernels::{
     draw::SplitMix,
     scenario::{self, Scenario},
@@ -22,7 +22,7 @@ pub struct KnownNeed {
     pub name: String,
     /// Bytes of cache.
     pub cache: f64,
-    /// Bytes per second.
+    /// Bytes per second that its stream is asked to hold.
     pub bandwidth: f64,
     pub text: String,
 }
@@ -132,10 +132,20 @@ pub fn squeezed(
         cpus: cpus.iter().copied().collect(),
         processes: 1,
         threads: Some(threads),
+        cpus_do: subject.cpus_do(1).expect("a plan"),
     };
     let plan =
         SessionPlan { harm: 0.05, budget_s: None, seed: 1, kinds: SqueezeKind::ALL.to_vec(), whole_curves };
     squeeze::session::squeeze(&mut subject, &facts, profile, &plan, &mut |_| {}).expect("squeezed")
+}
+
+/// What the stream of a program comes to alone, bytes per second: a core cannot hold every pace.
+fn held_rate(model: &Model, need: &KnownNeed, domain: &SqueezeDomain) -> Option<f64> {
+    let scenario = parse(&need.text);
+    let request = ScenarioJob { scenario: &scenario, cpus: &domain.own[..3], scale: 1 };
+    let mut host = super::host(model, scenario.seed);
+    let paces = scenarios::find_pace(&request, &mut host, &super::NEVER).expect("a pace");
+    paces.last().map(|pace| pace.pace.alone_bytes_per_s)
 }
 
 /// Whether bounds hold a need, if there are any, and how wide they are as a share of the whole if both ends are there.
@@ -198,7 +208,8 @@ pub fn print(model: &Model, seeds: std::ops::RangeInclusive<u64>) {
         let need = draw(seed, &domain, &profile);
         let run = kept(model, seed, &need, &domain, &profile);
         let (cache, cache_width) = judged(&run.storage, need.cache);
-        let (bandwidth, bandwidth_width) = judged(&run.bandwidth, need.bandwidth);
+        let rate = held_rate(model, &need, &domain).unwrap_or(0.0);
+        let (bandwidth, bandwidth_width) = judged(&run.bandwidth, rate);
         if std::env::var_os("MEMWALL_SQUEEZE_POINTS").is_some() {
             for point in run.storage.points.iter().chain(&run.bandwidth.points) {
                 eprintln!(
@@ -218,7 +229,7 @@ pub fn print(model: &Model, seeds: std::ops::RangeInclusive<u64>) {
             need.name,
             need.cache / 1048576.0,
             shown(&run.storage, 1048576.0),
-            need.bandwidth / 1e9,
+            rate / 1e9,
             shown(&run.bandwidth, 1e9),
             match (cache, bandwidth) {
                 (Some(false), Some(false)) => "neither",

@@ -9,22 +9,29 @@ use machine::{
     squeezing::{KnownPattern, KnownProgram},
 };
 
-use super::{SqueezeError, measuring::SqueezeBench};
+use super::{
+    SqueezeError,
+    measuring::SqueezeBench,
+    pauses::{NextPause, next_pause},
+};
 
 /// Data that no cache holds, in times of the cache.
 const OVERFLOWING: u64 = 4;
-/// Empty operations between two reads of a paced stream, fastest first.
-const PAUSES: [u64; 22] =
-    [0, 30, 40, 50, 55, 60, 65, 70, 75, 80, 85, 90, 100, 115, 130, 150, 175, 200, 240, 280, 340, 400];
-/// The same of a stream on one CPU of several.
-const LONE_PAUSES: [u64; 4] = [0, 60, 120, 250];
+/// Paced streams, by the lines they read between two pauses. A core guesses the end of a short pause right and that of a long
+/// one wrong, and its rate leaps there: where one leaps the other does not.
+const STREAMS: [(&str, u64); 2] = [("delayed-read", 4), ("bandwidth-reader", 1)];
+/// How much slower each paced stream on one CPU of several is than the one before, and how many there are.
+const LONE_TIMES: f64 = 0.5;
+const LONE_STREAMS: i32 = 4;
+/// How near a pace has to be, as a share of what lies between two.
+const NEAR_ENOUGH: f64 = 0.25;
 /// Steps of an iteration of a chase.
 const CHASE_STEPS: u64 = 16;
 const LINE: u64 = 64;
 /// Reading what a core's own cache holds, in iterations: long enough for the shared one to have forgotten it.
 const PRIVATE_LENGTH: VictimLength = VictimLength { warm_up: 2000, timed: 12_000 };
-/// Iterations of a simulated paced stream, of four lines each.
-const PACED_LENGTH: VictimLength = VictimLength { warm_up: 600, timed: 1200 };
+/// Lines of each thread of a simulated paced stream.
+const PACED_LENGTH: VictimLength = VictimLength { warm_up: 2400, timed: 9600 };
 /// Lines of a simulated program that overflows the cache: enough for queues to be as they stay.
 const OVERFLOW_LINES: u64 = 8_000;
 /// Random accesses to each line before and while they are timed: all but one of four hundred were met before.
@@ -36,26 +43,31 @@ pub(super) struct KnownRecipe {
     pattern: KnownPattern,
     size: Bytes,
     threads: usize,
+    /// Which of the streams.
+    stream: usize,
     pause: u64,
 }
 
-/// Every program that is tried, with working sets in so many parts of the cache.
-pub(super) fn recipes(cache: Bytes, private: Bytes, own: usize, parts: u64) -> Vec<KnownRecipe> {
-    let one = |pattern, size, threads, pause| KnownRecipe { pattern, size, threads, pause };
-    let mut all = vec![one(KnownPattern::Private, Bytes(private.0 / 2 * own as u64), own, 0)];
+/// Every program that is no stream, with working sets in so many parts of the cache.
+fn sets(cache: Bytes, private: Bytes, own: usize, parts: u64) -> Vec<KnownRecipe> {
+    let one = |pattern, size, threads| KnownRecipe { pattern, size, threads, stream: 0, pause: 0 };
+    let mut all = vec![one(KnownPattern::Private, Bytes(private.0 / 2 * own as u64), own)];
     let least = 2 * private.0;
     for pattern in [KnownPattern::Chase, KnownPattern::Random] {
         let sets = (1..=parts).map(|part| whole_pages(cache.0 * part / parts)).filter(|size| size.0 > least);
-        all.extend(sets.map(|size| one(pattern, size, 1, 0)));
-        all.push(one(pattern, Bytes(cache.0 * OVERFLOWING), 1, 0));
-    }
-    // About as many paces as sets.
-    let paces = PAUSES.iter().step_by((PAUSES.len() / parts.max(1) as usize).max(1));
-    all.extend(paces.map(|pause| one(KnownPattern::Stream, Bytes(0), own, *pause)));
-    if own > 1 {
-        all.extend(LONE_PAUSES.iter().map(|pause| one(KnownPattern::Stream, Bytes(0), 1, *pause)));
+        all.extend(sets.map(|size| one(pattern, size, 1)));
+        all.push(one(pattern, Bytes(cache.0 * OVERFLOWING), 1));
     }
     all
+}
+
+/// Rates of paced streams below the fastest of them, bytes per second: parts of the bandwidth, each stream's in the middle between
+/// two of the other's.
+fn rates(fastest: f64, bandwidth: f64, parts: u64, stream: usize) -> Vec<f64> {
+    let step = bandwidth / parts.max(1) as f64;
+    let first = step * (0.5 + stream as f64 / STREAMS.len() as f64);
+    let all = (0..parts).map(|part| first + step * part as f64);
+    all.filter(|rate| *rate < fastest - NEAR_ENOUGH * step).collect()
 }
 
 fn whole_pages(bytes: u64) -> Bytes {
@@ -66,13 +78,51 @@ impl SqueezeBench<'_> {
     /// Times every program with nothing beside it.
     pub fn learn_known(&mut self) -> Result<(), SqueezeError> {
         self.squeeze(&[])?;
-        let parts = self.request.known_sets;
-        self.recipes = recipes(self.domain.cache, self.domain.private, self.domain.own.len().max(1), parts);
+        let (parts, own) = (self.request.known_sets, self.domain.own.len().max(1));
+        self.recipes = sets(self.domain.cache, self.domain.private, own, parts);
+        let bandwidth = self.whole_bandwidth;
+        let step = bandwidth / parts.max(1) as f64;
+        for stream in 0..STREAMS.len() {
+            let paced = |fastest| rates(fastest, bandwidth, parts, stream);
+            self.learn_paces(stream, own, NEAR_ENOUGH * step, paced)?;
+        }
+        if own > 1 {
+            let slower = |fastest: f64| (1..LONE_STREAMS).map(|n| fastest * LONE_TIMES.powi(n)).collect();
+            self.learn_paces(0, 1, NEAR_ENOUGH * step, slower)?;
+        }
         for recipe in self.recipes.clone() {
             let (line_ns, size) = self.line_ns(&recipe)?;
-            let KnownRecipe { pattern, threads, .. } = recipe;
-            self.known.push(KnownProgram { pattern, size, threads, line_ns });
+            let KnownRecipe { pattern, threads, stream, .. } = recipe;
+            let lines = if pattern == KnownPattern::Stream { STREAMS[stream].1 } else { 0 };
+            self.known.push(KnownProgram { pattern, size, threads, lines, line_ns });
         }
+        Ok(())
+    }
+
+    /// Takes in a stream as fast as it goes and at about these rates.
+    fn learn_paces(
+        &mut self,
+        stream: usize,
+        threads: usize,
+        tolerance: f64,
+        rates: impl Fn(f64) -> Vec<f64>,
+    ) -> Result<(), SqueezeError> {
+        let paced =
+            |pause| KnownRecipe { pattern: KnownPattern::Stream, size: Bytes(0), threads, stream, pause };
+        let mut rate = |pause| Ok::<_, SqueezeError>(LINE as f64 / self.line_ns(&paced(pause))?.0 * 1e9);
+        let mut tried = vec![(0, rate(0)?)];
+        let mut pauses = vec![0];
+        for wanted in rates(tried[0].1) {
+            loop {
+                match next_pause(&tried, wanted, tolerance) {
+                    NextPause::Found(pause) => break pauses.push(pause),
+                    NextPause::Try(pause) => tried.push((pause, rate(pause)?)),
+                }
+            }
+        }
+        pauses.sort_unstable();
+        pauses.dedup();
+        self.recipes.extend(pauses.into_iter().map(paced));
         Ok(())
     }
 
@@ -107,7 +157,12 @@ impl SqueezeBench<'_> {
                 let length = VictimLength { warm_up: before * counted, timed: timed * counted };
                 ("random-uni", recipe.size, length)
             }
-            KnownPattern::Stream => ("delayed-read", self.stream_bytes(cpus.len()), PACED_LENGTH),
+            KnownPattern::Stream => {
+                let (kernel, lines) = STREAMS[recipe.stream];
+                let VictimLength { warm_up, timed } = PACED_LENGTH;
+                let length = VictimLength { warm_up: warm_up / lines, timed: timed / lines };
+                (kernel, self.stream_bytes(cpus.len()), length)
+            }
         };
         let job = self.host.job(kernel, size, &cpus)?;
         let job = match recipe.pattern {
@@ -127,26 +182,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sets_above_the_private_cache_and_streams_on_one_and_all_cores() {
-        let all = recipes(Bytes::mib(20), Bytes::kib(256), 3, 24);
-        let sets: Vec<&KnownRecipe> = all.iter().filter(|one| one.pattern == KnownPattern::Chase).collect();
-        assert_eq!(sets.len(), 25);
+    fn sets_above_the_private_cache() {
+        let all = sets(Bytes::mib(20), Bytes::kib(256), 3, 24);
+        let chases: Vec<&KnownRecipe> = all.iter().filter(|one| one.pattern == KnownPattern::Chase).collect();
+        assert_eq!(chases.len(), 25);
         assert_eq!(
-            (sets[0].size, sets[23].size, sets[24].size),
+            (chases[0].size, chases[23].size, chases[24].size),
             (whole_pages(Bytes::mib(20).0 / 24), Bytes::mib(20), Bytes::mib(80))
         );
-        let streams = |threads| {
-            all.iter().filter(|one| one.pattern == KnownPattern::Stream && one.threads == threads).count()
-        };
-        assert_eq!((streams(3), streams(1)), (PAUSES.len(), LONE_PAUSES.len()));
         // A set that fits a private cache tells nothing of the shared one.
-        let small = recipes(Bytes::kib(320), Bytes::kib(24), 1, 24);
+        let small = sets(Bytes::kib(320), Bytes::kib(24), 1, 24);
         assert!(small.iter().all(|one| one.pattern != KnownPattern::Chase || one.size > Bytes::kib(48)));
-        assert_eq!(small.iter().filter(|one| one.pattern == KnownPattern::Stream).count(), PAUSES.len());
-        // Fewer of each, the fastest stream among them.
-        let few = recipes(Bytes::mib(20), Bytes::kib(256), 1, 6);
-        let many = |pattern| few.iter().filter(|one| one.pattern == pattern).count();
-        assert_eq!((many(KnownPattern::Random), many(KnownPattern::Stream)), (7, 8));
-        assert!(few.iter().any(|one| one.pattern == KnownPattern::Stream && one.pause == 0));
+    }
+
+    #[test]
+    fn rates_of_both_streams_lie_between_each_other() {
+        let [four, one] = [0, 1].map(|stream| rates(31e9, 48e9, 24, stream));
+        assert_eq!((four[0], four[1], one[0]), (1e9, 3e9, 2e9));
+        assert!(four.iter().chain(&one).all(|rate| *rate < 30.6e9));
+        assert_eq!((four.len(), one.len()), (15, 15));
     }
 }

@@ -1,6 +1,9 @@
 //! One strength at a time: what victims get beside it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    ops::RangeInclusive,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use host::{Host, VictimLength, VictimReading, repeat::RepeatPlan};
 use kernels::draw::Distribution;
@@ -12,6 +15,7 @@ use machine::{
 
 use super::{CalibrateSqueeze, LEAST_SPARE, SqueezeError, known::KnownRecipe};
 use crate::{
+    misses::{self, MissCounter},
     partition::HardwarePartition,
     recipe::{self, SqueezeDomain},
     victims::{AccessTimes, KnownVictim, access_ns},
@@ -27,6 +31,9 @@ const IDLE_LENGTH: VictimLength = VictimLength { warm_up: 300, timed: 3000 };
 /// Uniform victims, in times of the cache, whose two times tell what a miss costs.
 const NEAR: f64 = 2.0;
 const FAR: f64 = 8.0;
+/// Shares of accesses that a counter which can be believed sees miss: of data that fits, and of data of [`FAR`] times the cache.
+const FEW: f64 = 0.05;
+const MANY: RangeInclusive<f64> = 0.8..=1.05;
 
 /// A machine being calibrated.
 pub(super) struct SqueezeBench<'a> {
@@ -37,6 +44,8 @@ pub(super) struct SqueezeBench<'a> {
     pub interrupt: &'a AtomicBool,
     progress: &'a mut dyn FnMut(&str, f64),
     done: usize,
+    /// Counts misses of victims.
+    counter: Option<Box<dyn MissCounter + 'a>>,
     /// Time of an access that the cache serves, where nobody counts.
     hit_ns: Option<f64>,
     pub recipes: Vec<KnownRecipe>,
@@ -55,6 +64,7 @@ impl<'a> SqueezeBench<'a> {
         host: &'a mut dyn Host,
         domain: &'a SqueezeDomain,
         partition: Option<&'a HardwarePartition>,
+        counters: Vec<Box<dyn MissCounter + 'a>>,
         request: &'a CalibrateSqueeze,
         progress: &'a mut dyn FnMut(&str, f64),
         interrupt: &'a AtomicBool,
@@ -68,6 +78,7 @@ impl<'a> SqueezeBench<'a> {
             interrupt,
             progress,
             done: 0,
+            counter: None,
             hit_ns: None,
             recipes: Vec::new(),
             known: Vec::new(),
@@ -78,7 +89,8 @@ impl<'a> SqueezeBench<'a> {
         bench.squeeze(&[])?;
         let all: Vec<u32> = domain.cpus.iter().collect();
         bench.whole_bandwidth = bench.stream(&all)?.value;
-        if bench.host.simulated().is_none() {
+        bench.choose_counter(counters)?;
+        if bench.host.simulated().is_none() && bench.counter.is_none() {
             bench.hit_ns = bench.time_of_hits()?;
         }
         // Where nothing is concluded anyway, they would be run for nothing.
@@ -208,13 +220,54 @@ impl<'a> SqueezeBench<'a> {
     fn watch(&mut self, victim: &KnownVictim) -> Result<VictimReading, SqueezeError> {
         let cpu = self.domain.own.first().copied().unwrap_or(0);
         let (cache, plan): (Bytes, &RepeatPlan) = (self.domain.cache, &self.request.repeat);
-        Ok(victim.watch(self.host, cache, cpu, plan, self.interrupt)?)
+        let mut reading = victim.watch(self.host, cache, cpu, plan, self.interrupt)?;
+        if let Some(counter) = &mut self.counter {
+            let job = victim.job(self.host, cache, cpu)?;
+            reading.loads = misses::counted(self.host, &job, &mut **counter, self.interrupt)?;
+        }
+        Ok(reading)
+    }
+
+    /// The first that sees few misses of a victim that fits, and nearly all accesses of one that does not.
+    fn choose_counter(&mut self, counters: Vec<Box<dyn MissCounter + 'a>>) -> Result<(), SqueezeError> {
+        for counter in counters {
+            let name = counter.name();
+            self.counter = Some(counter);
+            let mut missed = [None; 2];
+            for (missed, times) in missed.iter_mut().zip([self.small(), FAR]) {
+                let victim = KnownVictim { distribution: Distribution::Uni, additions: 1, times };
+                let hit_rate = self.watch(&victim)?.loads.and_then(|loads| loads.hit_rate());
+                *missed = hit_rate.map(|hit_rate| 1.0 - hit_rate);
+            }
+            let [few, many] = missed;
+            // Of data of eight times the cache at most an eighth can be in it.
+            let sees = few.is_some_and(|few| few < FEW) && many.is_some_and(|many| MANY.contains(&many));
+            let share = |missed: Option<f64>| {
+                missed.map_or("nothing".to_owned(), |missed| format!("{:.0} %", missed * 100.0))
+            };
+            self.remarks.push(format!(
+                "Misses of victims {} counted by {name}: {} of the accesses to data that fits, {} to data of {FAR:.0} times the cache.",
+                if sees { "are" } else { "are not" },
+                share(few),
+                share(many),
+            ));
+            if sees {
+                return Ok(());
+            }
+            self.counter = None;
+        }
+        Ok(())
+    }
+
+    /// Data that surely fits, in times of the cache.
+    fn small(&self) -> f64 {
+        let small = (4 * self.domain.private.0).min(self.domain.cache.0 / 4) as f64;
+        (small / self.domain.cache.0 as f64).clamp(0.01, 0.25)
     }
 
     /// Of a uniform victim that surely fits.
     fn time_of_hits(&mut self) -> Result<Option<f64>, SqueezeError> {
-        let small = (4 * self.domain.private.0).min(self.domain.cache.0 / 4) as f64;
-        let times = (small / self.domain.cache.0 as f64).clamp(0.01, 0.25);
+        let times = self.small();
         let reading = self.watch(&KnownVictim { distribution: Distribution::Uni, additions: 1, times })?;
         Ok(access_ns(&reading))
     }

@@ -25,7 +25,7 @@ pub(super) fn refusals(profile: &SqueezeProfile, domain: &SqueezeDomain) -> Vec<
 fn refusal(profile: &SqueezeProfile, domain: &SqueezeDomain, kind: SqueezeKind) -> Option<String> {
     let taken = taken(profile, kind);
     let numbers = numbers(profile, kind);
-    let spare = domain.spare.len();
+    let (spare, would_do) = (domain.spare.len(), would_do());
     let divided = profile
         .points(kind)
         .last()
@@ -34,8 +34,7 @@ fn refusal(profile: &SqueezeProfile, domain: &SqueezeDomain, kind: SqueezeKind) 
     if spare < LEAST_SPARE && !divided {
         let cores = if spare == 1 { "core is" } else { "cores are" };
         return Some(format!(
-            "too few spare cores: {spare} {cores} left beside the program's, {LEAST_SPARE} are needed ({numbers}); \
-             what would do: {WOULD_DO}"
+            "too few spare cores: {spare} {cores} left beside the program's, {LEAST_SPARE} are needed ({numbers}){would_do}"
         ));
     }
     let none = profile.points(kind).first()?;
@@ -44,15 +43,28 @@ fn refusal(profile: &SqueezeProfile, domain: &SqueezeDomain, kind: SqueezeKind) 
     {
         return Some(format!(
             "beside nothing, victims found between {:.1} and {:.1} MiB of cache, so others take of it as they like \
-             ({numbers}); what would do: {WOULD_DO}",
+             ({numbers}){would_do}",
             left.low / 1048576.0,
             left.high / 1048576.0
         ));
     }
     match taken {
         Some(taken) if taken >= LEAST_TAKEN => None,
-        _ => Some(format!("{numbers}, {:.0} % are needed; what would do: {WOULD_DO}", LEAST_TAKEN * 100.0)),
+        _ => Some(format!("{numbers}, {:.0} % are needed{would_do}", LEAST_TAKEN * 100.0)),
     }
+}
+
+/// All of them in a sentence, what would do for all of them once.
+pub fn all_refusals(profile: &SqueezeProfile) -> String {
+    let would_do = would_do();
+    let short = |why: &String| why.strip_suffix(&would_do).map_or_else(|| why.clone(), str::to_owned);
+    let all: Vec<String> = profile.refusals.iter().map(|(_, why)| short(why)).collect();
+    let ended = profile.refusals.iter().any(|(_, why)| why.ends_with(&would_do));
+    all.join("; ") + if ended { &would_do } else { "" }
+}
+
+fn would_do() -> String {
+    format!("; what would do: {WOULD_DO}")
 }
 
 /// What full strength took, in words.
@@ -93,6 +105,17 @@ mod tests {
     use super::*;
     use crate::rungs::tests::profile;
     use host::imagined;
+
+    #[test]
+    fn what_would_do_is_said_once() {
+        let domain = SqueezeDomain::of(&imagined::machine(2), None, None).expect("a cache");
+        let mut profile = profile();
+        profile.refusals = refusals(&profile, &domain);
+        assert_eq!(profile.refusals.len(), 2);
+        let all = all_refusals(&profile);
+        assert!(all.contains("of the cache") && all.contains("of the bandwidth"), "{all}");
+        assert_eq!(all.matches("what would do").count(), 1, "{all}");
+    }
 
     #[test]
     fn a_machine_that_gave_more_beside_full_strength_is_called_changed() {

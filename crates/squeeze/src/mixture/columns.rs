@@ -106,9 +106,11 @@ impl Columns {
             columns.sets.push(TriedValue { value: size, tried: chase.part == 0.0 });
             columns.set_candidates.push(std::iter::once(chase).chain(alike).collect());
         }
-        // The fastest stream of all goes as fast as it can: nothing lies between it and one that is paced.
-        let fastest = known.iter().filter(|one| one.pattern == KnownPattern::Stream);
-        let fastest = fastest.map(KnownProgram::bytes_per_s).fold(0.0, f64::max);
+        // The fastest of each stream goes as fast as it can: nothing lies between it and one that is paced.
+        let fastest = |lines: u64| {
+            let those = known.iter().filter(|one| one.pattern == KnownPattern::Stream && one.lines == lines);
+            those.map(KnownProgram::bytes_per_s).fold(0.0, f64::max)
+        };
         let busy = threads.map(|threads| nearest_threads(known, threads));
         let streams = steps(
             known,
@@ -118,7 +120,7 @@ impl Columns {
         let is_paced = |one: &Candidate| {
             one.part == 0.0
                 || columns.known[one.first].bytes_per_s().max(columns.known[one.second].bytes_per_s())
-                    < fastest
+                    < fastest(columns.known[one.first].lines)
         };
         let streams: Vec<(f64, Candidate)> = streams.into_iter().filter(|(_, one)| is_paced(one)).collect();
         let value = |(value, one): &(f64, Candidate)| TriedValue { value: *value, tried: one.part == 0.0 };
@@ -241,46 +243,27 @@ fn nearest_threads(known: &[KnownProgram], threads: usize) -> usize {
     counts.min_by_key(|count| count.abs_diff(threads)).unwrap_or(threads)
 }
 
-/// Programs of a kind by a value, smallest first, with some between each two.
+/// Programs of a kind by a value, smallest first, with some between each two that do alike.
 fn steps(
     known: &[KnownProgram],
     of_kind: impl Fn(&KnownProgram) -> bool,
     value: impl Fn(&KnownProgram) -> f64,
 ) -> Vec<(f64, Candidate)> {
+    let alike = |one: &KnownProgram| (one.threads, one.lines);
     let mut those: Vec<usize> = (0..known.len()).filter(|index| of_kind(&known[*index])).collect();
     those.sort_by(|a, b| {
-        (known[*a].threads, value(&known[*a]))
-            .partial_cmp(&(known[*b].threads, value(&known[*b])))
-            .unwrap_or(std::cmp::Ordering::Equal)
+        let (a, b) = (&known[*a], &known[*b]);
+        alike(a).cmp(&alike(b)).then(value(a).total_cmp(&value(b)))
     });
     let mut all = Vec::new();
-    for pair in those.windows(2).filter(|pair| known[pair[0]].threads == known[pair[1]].threads) {
-        let (low, high) = (value(&known[pair[0]]), value(&known[pair[1]]));
-        for step in 0..=BETWEEN {
+    for (index, &first) in those.iter().enumerate() {
+        let next = those.get(index + 1).copied().filter(|next| alike(&known[*next]) == alike(&known[first]));
+        let second = next.unwrap_or(first);
+        let (low, high) = (value(&known[first]), value(&known[second]));
+        for step in 0..=if next.is_some() { BETWEEN } else { 0 } {
             let part = step as f64 / (BETWEEN + 1) as f64;
-            let candidate = Candidate {
-                pattern: known[pair[0]].pattern,
-                first: pair[0],
-                second: pair[1],
-                part,
-                chosen: true,
-            };
-            all.push((low + (high - low) * part, candidate));
-        }
-    }
-    for &last in &those {
-        let is_last = !those.iter().any(|other| {
-            known[*other].threads == known[last].threads && value(&known[*other]) > value(&known[last])
-        });
-        if is_last {
-            let candidate = Candidate {
-                pattern: known[last].pattern,
-                first: last,
-                second: last,
-                part: 0.0,
-                chosen: true,
-            };
-            all.push((value(&known[last]), candidate));
+            let pattern = known[first].pattern;
+            all.push((low + (high - low) * part, Candidate { pattern, first, second, part, chosen: true }));
         }
     }
     all.sort_by(|a, b| a.0.total_cmp(&b.0));

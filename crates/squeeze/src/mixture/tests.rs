@@ -8,8 +8,13 @@ const MB: f64 = 1e6;
 
 /// Known programs of a machine with 20 MB and 40 GB/s.
 fn known() -> Vec<KnownProgram> {
-    let one =
-        |pattern, size: f64, line_ns| KnownProgram { pattern, size: Bytes(size as u64), threads: 1, line_ns };
+    let one = |pattern, size: f64, line_ns| KnownProgram {
+        pattern,
+        size: Bytes(size as u64),
+        threads: 1,
+        lines: 4,
+        line_ns,
+    };
     let mut all = vec![one(KnownPattern::Private, 0.1 * MB, 2.0)];
     for pattern in [KnownPattern::Chase, KnownPattern::Random] {
         all.extend((1..=20).map(|mb| one(pattern, f64::from(mb) * MB, 15.0)));
@@ -67,7 +72,7 @@ fn squeezed(parts: &[(KnownProgram, f64)], noise: f64) -> Option<MixtureAnswer> 
 }
 
 fn program(pattern: KnownPattern, size: f64, rate: f64) -> KnownProgram {
-    KnownProgram { pattern, size: Bytes(size as u64), threads: 1, line_ns: 64.0 / (rate / 1e9) }
+    KnownProgram { pattern, size: Bytes(size as u64), threads: 1, lines: 4, line_ns: 64.0 / (rate / 1e9) }
 }
 
 #[test]

@@ -189,6 +189,7 @@ pub(super) mod tests {
             pattern,
             size: Bytes(size as u64),
             threads: 1,
+            lines: 4,
             line_ns,
         };
         let mut known = Vec::new();

@@ -102,6 +102,10 @@ fn beyond_what_was_measured_it_refuses() {
         assert_eq!(found.slowdown, None);
         assert!(found.refused.expect("a reason").contains("outside"), "{machine:?}");
     }
+    let more = SmallerMachine { cache: Some(Amount::Absolute(30.0 * MB)), bandwidth: None };
+    let found = on_smaller(&run, more);
+    assert_eq!(found.slowdown, None);
+    assert!(found.refused.is_some_and(|why| why.contains("30 MiB of cache is more than there was: 20 MiB")));
     let mut unmeasured = run;
     unmeasured.bandwidth.points.clear();
     unmeasured.bandwidth.refused = Some("too few spare cores".to_owned());

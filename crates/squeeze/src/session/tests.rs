@@ -48,6 +48,7 @@ impl Imagined {
             cpus: (0..3).collect(),
             processes: 1,
             threads: None,
+            cpus_do: CpusDo::InTurn,
         };
         let profile = self.profile.clone();
         squeeze(self, &facts, &profile, plan, &mut |_| {}).expect("a result")
@@ -102,8 +103,13 @@ fn what_no_known_program_explains_gets_no_bounds() {
     assert!(program.squeeze(&plan()).storage.bounds.is_some(), "by §5.2's rule where none is known");
     // One that nothing slows, while the program loses half.
     let pattern = machine::squeezing::KnownPattern::Private;
-    let known =
-        machine::squeezing::KnownProgram { pattern, size: machine::Bytes::kib(64), threads: 1, line_ns: 1.0 };
+    let known = machine::squeezing::KnownProgram {
+        pattern,
+        size: machine::Bytes::kib(64),
+        threads: 1,
+        lines: 0,
+        line_ns: 1.0,
+    };
     program.profile.known.push(known);
     for kind in SqueezeKind::ALL {
         let points = if kind == SqueezeKind::Storage {
@@ -184,6 +190,7 @@ fn a_program_that_never_ends_well_is_given_up() {
         cpus: CpuSet::default(),
         processes: 1,
         threads: None,
+        cpus_do: CpusDo::InTurn,
     };
     let mut broken = Broken(0);
     let found = squeeze(&mut broken, &facts, &profile(), &plan(), &mut |_| {}).expect("a result");

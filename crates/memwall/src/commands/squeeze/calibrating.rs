@@ -8,12 +8,13 @@ use std::{
 use host::{Host, native::Native, repeat::RepeatPlan, simulated::Simulated};
 use kernels::draw::Distribution;
 use machine::{CpuSet, Profile, Source, Topology};
+use pmu::PerfEvents;
 use squeeze::{
     CalibrateSqueeze, KNOWN_SETS, SqueezeError, partition::HardwarePartition, recipe::SqueezeDomain,
     victims::KnownVictim,
 };
 
-use super::{FormChoice, KeptProfile, SqueezeArgs};
+use super::{FormChoice, KeptProfile, SqueezeArgs, counting::counters};
 use crate::{failure::Failure, forms::Screen, interrupt, output, progress, target::Target, trust};
 
 /// Seconds for one victim of a real machine, and how precise it has to be.
@@ -70,8 +71,23 @@ pub fn run(args: &SqueezeArgs, machine: &Target) -> Result<(), Failure> {
         let left = cost.next(Instant::now()).map_or(String::new(), |left| format!(", about {left} more"));
         progress::fill(&bar, fraction, &format!("{what}{left}"));
     };
-    let calibrated =
-        squeeze::calibrate(&mut *host, &domain, partition.as_ref(), &request, &mut tell, &interrupt);
+    let source = Source::live();
+    let instrument = PerfEvents::new(&pmu::Live, source.clone());
+    let counters = match machine {
+        Target::Native => {
+            counters(&instrument, &trust::of(machine), Path::new("/"), &domain, partition.as_ref())
+        }
+        Target::Simulated(_) => Vec::new(),
+    };
+    let calibrated = squeeze::calibrate(
+        &mut *host,
+        &domain,
+        partition.as_ref(),
+        counters,
+        &request,
+        &mut tell,
+        &interrupt,
+    );
     bar.finish_and_clear();
     drop(partition);
     let mut calibrated = calibrated.map_err(failure)?;

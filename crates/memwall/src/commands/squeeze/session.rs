@@ -18,13 +18,14 @@ use record::{
     squeeze::{SqueezeRun, TimedBy},
 };
 use squeeze::{
-    native::{NativeProgram, PrintedValue, ProgramMetric, ProgramPlan},
+    judge::CpusDo,
+    native::{FirstRun, NativeProgram, PrintedValue, ProgramMetric, ProgramPlan},
     partition::HardwarePartition,
     scenario::ScenarioSubject,
     session::{MOST_ROUNDS, SessionPlan, SessionProgress, SqueezeSubject, SubjectFacts},
 };
 
-use super::{KeptProfile, SqueezeArgs, calibrating::failure, waiting};
+use super::{KeptProfile, SqueezeArgs, calibrating::failure, together, waiting};
 use crate::{failure::Failure, forms::Screen, interrupt, output, progress, target::Target};
 
 /// Seconds for all runs unless more are asked for.
@@ -158,8 +159,8 @@ pub(super) fn calibrated<'k>(kept: &'k KeptProfile, machine: &Target) -> Result<
         )));
     };
     if SqueezeKind::ALL.iter().all(|kind| profile.refusal(*kind).is_some()) {
-        let why: Vec<&str> = profile.refusals.iter().map(|(_, why)| why.as_str()).collect();
-        return Err(Failure::Measurement(format!("this machine cannot be squeezed: {}", why.join("; "))));
+        let why = squeeze::calibrate::all_refusals(profile);
+        return Err(Failure::Measurement(format!("this machine cannot be squeezed: {why}")));
     }
     Ok(profile)
 }
@@ -194,17 +195,9 @@ fn cpus(args: &SqueezeArgs, profile: &SqueezeProfile) -> Result<(CpuSet, Vec<u32
 impl SqueezeTask<'_> {
     /// Runs it.
     pub fn squeeze(&self) -> Result<Squeezed, Failure> {
-        match (&self.args.scenario, self.command.is_empty(), self.machine) {
-            (Some(name), true, _) => self.scenario(name),
-            (None, false, Target::Native) => self.program(),
-            (None, false, Target::Simulated(_)) => Err(Failure::Usage(
-                "a simulated machine runs scenarios: write the name of one instead of a program ('memwall scenario --list')"
-                    .to_owned(),
-            )),
-            (Some(_), false, _) => Err(Failure::Usage("a scenario or a program, not both".to_owned())),
-            (None, true, _) => Err(Failure::Usage(
-                "squeeze what? write -- PROGRAM, a scenario, or --calibrate to measure the machine".to_owned(),
-            )),
+        match &self.args.scenario {
+            Some(name) => self.scenario(name),
+            None => self.program(),
         }
     }
 
@@ -234,22 +227,32 @@ impl SqueezeTask<'_> {
         let mut remarks = Vec::new();
         let partition = self.partition(&mut remarks);
         let mut subject = NativeProgram::find(&mut host, partition, program_plan).map_err(failure)?;
-        let Some((wall_ns, ending)) = subject.first_run().map_err(failure)? else {
+        let Some(first) = subject.first_run().map_err(failure)? else {
             return Ok(Squeezed::Interrupted);
         };
+        let FirstRun { wall_ns, ending, busy_cpus } = first;
         let code = match ending {
             Ending::Exited(code) => (code & 0xff) as u8,
             Ending::Signalled(signal) => return Ok(Squeezed::Killed(signal)),
             Ending::Detached | Ending::Unknown => 0,
         };
         say_cost(wall_ns, &self.plan, self.profile);
+        let several = together::are_several(busy_cpus, self.processes);
+        let input = self.args.timing.input.as_deref();
+        let cpus_do = match several {
+            false => CpusDo::InTurn,
+            // Where nothing can be sampled it stays unknown.
+            true => waiting::sampled(&self.command, input)
+                .map_or(CpusDo::Apart, |(_, recording)| together::cpus_do(&recording)),
+        };
         let facts = SubjectFacts {
             program: words(&self.command),
             simulated: None,
             timed_by,
-            threads: (self.own.len() == 1).then_some(1),
+            threads: (self.own.len() == 1 || !several && self.processes == 1).then_some(1),
             cpus: self.own.clone(),
             processes: self.processes,
+            cpus_do,
         };
         let mut run = squeezed(&mut subject, &facts, self.profile, &self.plan, false)?;
         run.remarks.append(&mut remarks);
@@ -260,7 +263,7 @@ impl SqueezeTask<'_> {
             ));
         }
         if waiting::tells_more(&run) {
-            waiting::tell_apart(&mut run, &self.command, self.args.timing.input.as_deref());
+            waiting::tell_apart(&mut run, &self.command, input);
         }
         // Ctrl-C is its until now: what was measured is kept.
         drop(subject);
@@ -312,6 +315,7 @@ impl SqueezeTask<'_> {
             cpus: cpus.iter().copied().collect(),
             processes: self.processes,
             threads: Some(cpus.len()),
+            cpus_do: subject.cpus_do(self.processes).map_err(failure)?,
         };
         let mut run = squeezed(&mut subject, &facts, self.profile, &self.plan, true)?;
         run.remarks.append(&mut remarks);

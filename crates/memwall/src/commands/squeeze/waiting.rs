@@ -10,6 +10,7 @@ use std::{
 };
 
 use machine::squeezing::{KnownPattern, KnownProgram, SqueezeProfile};
+use record::run::Run;
 use record::squeeze::{ProgramClass, SqueezeEnd, SqueezeRun, SqueezedRun};
 use squeeze::scenario::LinesBrought;
 
@@ -98,8 +99,21 @@ fn judged([low, value, high]: [f64; 3]) -> (Option<ProgramClass>, String) {
     }
 }
 
-/// Runs `memwall run` on it, and reads the share of waiting for loads.
+/// The share of waiting for loads.
 fn waiting_on_loads(command: &[OsString], input: Option<&Path>) -> Result<[f64; 3], String> {
+    let (document, _) = sampled(command, input)?;
+    let share = |end: &str| document["verdict"]["loads"][end].as_f64();
+    match (share("low"), share("value"), share("high")) {
+        (Some(low), Some(value), Some(high)) => Ok([low, value, high]),
+        _ => Err("'memwall run' has too few samples of it".to_owned()),
+    }
+}
+
+/// Runs `memwall run` on it, and reads its answer and its recording.
+pub(super) fn sampled(
+    command: &[OsString],
+    input: Option<&Path>,
+) -> Result<(serde_json::Value, Run), String> {
     let said = |error: std::io::Error| error.to_string();
     let (folder, recording) = recording::passing().map_err(Failure::line)?;
     let json = folder.path().join("squeezed.json");
@@ -110,7 +124,7 @@ fn waiting_on_loads(command: &[OsString], input: Option<&Path>) -> Result<[f64; 
         None => Stdio::null(),
     };
     let status = Command::new(env::current_exe().map_err(said)?)
-        .args([OsString::from("run"), "--output".into(), recording.into(), json_flag, "--".into()])
+        .args([OsString::from("run"), "--output".into(), recording.clone().into(), json_flag, "--".into()])
         .args(command)
         .stdin(stdin)
         .stdout(Stdio::null())
@@ -119,12 +133,9 @@ fn waiting_on_loads(command: &[OsString], input: Option<&Path>) -> Result<[f64; 
         .map_err(said)?;
     let text =
         std::fs::read_to_string(&json).map_err(|_| format!("'memwall run' on it ended with {status}"))?;
-    let document: serde_json::Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-    let share = |end: &str| document["verdict"]["loads"][end].as_f64();
-    match (share("low"), share("value"), share("high")) {
-        (Some(low), Some(value), Some(high)) => Ok([low, value, high]),
-        _ => Err("'memwall run' has too few samples of it".to_owned()),
-    }
+    let document = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let run = record::file::read(&recording).map_err(|error| error.to_string())?;
+    Ok((document, run))
 }
 
 #[cfg(test)]
