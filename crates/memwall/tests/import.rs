@@ -29,7 +29,7 @@ fn run_perf(folder: &Path, options: &[&str], file: &str, program: &[&str]) -> Ou
     command.arg("--buildid-dir").arg(folder.join("build-ids")).arg("record").args(options);
     command.args(["-o", file, "--"]).args(program).current_dir(folder).stdout(Stdio::null());
     let mut done = command.output().unwrap();
-    // Debian's perf 6.1 overruns its own memory now and then where it reads build ids.
+    // Debian's perf 6.1 overruns its own memory where another process asks for build ids of the same mappings.
     for _ in 0..3 {
         if done.status.signal().is_some() && said(&done).contains("build-id.c") {
             println!("perf died and is run again: {}", said(&done));
@@ -224,4 +224,29 @@ fn kernel_functions_are_named_by_the_kernel_that_runs() {
         .filter(|function| function["module"] == "[kernel]")
         .filter(|function| known(function["name"].as_str().unwrap()));
     assert!(named.count() > 0, "{functions:?}");
+}
+
+/// Kernels mark records of mappings for everybody as soon as somebody asks for build ids with them.
+#[test]
+fn a_perf_that_watches_beside_memwall_goes_on() {
+    if !prerequisites::needs("perf") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let mut perf = Command::new("perf");
+    perf.arg("--buildid-dir").arg(here.join("build-ids")).args([
+        "record",
+        "-e",
+        "cpu-clock",
+        "-o",
+        "perf.data",
+        "--",
+    ]);
+    perf.arg(cargo_bin("memwall")).args(["record", "-o", "a.sqlite", "--"]).args(SPIN).current_dir(here);
+    let done = perf.stdout(Stdio::null()).output().unwrap();
+    if said(&done).contains("Permission") || said(&done).contains("not permitted") {
+        return prerequisites::skip(prerequisites::Need::PerfEvent, said(&done));
+    }
+    assert!(done.status.success(), "{}", said(&done));
 }

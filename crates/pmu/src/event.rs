@@ -64,12 +64,11 @@ pub struct RecordStream {
     pub is_rate: bool,
     /// Wake the reader when this many bytes lie in the ring; 0 leaves it to the kernel.
     pub watermark_bytes: u32,
-    /// Records of executable mappings.
+    /// Records of executable mappings, with the file's inode. Build ids are never asked for: kernels then mark the records of
+    /// everybody else who hears of the same mapping as if they had them too, and perf has crashed on that.
     pub mmap: bool,
     /// Records of every other mapping as well.
     pub mmap_data: bool,
-    /// Mappings carry the file's build ID instead of its inode.
-    pub build_id: bool,
     /// Records of thread names, marked where an exec gave them.
     pub comm: bool,
     /// Records of forks and exits.
@@ -207,7 +206,6 @@ impl RecordStream {
         attr.set_mmap(self.mmap.into());
         attr.set_mmap2(self.mmap.into());
         attr.set_mmap_data(self.mmap_data.into());
-        attr.set_build_id(self.build_id.into());
         attr.set_comm(self.comm.into());
         attr.set_comm_exec(self.comm.into());
         attr.set_task(self.task.into());

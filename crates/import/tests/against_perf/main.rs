@@ -87,7 +87,7 @@ fn compare(name: &str, file: &Path, folder: &Path) -> usize {
 fn record(options: &[&str], whom: Whom, file: &Path) -> Option<()> {
     let mut done = run_perf(options, whom, file);
     let mut said = String::from_utf8_lossy(&done.stderr).into_owned();
-    // Debian's perf 6.1 overruns its own memory now and then where it reads build ids.
+    // Debian's perf 6.1 overruns its own memory where another process asks for build ids of the same mappings.
     for _ in 0..3 {
         if done.status.signal().is_some() && said.contains("build-id.c") {
             println!("perf died and is run again: {said}");

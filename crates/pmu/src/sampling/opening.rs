@@ -127,7 +127,6 @@ impl<'k, 'r> SamplerOpening<'k, 'r> {
             watermark_bytes: watermark(ring_pages),
             mmap: side.mmap || side.mmap_data,
             mmap_data: side.mmap_data,
-            build_id: side.mmap && since_5_12,
             comm: side.comm,
             task: side.task,
             switches: side.switches,
@@ -293,7 +292,6 @@ fn apart(clock: &KernelEvent) -> (KernelEvent, KernelEvent) {
     let stream = |is_slower| RecordStream {
         mmap: is_slower && clock.stream.mmap,
         mmap_data: is_slower && clock.stream.mmap_data,
-        build_id: is_slower && clock.stream.build_id,
         comm: is_slower && clock.stream.comm,
         task: is_slower && clock.stream.task,
         switches: !is_slower && clock.stream.switches,

@@ -131,9 +131,10 @@ fn mmap<'a>(is_second: bool, misc: u32, mut words: Words<'a>, stamp: Stamp) -> O
 }
 
 fn identify(has_build_id: bool, identity: &[u8]) -> Option<MappedFile<'_>> {
-    if has_build_id {
-        let (length, id) = (usize::from(*identity.first()?), identity.get(4..)?);
-        return Some(MappedFile::BuildId(&id[..length.min(id.len())]));
+    let (length, id) = (usize::from(*identity.first()?), identity.get(4..)?);
+    // Kernels mark records as well whose event did not ask for build ids, where another's did.
+    if has_build_id && length <= id.len() {
+        return Some(MappedFile::BuildId(&id[..length]));
     }
     let mut words = Words(identity);
     let (major, minor) = (words.u32()?, words.u32()?);
