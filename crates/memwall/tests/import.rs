@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeMap,
     fs,
-    os::unix::{fs::PermissionsExt as _, process::ExitStatusExt as _},
+    os::unix::fs::PermissionsExt as _,
     path::Path,
     process::{Command, Output, Stdio},
 };
@@ -28,15 +28,7 @@ fn run_perf(folder: &Path, options: &[&str], file: &str, program: &[&str]) -> Ou
     let mut command = Command::new("perf");
     command.arg("--buildid-dir").arg(folder.join("build-ids")).arg("record").args(options);
     command.args(["-o", file, "--"]).args(program).current_dir(folder).stdout(Stdio::null());
-    let mut done = command.output().unwrap();
-    // Debian's perf 6.1 overruns its own memory where another process asks for build ids of the same mappings.
-    for _ in 0..3 {
-        if done.status.signal().is_some() && said(&done).contains("build-id.c") {
-            println!("perf died and is run again: {}", said(&done));
-            done = command.output().unwrap();
-        }
-    }
-    done
+    command.output().unwrap()
 }
 
 /// Records with perf; false if it may not.
@@ -234,17 +226,9 @@ fn a_perf_that_watches_beside_memwall_goes_on() {
     }
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
-    let mut perf = Command::new("perf");
-    perf.arg("--buildid-dir").arg(here.join("build-ids")).args([
-        "record",
-        "-e",
-        "cpu-clock",
-        "-o",
-        "perf.data",
-        "--",
-    ]);
-    perf.arg(cargo_bin("memwall")).args(["record", "-o", "a.sqlite", "--"]).args(SPIN).current_dir(here);
-    let done = perf.stdout(Stdio::null()).output().unwrap();
+    let memwall = cargo_bin("memwall");
+    let watched = [&[memwall.to_str().unwrap(), "record", "-o", "a.sqlite", "--"][..], &SPIN].concat();
+    let done = run_perf(here, &["-e", "cpu-clock"], "perf.data", &watched);
     if said(&done).contains("Permission") || said(&done).contains("not permitted") {
         return prerequisites::skip(prerequisites::Need::PerfEvent, said(&done));
     }

@@ -113,8 +113,6 @@ impl CountedPasses {
 
 #[cfg(test)]
 mod tests {
-    use record::ids::PlaceId;
-
     use super::*;
     use crate::{
         findings::TimeShare,
@@ -142,7 +140,6 @@ mod tests {
         let samples: Vec<_> = (0..600).map(|at| (6, Some(DATA + place(at)))).collect();
         let mut run = run(code, &samples);
         run.passes = run.samples.clone();
-        run.passes.place = vec![PlaceId(run.samples.place[0].0); 600];
         run.passes.address = (0..600).map(|at| std::num::NonZeroU64::new(counter(at))).collect();
         run
     }

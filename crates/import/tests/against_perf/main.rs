@@ -11,7 +11,6 @@ mod work;
 use std::{
     fs::File,
     io::Write as _,
-    os::unix::process::ExitStatusExt as _,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
 };
@@ -85,16 +84,8 @@ fn compare(name: &str, file: &Path, folder: &Path) -> usize {
 
 /// Records the work; `None`: perf may not, or cannot here.
 fn record(options: &[&str], whom: Whom, file: &Path) -> Option<()> {
-    let mut done = run_perf(options, whom, file);
-    let mut said = String::from_utf8_lossy(&done.stderr).into_owned();
-    // Debian's perf 6.1 overruns its own memory where another process asks for build ids of the same mappings.
-    for _ in 0..3 {
-        if done.status.signal().is_some() && said.contains("build-id.c") {
-            println!("perf died and is run again: {said}");
-            done = run_perf(options, whom, file);
-            said = String::from_utf8_lossy(&done.stderr).into_owned();
-        }
-    }
+    let done = run_perf(options, whom, file);
+    let said = String::from_utf8_lossy(&done.stderr);
     let refused = [
         "Permission",
         "not supported",
